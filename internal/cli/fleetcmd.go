@@ -61,9 +61,9 @@ func (inv *invocation) becomeFleet(args []string) error {
 // fleetTime is how long the fleet may take to say what it has.
 const fleetTime = 5 * time.Second
 
-// fleetTasks are the tasks of the person's fleet, if there is one, that are about
-// this folder, as if they were done here. What it does not say is told of.
-func (inv *invocation) fleetTasks(ctx context.Context, a *app.App) (rows []taskRow) {
+// fleetTasks are the tasks of the person's fleet, if there is one, as if they were
+// done here. What it does not say is told of. More is passed on to ps.
+func (inv *invocation) fleetTasks(ctx context.Context, a *app.App, more ...string) (rows []taskRow) {
 	if _, err := os.Stat(filepath.Join(a.Home, "fleet", "fleet.json")); err != nil || a.Home == "" {
 		return nil
 	}
@@ -73,14 +73,13 @@ func (inv *invocation) fleetTasks(ctx context.Context, a *app.App) (rows []taskR
 	}
 	ctx, stop := context.WithTimeout(ctx, fleetTime)
 	defer stop()
-	cmd := exec.CommandContext(ctx, path, "ps", "--json")
+	cmd := exec.CommandContext(ctx, path, append([]string{"ps", "--json"}, more...)...)
 	cmd.Env, cmd.WaitDelay = inv.Environ, time.Second
 	text, err := cmd.Output()
 	var tasks []struct {
 		ID   string `json:"id"`
 		Spec struct {
 			Prompt string `json:"prompt"`
-			Repo   string `json:"repo"`
 		} `json:"spec"`
 		Status   string       `json:"status"`
 		Question *uip.Request `json:"question"`
@@ -95,9 +94,6 @@ func (inv *invocation) fleetTasks(ctx context.Context, a *app.App) (rows []taskR
 	}
 	statuses := map[string]task.Status{"queued": task.Open, "running": task.InProgress, "waiting": task.AwaitingUser, "done": task.Done, "canceled": task.Canceled}
 	for _, t := range slices.Backward(tasks) {
-		if t.Spec.Repo != a.Root {
-			continue
-		}
 		row := taskRow{Session: t.ID, ID: t.ID, Title: t.Spec.Prompt, Status: string(cmp.Or(statuses[t.Status], task.Failed)), Created: t.Created, Open: []uip.Request{}}
 		if t.Question != nil {
 			row.Open = append(row.Open, *t.Question)
@@ -107,10 +103,11 @@ func (inv *invocation) fleetTasks(ctx context.Context, a *app.App) (rows []taskR
 	return rows
 }
 
-// respondInFleet has the fleet take the answer to a question of one of its tasks.
+// respondInFleet has the fleet take the answer to a question of one of its tasks, of
+// whatever folder.
 func (inv *invocation) respondInFleet(ctx context.Context, a *app.App, id string) error {
 	for _, row := range inv.fleetTasks(ctx, a) {
-		if !slices.ContainsFunc(row.Open, func(q uip.Request) bool { return q.ID == id }) {
+		if !slices.ContainsFunc(row.Open, func(q uip.Request) bool { return q.ID == id || row.ID == id }) {
 			continue
 		}
 		args := []string{"answer", id}

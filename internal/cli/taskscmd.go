@@ -92,7 +92,7 @@ func (inv *invocation) runTasks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rows := append(inv.allTasks(ctx, a.Store(), func(uip.Response) {}), inv.fleetTasks(ctx, a)...)
+	rows := append(inv.allTasks(ctx, a.Store(), func(uip.Response) {}), inv.fleetTasks(ctx, a, "--about", a.Root)...)
 	switch {
 	case fl.json:
 		return inv.printJSON(rows)

@@ -9,6 +9,7 @@ package checkout
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,10 +39,10 @@ type Folder struct {
 	disarmed []gitsafe.Setting // what git is run with
 }
 
-const (
-	ref     = "refs/coder/checkpoint"
-	maxSays = 2 << 10 // of what git complains
-)
+// CheckpointRef is what a checkpoint is named in its bundle.
+const CheckpointRef = "refs/coder/checkpoint"
+
+const maxSays = 2 << 10 // of what git complains
 
 // protocols are those by which a repository may be fetched.
 const protocols = "file:git:http:https:ssh"
@@ -57,6 +59,55 @@ func CheckRepo(repo string) error {
 		}
 	}
 	return nil
+}
+
+// Look makes sure that a task can begin from base in the repository of a folder here,
+// and returns the top of it and whether it holds what is not committed.
+func Look(ctx context.Context, dir, base string, env []string) (top string, dirty bool, err error) {
+	f := &Folder{Dir: dir, env: env}
+	if err := f.disarm(ctx); err != nil {
+		return "", false, fmt.Errorf("%s is not a git repository", dir)
+	}
+	at := cmp.Or(base, "HEAD")
+	if bare, err := f.ask(ctx, "rev-parse", "--is-bare-repository"); err != nil {
+		return "", false, fmt.Errorf("%s is not a git repository: %w", dir, err)
+	} else if top = dir; bare != "true" {
+		if top, err = f.ask(ctx, "rev-parse", "--show-toplevel"); err != nil {
+			return "", false, fmt.Errorf("%s is not a git repository: %w", dir, err)
+		}
+		changes, err := f.ask(ctx, "status", "--porcelain")
+		dirty = err == nil && changes != ""
+	}
+	if _, err := f.ask(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", at+"^{commit}"); err != nil {
+		return "", false, fmt.Errorf("there is no %s in %s", at, top)
+	}
+	return top, dirty, nil
+}
+
+// ask asks git something that changes nothing, not even an index.
+func (f *Folder) ask(ctx context.Context, args ...string) (string, error) {
+	return f.run(ctx, append(gitsafe.Environment(f.env, f.disarmed), "GIT_OPTIONAL_LOCKS=0"), f.Dir, args...)
+}
+
+// About tells whether a task's repository is that of a folder: the one it lies in, or
+// one that it was cloned from.
+func About(ctx context.Context, dir string, env []string) func(repo string) bool {
+	var remotes []string
+	if all, err := gitsafe.Remotes(ctx, dir, env); err == nil {
+		for _, r := range all {
+			remotes = append(remotes, plain(r))
+		}
+	}
+	return func(repo string) bool {
+		path := strings.TrimPrefix(repo, "file://")
+		rel, err := filepath.Rel(path, dir)
+		return err == nil && filepath.IsLocal(rel) || slices.Contains(remotes, plain(repo))
+	}
+}
+
+// plain is an address without what makes no difference.
+func plain(repo string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(repo, "file://"), "/"), ".git")
 }
 
 // Clone makes a folder of repo at base, below dir, which must be new. It runs
@@ -166,7 +217,7 @@ func (f *Folder) Checkpoint(ctx context.Context) (file string, err error) {
 	}
 	commit, changed, err := f.commit(ctx, "checkpoint")
 	if err == nil && changed {
-		file, err = f.bundle(ctx, ref, commit)
+		file, err = f.bundle(ctx, CheckpointRef, commit)
 	}
 	if err != nil {
 		f.tree, f.head = tree, head
@@ -187,9 +238,9 @@ func (f *Folder) bundle(ctx context.Context, name, commit string) (string, error
 // Restore brings a fresh clone to where a checkpoint was made.
 func (f *Folder) Restore(ctx context.Context, file string) error {
 	for _, args := range [][]string{
-		{"fetch", "--quiet", "--no-tags", "--", file, ref + ":" + ref},
-		{"reset", "--quiet", "--hard", ref + "^"},
-		{"checkout", "--quiet", "--no-overlay", ref, "--", "."},
+		{"fetch", "--quiet", "--no-tags", "--", file, CheckpointRef + ":" + CheckpointRef},
+		{"reset", "--quiet", "--hard", CheckpointRef + "^"},
+		{"checkout", "--quiet", "--no-overlay", CheckpointRef, "--", "."},
 		{"reset", "--quiet"},
 	} {
 		if _, err := f.git(ctx, args...); err != nil {
@@ -197,8 +248,8 @@ func (f *Folder) Restore(ctx context.Context, file string) error {
 		}
 	}
 	var err error
-	if f.tree, err = f.git(ctx, "rev-parse", ref+"^{tree}"); err == nil {
-		f.head, err = f.git(ctx, "rev-parse", ref+"^")
+	if f.tree, err = f.git(ctx, "rev-parse", CheckpointRef+"^{tree}"); err == nil {
+		f.head, err = f.git(ctx, "rev-parse", CheckpointRef+"^")
 	}
 	return err
 }

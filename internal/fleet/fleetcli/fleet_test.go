@@ -311,13 +311,10 @@ func TestTroubleIsSaidOnTheTask(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.start("worker", "--slots", "2")
-	gone := t.TempDir()
+	gone := filepath.Join(t.TempDir(), "gone")
 	say := f.script("say hello\nrepeat\n")
-	lost := f.must("submit", "x", "--repo", gone, "--script", say)
-	if err := os.Remove(gone); err != nil {
-		t.Fatal(err)
-	}
-	branch := f.must("submit", "x", "--repo", f.repo, "--base", "nowhere", "--script", say)
+	lost := f.must("submit", "x", "--repo", "file://"+gone, "--script", say)
+	branch := f.must("submit", "x", "--repo", "file://"+f.repo, "--base", "nowhere", "--script", say)
 	wild := f.must("submit", "x", "--repo", f.repo, "--mode", "yolo", "--script", say)
 	broken := f.must("submit", "x", "--repo", f.repo, "--script", f.script("not a script"), "--max-attempts", "1")
 	fine := f.must("submit", "x", "--repo", f.repo, "--script", f.script("say hello\nrepeat\n"))
@@ -342,6 +339,10 @@ func TestTroubleIsSaidOnTheTask(t *testing.T) {
 		{[]string{"answer", fine, "--option", "approve"}, 2, "waits for no answer"},
 		{[]string{"submit", "x"}, 2, "needs --repo"},
 		{[]string{"submit", "x", "--repo", "/does/not/exist"}, 2, "there is no repository"},
+		{[]string{"submit", "x", "--repo", f.home}, 2, "is not a git repository"},
+		{[]string{"submit", "x", "--repo", f.repo, "--base", "nowhere"}, 2, "there is no nowhere in"},
+		{[]string{"submit", "x", "--repo", f.repo, "--base", "--upload-pack=x"}, 2, "there is no --upload-pack=x in"},
+		{[]string{"submit", "x", "--repo", f.repo, "--script", "/does/not/exist"}, 2, "read the script"},
 		{[]string{"submit", "x", "--repo", "https://me:key@example.invalid/x"}, 2, "holds a secret"},
 		{[]string{"submit", "x", "--repo", f.repo, "--mode", "wild"}, 2, "--mode must be one of"},
 		{[]string{"submit", "x", "--repo", f.repo, "--count", "0"}, 2, "--count must be"},
@@ -349,7 +350,8 @@ func TestTroubleIsSaidOnTheTask(t *testing.T) {
 		{[]string{"up", "--listen", "0.0.0.0:0"}, 1, "name a certificate"},
 		{[]string{"ps", "--dir", gone}, 42, "no fleet is known here"},
 		{[]string{"pss"}, 2, "did you mean ps?"},
-		{[]string{"ps", "extra"}, 2, "takes no arguments"},
+		{[]string{"workers", "extra"}, 2, "takes no arguments"},
+		{[]string{"ps", "extra"}, 42, "there is no such task"},
 		{[]string{"restore", "extra"}, 2, "takes no arguments"},
 		{[]string{"logs"}, 2, "needs one task"},
 		{[]string{"verify", "task_none"}, 42, "there is no such task"},

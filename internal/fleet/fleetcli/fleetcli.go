@@ -54,6 +54,7 @@ type command struct {
 	takes             takes
 	check             func(*call) error // what can be known to be wrong before the fleet is reached
 	alone             bool              // it needs no fleet, or reaches it by itself
+	by                engine.Role       // whoever may no less than they; "" is anybody
 }
 
 // takes is how many arguments a command takes, and what they name.
@@ -78,23 +79,23 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 func commands() []command {
 	return []command{
-		{"up", "[--slots N] [--listen ADDR]", "start a fleet on this machine: a server and a worker", (*call).up, (*call).upFlags, nothing, (*call).checkUp, true},
-		{"worker", "--slots N [--name NAME] [--allow-yolo]", "take tasks of the fleet on this machine", (*call).worker, (*call).workerFlags, nothing, (*call).checkWorker, false},
-		{"submit", `"TASK" --repo URL|PATH [--base REF] [--mode M] [--max-budget-usd N] [--count N]`, "hand in a task", (*call).submit, (*call).submitFlags, anything, (*call).checkSubmit, false},
-		{"ps", "[--all] [--json]", "the tasks and how they stand", (*call).ps, (*call).allFlag, nothing, nil, false},
-		{"status", "[--all] [--json]", "the whole of it at a glance: queue, workers, tasks, what waits for people, cost", (*call).status, (*call).allFlag, nothing, nil, false},
-		{"workers", "[--json]", "who works", (*call).listWorkers, nil, nothing, nil, false},
-		{"logs", "TASK [--json]", "the log of a task", (*call).logs, nil, oneTask, nil, false},
-		{"watch", "TASK [--json]", "the same, until the task waits or ends", (*call).watch, nil, oneTask, nil, false},
-		{"answer", "TASK|QUESTION --option ID [--input TEXT] [--comment TEXT]", "answer what a task waits for", (*call).answer, (*call).answerFlags, oneTask, nil, false},
-		{"cancel", "TASK…", "end tasks", (*call).cancel, nil, manyTasks, nil, false},
-		{"result", "TASK [--patch] [--branch] [--json]", "what came of a task; --branch fetches it into the repository here", (*call).result, (*call).resultFlags, oneTask, nil, false},
-		{"verify", "[TASK]", "check the logs of ended tasks, record by record", (*call).verify, nil, maybeOne, nil, false},
-		{"restore", "", "fill a fleet that lost records from the logs that workers of this machine kept", (*call).restore, nil, nothing, nil, false},
-		{"prune", "[--older-than 30d] [--yes]", "what is kept of tasks that ended long ago; --yes removes it", (*call).prune, (*call).pruneFlags, nothing, nil, false},
-		{"drain", "[WORKER]", "have a worker, or all, take nothing more and leave", (*call).drain, nil, maybeWorker, nil, false},
-		{"enroll", "[NAME PUBLIC-KEY]", "your key for answers; with a name and a key, let somebody else answer", (*call).enroll, nil, anything, nil, true},
-		{"metrics", "[--listen ADDR]", "figures for Prometheus", (*call).metrics, (*call).metricsFlags, nothing, nil, false},
+		{"up", "[--slots N] [--listen ADDR]", "start a fleet on this machine: a server and a worker", (*call).up, (*call).upFlags, nothing, (*call).checkUp, true, ""},
+		{"worker", "--slots N [--name NAME] [--allow-yolo]", "take tasks of the fleet on this machine", (*call).worker, (*call).workerFlags, nothing, (*call).checkWorker, false, engine.Worker},
+		{"submit", `"TASK" --repo URL|PATH [--base REF] [--mode M] [--max-budget-usd N] [--count N]`, "hand in a task", (*call).submit, (*call).submitFlags, anything, (*call).checkSubmit, false, ""},
+		{"ps", "[TASK|QUESTION] [--all] [--json]", "the tasks and how they stand, or all of one and of what it asks", (*call).ps, (*call).psFlags, maybeOne, nil, false, ""},
+		{"status", "[--all] [--json]", "the whole of it at a glance: queue, workers, tasks, what waits for people, cost", (*call).status, (*call).allFlag, nothing, nil, false, ""},
+		{"workers", "[--json]", "who works", (*call).listWorkers, nil, nothing, nil, false, ""},
+		{"logs", "TASK [--json]", "the log of a task", (*call).logs, nil, oneTask, nil, false, ""},
+		{"watch", "TASK [--json]", "the same, until the task waits or ends", (*call).watch, nil, oneTask, nil, false, ""},
+		{"answer", "TASK|QUESTION --option ID [--input TEXT] [--comment TEXT]", "answer what a task waits for", (*call).answer, (*call).answerFlags, oneTask, nil, false, ""},
+		{"cancel", "TASK…", "end tasks", (*call).cancel, nil, manyTasks, nil, false, ""},
+		{"result", "TASK [--patch] [--branch] [--json]", "what came of a task; --branch fetches it into the repository here", (*call).result, (*call).resultFlags, oneTask, nil, false, ""},
+		{"verify", "[TASK]", "check the logs of ended tasks, record by record", (*call).verify, nil, maybeOne, nil, false, ""},
+		{"restore", "", "fill a fleet that lost records from the logs that workers of this machine kept", (*call).restore, nil, nothing, nil, false, engine.Worker},
+		{"prune", "[--older-than 30d] [--yes]", "what is kept of tasks that ended long ago; --yes removes it", (*call).prune, (*call).pruneFlags, nothing, nil, false, engine.Admin},
+		{"drain", "[WORKER]", "have a worker, or all, take nothing more and leave", (*call).drain, nil, maybeWorker, nil, false, engine.Worker},
+		{"enroll", "[NAME PUBLIC-KEY]", "your key for answers; with a name and a key, let somebody else answer", (*call).enroll, nil, anything, nil, true, ""},
+		{"metrics", "[--listen ADDR]", "figures for Prometheus", (*call).metrics, (*call).metricsFlags, nothing, nil, false, ""},
 	}
 }
 
@@ -172,8 +173,24 @@ func (c *call) run(s signals) error {
 		if err := c.reach(ctx); err != nil {
 			return err
 		}
+		if err := c.may(all[i].by); err != nil {
+			return err
+		}
 	}
-	return all[i].run(c, ctx)
+	err := all[i].run(c, ctx)
+	if c.conn != nil && err != nil && errors.Is(c.conn.LastError(), nats.ErrPermissionViolation) {
+		return fmt.Errorf("the server does not let you: %w", c.conn.LastError())
+	}
+	return err
+}
+
+// may refuses what the token in use is not for, where that is known.
+func (c *call) may(least engine.Role) error {
+	rank := []engine.Role{engine.Person, engine.Worker, engine.Admin}
+	if has := slices.Index(rank, c.link.Role); has >= 0 && has < slices.Index(rank, least) {
+		return fmt.Errorf("that takes the token of the role %s, and this one is of the role %s (%s)", least, c.link.Role, c.link.TokenFile)
+	}
+	return nil
 }
 
 func (c *call) help(all []command) error {

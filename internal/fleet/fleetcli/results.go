@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"coder/internal/core/sanitize"
+	"coder/internal/fleet/checkout"
 	"coder/internal/fleet/queue"
 	"coder/internal/fleet/worker"
 	"coder/internal/host/atomicfile"
@@ -34,13 +35,13 @@ func (c *call) result(ctx context.Context) error {
 	case c.json:
 		return c.printJSON(t)
 	case r == nil:
-		return usagef("task %s has no result: it is %s", t.ID, t.Status)
+		return c.unfinished(ctx, t)
 	case (c.given.patch || c.given.branch) && r.Branch == "":
 		return usagef("task %s changed no file", t.ID)
 	case c.given.patch:
 		return c.Fetch(ctx, r.Patch, c.Stdout)
 	case c.given.branch:
-		return c.fetchBranch(ctx, t)
+		return c.fetchBranch(ctx, r.Bundle, "refs/heads/"+r.Branch, r.Branch)
 	}
 	c.row(t)
 	if r.Answer != "" {
@@ -70,13 +71,32 @@ func (c *call) result(ctx context.Context) error {
 	return nil
 }
 
-// fetchBranch brings the branch of a result into the repository here.
-func (c *call) fetchBranch(ctx context.Context, t queue.Task) error {
-	var bundle bytes.Buffer
-	if err := c.Fetch(ctx, t.Result.Bundle, &bundle); err != nil {
+// unfinished is about a task that did not come to its end, or has not yet: its files
+// are those of its last checkpoint.
+func (c *call) unfinished(ctx context.Context, t queue.Task) error {
+	s, err := c.store(ctx)
+	if err != nil {
 		return err
 	}
-	file := filepath.Join(c.dir, t.ID+".bundle")
+	tip, err := s.Tip(ctx, t.ID)
+	switch status := c.words.T(string(t.Status)); {
+	case err != nil:
+		return err
+	case tip.Checkpoint == "":
+		return usagef("task %s has no result: it is %s", t.ID, status)
+	case !c.given.branch:
+		return usagef("task %s has no result: it is %s; coder fleet result %[1]s --branch fetches the files of its last checkpoint", t.ID, status)
+	}
+	return c.fetchBranch(ctx, tip.Checkpoint, checkout.CheckpointRef, "coder/"+t.ID)
+}
+
+// fetchBranch makes a ref of a bundle a branch of the repository here.
+func (c *call) fetchBranch(ctx context.Context, from, ref, branch string) error {
+	var bundle bytes.Buffer
+	if err := c.Fetch(ctx, from, &bundle); err != nil {
+		return err
+	}
+	file := filepath.Join(c.dir, fmt.Sprintf("%d.bundle", os.Getpid()))
 	if err := atomicfile.Write(file, bundle.Bytes(), 0o600); err != nil {
 		return err
 	}
@@ -85,13 +105,12 @@ func (c *call) fetchBranch(ctx context.Context, t queue.Task) error {
 	if err != nil {
 		return err
 	}
-	ref := "refs/heads/" + t.Result.Branch
-	cmd := exec.CommandContext(ctx, "git", "fetch", "--quiet", "--no-tags", "--", file, ref+":"+ref)
+	cmd := exec.CommandContext(ctx, "git", "fetch", "--quiet", "--no-tags", "--", file, ref+":refs/heads/"+branch)
 	cmd.Dir, cmd.Env = c.Dir, append(gitsafe.Environment(c.Environ, settings), "GIT_ALLOW_PROTOCOL=file")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("fetch the branch into %s: %w: %s", c.Dir, err, sanitize.Line(string(out), 300))
 	}
-	c.say("branch %s is here", t.Result.Branch)
+	c.say("branch %s is here", branch)
 	return nil
 }
 

@@ -276,6 +276,11 @@ func (c *call) personKey() (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
+// public is the part of a key that others know it by.
+func public(key ed25519.PrivateKey) string {
+	return base64.StdEncoding.EncodeToString(key.Public().(ed25519.PublicKey))
+}
+
 // enrollMe lets the person who starts a fleet decide in it.
 func (c *call) enrollMe(ctx context.Context) error {
 	key, err := c.personKey()
@@ -293,7 +298,7 @@ func (c *call) enroll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c.say("coder fleet enroll %s %s", c.me(), base64.StdEncoding.EncodeToString(key.Public().(ed25519.PublicKey)))
+		c.say("coder fleet enroll %s %s", c.me(), public(key))
 		return nil
 	case 2:
 		key, err := base64.StdEncoding.DecodeString(c.args[1])
@@ -303,7 +308,14 @@ func (c *call) enroll(ctx context.Context) error {
 		if err := c.reach(ctx); err != nil {
 			return err
 		}
-		return c.Enroll(ctx, c.args[0], key)
+		if err := c.may(engine.Admin); err != nil {
+			return err
+		}
+		if err := c.Enroll(ctx, c.args[0], key); err != nil {
+			return err
+		}
+		c.say("%s may answer now", c.args[0])
+		return nil
 	}
 	return usagef("coder fleet enroll needs a name and a public key, as coder fleet enroll prints them elsewhere")
 }

@@ -20,6 +20,7 @@ import (
 	"coder/internal/fleet/queue"
 	"coder/internal/host/repofile"
 	"coder/internal/policy/mode"
+	"coder/internal/ui/term"
 )
 
 // handing are the flags of submit.
@@ -34,6 +35,7 @@ type given struct {
 	option, input, comment string
 	parts                  []string
 	all, patch, branch     bool
+	about                  string // the folder whose tasks are wanted
 	listen                 string
 	older                  time.Duration // what prune looks for
 	yes                    bool
@@ -89,10 +91,19 @@ func (c *call) checkSubmit() error {
 	if err := checkout.CheckRepo(s.Repo); err != nil {
 		return usageError{err}
 	}
+	if filepath.IsAbs(s.Repo) {
+		top, dirty, err := checkout.Look(context.Background(), s.Repo, s.Base, c.Environ)
+		if err != nil {
+			return usageError{err}
+		}
+		if s.Repo = top; dirty {
+			c.warn("what is not committed in %s stays here: a task begins from a commit", top)
+		}
+	}
 	if c.handing.script != "" {
 		text, err := repofile.Named(c.handing.script, maxScript)
 		if err != nil {
-			return fmt.Errorf("read the script: %w", err)
+			return usagef("read the script: %w", err)
 		}
 		s.Script = string(text)
 	}
@@ -113,14 +124,26 @@ func (c *call) submit(ctx context.Context) error {
 
 func (c *call) allFlag(f *flag.FlagSet) { f.BoolVar(&c.given.all, "all", false, "") }
 
+func (c *call) psFlags(f *flag.FlagSet) {
+	c.allFlag(f)
+	f.StringVar(&c.given.about, "about", "", "")
+}
+
 // shownEnded is how many tasks that have ended are listed unless all are asked for.
 const shownEnded = 20
 
-// ps lists the tasks.
+// ps lists the tasks, or shows one.
 func (c *call) ps(ctx context.Context) error {
+	if len(c.args) > 0 {
+		return c.whole(ctx)
+	}
 	tasks, err := c.List(ctx)
 	if err != nil {
 		return err
+	}
+	if c.given.about != "" {
+		about := checkout.About(ctx, c.given.about, c.Environ)
+		tasks = slices.DeleteFunc(tasks, func(t queue.Task) bool { return !about(t.Spec.Repo) })
 	}
 	if c.json {
 		return c.printJSON(tasks)
@@ -185,17 +208,46 @@ func (c *call) question(q uip.Request) {
 		fmt.Fprintln(c.Stdout, "      "+sanitize.Reveal(oneLine(c.words.Said(q.Display.Description))))
 	}
 	how := "--input TEXT"
-	if len(q.Options) > 0 {
-		var ids []string
-		for _, o := range q.Options {
-			ids = append(ids, o.ID)
-		}
-		how = "--option " + strings.Join(ids, "|")
+	if ids := optionIDs(q); ids != "" {
+		how = "--option " + ids
 	}
 	for _, p := range q.Parts {
 		fmt.Fprintln(c.Stdout, "      "+p.ID+": "+sanitize.Reveal(oneLine(p.Display.Title)))
 	}
+	if q.Display.Content != nil || len(q.Parts) > 0 {
+		fmt.Fprintln(c.Stdout, "      "+c.words.T("all of it: coder fleet ps %s", q.ID))
+	}
 	fmt.Fprintf(c.Stdout, "      coder fleet answer %s %s\n", q.ID, how)
+}
+
+func optionIDs(q uip.Request) string {
+	var ids []string
+	for _, o := range q.Options {
+		ids = append(ids, o.ID)
+	}
+	return strings.Join(ids, "|")
+}
+
+// whole shows all of one task, and of what it waits for.
+func (c *call) whole(ctx context.Context) error {
+	t, err := c.find(ctx)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(t)
+	}
+	c.row(t)
+	c.say("repository: %s %s", oneLine(t.Spec.Repo), oneLine(cmp.Or(t.Commit, t.Spec.Base)))
+	fmt.Fprintln(c.Stdout, sanitize.Text(t.Spec.Prompt))
+	if t.Question == nil {
+		return nil
+	}
+	fmt.Fprintln(c.Stdout, term.Cards{Words: c.words, Whole: true}.Draw(*t.Question))
+	for _, o := range t.Question.Options {
+		fmt.Fprintf(c.Stdout, "  --option %s: %s\n", o.ID, oneLine(c.words.Said(o.Label)))
+	}
+	return nil
 }
 
 // statusEnded is how many tasks that have ended status tells programs of.
@@ -274,6 +326,10 @@ func (c *call) answerFlags(f *flag.FlagSet) {
 	f.StringVar(&c.given.option, "option", "", "")
 	f.StringVar(&c.given.input, "input", "", "")
 	f.StringVar(&c.given.comment, "comment", "", "")
+	f.Func("hunks", "", func(v string) error {
+		c.given.option, c.given.input = uip.Some, v
+		return nil
+	})
 	f.Func("answer", "", func(v string) error {
 		if part, option, ok := strings.Cut(v, "="); !ok || part == "" || option == "" {
 			return fmt.Errorf("--answer wants PART=ID, not %q", v)
@@ -291,7 +347,7 @@ func (c *call) answer(ctx context.Context) error {
 	}
 	q := t.Question
 	if q == nil || t.Status != queue.Waiting {
-		return usagef("task %s waits for no answer: it is %s", t.ID, t.Status)
+		return usagef("task %s waits for no answer: it is %s", t.ID, c.words.T(string(t.Status)))
 	}
 	r := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: event.ActorUser, Option: c.given.option, Input: c.given.input, Comment: c.given.comment}
 	for _, part := range c.given.parts {
@@ -299,6 +355,9 @@ func (c *call) answer(ctx context.Context) error {
 		r.Parts = append(r.Parts, uip.Response{ID: id, Option: option})
 	}
 	if err := uip.Check(*q, r); err != nil {
+		if ids := optionIDs(*q); ids != "" {
+			err = fmt.Errorf("%w; the options are %s", err, ids)
+		}
 		return usageError{err}
 	}
 	key, err := c.personKey()
@@ -307,7 +366,9 @@ func (c *call) answer(ctx context.Context) error {
 	}
 	a := queue.Answer{Task: t.ID, Question: queue.Sum(*q), Response: r, By: c.me(), At: c.Now().UTC()}
 	a.Sign(key)
-	if err := c.Verify(ctx, a); err != nil {
+	if err := c.Verify(ctx, a); errors.Is(err, queue.ErrUnsigned) {
+		return fmt.Errorf("%w; somebody with the admin's token lets you answer with: coder fleet enroll %s %s (CODER_FLEET_USER gives you another name)", err, a.By, public(key))
+	} else if err != nil {
 		return err
 	}
 	if err := c.Respond(ctx, a); err != nil {

@@ -135,7 +135,7 @@ const name = "coder"
 // that only workers may.
 var (
 	Protected   = []string{"$KV." + name + "-people.>", "$KV." + name + "-fleet.settings", "$JS.API.STREAM.PURGE.KV_" + name + "-people", "$JS.API.STREAM.PURGE." + name + "-log", "$JS.API.STREAM.MSG.DELETE.>"}
-	LogSubjects = []string{name + ".log.>", name + ".session.>", "$KV." + name + "-lease.>"}
+	LogSubjects = []string{name + ".log.>", name + ".session.>", "$KV." + name + "-lease.>", "$KV." + name + "-worker.>", "$KV." + name + "-fleet.>"}
 )
 
 // Queue is a fleet as one of its members sees it. Use [Open].

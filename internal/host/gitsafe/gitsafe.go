@@ -193,6 +193,19 @@ func Inspect(ctx context.Context, dir string, env []string) ([]Setting, error) {
 	return settings, nil
 }
 
+// Remotes are the addresses of the repositories that the one of a directory knows.
+func Remotes(ctx context.Context, dir string, env []string) (urls []string, err error) {
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	list, err := ask(ctx, dir, env, List...)
+	for _, e := range parse(list) {
+		if strings.HasPrefix(e.Key, "remote.") && strings.HasSuffix(e.Key, ".url") {
+			urls = append(urls, e.Value)
+		}
+	}
+	return urls, err
+}
+
 func ask(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, "git", args...)
