@@ -27,11 +27,13 @@ run: build ## run one turn: make run PROMPT="..."; without a provider or a PROMP
 
 # The same seeds and the same order every time, so few cases of each property do:
 # chance belongs to fuzz and soak.
-# Whole sessions run without the race detector, which makes them several times
-# slower; race runs those with it too.
-test: vet ## run every test, all but whole sessions with the race detector
-	RAPID_SEED=1 RAPID_CHECKS=30 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=1 -timeout 30m $$($(GO) list $(PKGS) | grep -v -e /cmd/coder$$ -e /textcalls$$)
-	RAPID_SEED=1 RAPID_CHECKS=30 $(GO) test -shuffle=1 -timeout 30m ./internal/model/textcalls ./cmd/coder
+# Whole sessions, confined processes and logs damaged at every byte run without the
+# race detector, which makes them several times slower; race runs those with it too.
+SEEDED := RAPID_SEED=1 RAPID_CHECKS=30 GORACE=atexit_sleep_ms=0
+LONG   := ./cmd/coder ./internal/host/sandbox ./internal/record/store/jsonl ./internal/model/textcalls
+test: vet ## run every test, all but the longest with the race detector
+	$(SEEDED) $(GO) test -race -shuffle=1 -timeout 30m $$($(GO) list $(PKGS) | grep -v $(patsubst ./%,-e /%$$,$(LONG)))
+	$(SEEDED) $(GO) test -shuffle=1 -timeout 30m $(LONG)
 
 # Without the packages that are about real processes by the hundred, and without
 # the tests that skip themselves because they take long (testing.Short).
@@ -39,8 +41,8 @@ SLOW := -e /host/sandbox$$ -e /host/shell$$ -e /host/lsp$$ -e /tool/git$$
 quick: vet ## run the tests that are quick, for the inner loop: under a minute
 	RAPID_SEED=1 RAPID_CHECKS=10 $(GO) test -short -shuffle=1 -timeout 10m $$($(GO) list $(PKGS) | grep -v $(SLOW))
 
-race: ## run whole sessions with the race detector
-	RAPID_SEED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=1 -timeout 60m ./internal/model/textcalls ./cmd/coder
+race: ## run the longest tests with the race detector too
+	$(SEEDED) $(GO) test -race -shuffle=1 -timeout 60m $(LONG)
 
 check: fmt lint elsewhere test ## everything a change must pass: format, lint, other systems, tests
 
