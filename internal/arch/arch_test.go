@@ -119,7 +119,7 @@ var plan = []struct {
 	{"record/asof", "event provenance uip"},
 	{"record/bundle", "event jsonx"},
 	{"record/fulltext", "chat display event jsonx"},
-	{"record/export", "chat display event lazy sanitize secret session uip"},
+	{"record/export", "chat display event frontmatter lazy sanitize secret session uip"},
 	{"record/undo/blob", "atomicfile disk"},
 	{"record/undo/gitindex", ""},
 	{"record/undo", "blob clip event gitindex repofile tool workspace"},

@@ -23,12 +23,6 @@ type pane struct {
 	*secret.ConcealingWriter
 }
 
-func (o *Orchestrator) newGlass(st *turnState) *glass {
-	g := &glass{o: o, st: st}
-	g.clean()
-	return g
-}
-
 // clean forgets what was held back.
 func (g *glass) clean() {
 	for _, p := range []*pane{&g.text, &g.thought} {

@@ -22,7 +22,8 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 	size := st.fixed + o.Talk.Total(tokens.MessageTokens)
 	req := provider.Request{Model: st.set.Model, System: st.set.System, Messages: o.Talk.View(), Tools: st.tools, MaxTokens: o.replyRoom(st), Estimate: o.contextUsed(st.set)}
 	o.prefix.sent(req)
-	seen := o.newGlass(st)
+	seen := &glass{o: o, st: st}
+	seen.clean()
 	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error { return seen.show(ctx, d) })
 	err = cmp.Or(err, seen.flush(context.WithoutCancel(ctx)))
 	if errors.Is(err, provider.ErrContextTooLong) && ctx.Err() == nil {

@@ -311,7 +311,7 @@ func remembers(s policy.Scope) string {
 
 // offersFor are the ways to say yes that are remembered, if there are any.
 func (r *run) offersFor(a *admission) []policy.Offer {
-	if !a.opinion.Waivable() || r.Memory == nil || r.holdsKey(a) {
+	if !a.opinion.Waivable() || r.Memory == nil || !bytes.Equal(r.Conceals.JSON(a.args), a.args) || secret.Marked(a.args) {
 		return nil
 	}
 	offers, err := r.Memory.Offers(a.policyCase())
@@ -319,12 +319,6 @@ func (r *run) offersFor(a *admission) []policy.Offer {
 		return nil
 	}
 	return offers
-}
-
-// holdsKey reports whether there are keys in the arguments of a call: such a call is not
-// remembered.
-func (r *run) holdsKey(a *admission) bool {
-	return !bytes.Equal(r.Conceals.JSON(a.args), a.args) || secret.Marked(a.args)
 }
 
 // asker lets a running call put questions of its own. They belong to the call.

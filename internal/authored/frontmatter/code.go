@@ -11,7 +11,7 @@ func Lines(text string) iter.Seq2[string, bool] {
 	return func(yield func(string, bool) bool) {
 		fence := ""
 		for line := range strings.Lines(text) {
-			mark, inside := fenceOf(line), fence != ""
+			mark, inside := Fence(line), fence != ""
 			switch {
 			case !inside:
 				fence = mark
@@ -25,9 +25,9 @@ func Lines(text string) iter.Seq2[string, bool] {
 	}
 }
 
-// fenceOf is the row of backticks or tildes that opens or closes a block of
+// Fence is the row of backticks or tildes that opens or closes a block of
 // code, or "".
-func fenceOf(line string) string {
+func Fence(line string) string {
 	line = strings.TrimLeft(line, " ")
 	for _, c := range []string{"`", "~"} {
 		if n := len(line) - len(strings.TrimLeft(line, c)); n >= 3 {

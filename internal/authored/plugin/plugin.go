@@ -144,18 +144,13 @@ func (r *reader) read() error {
 		}
 	}
 	slices.Sort(r.p.Unused)
-	if !found && r.empty() {
+	if !found && len(r.p.Commands)+len(r.p.Skills)+len(r.p.Agents)+len(r.p.Hooks)+len(r.p.Servers) == 0 {
 		if _, err := r.files.Stat(marketFile); err == nil {
 			return errors.New("it is a collection of plugins (" + marketFile + "): add one of its folders")
 		}
 		return errors.New("it is no plugin: it has no " + manifestFile)
 	}
 	return nil
-}
-
-// empty reports that there is nothing in the folder that a plugin can bring.
-func (r *reader) empty() bool {
-	return len(r.p.Commands)+len(r.p.Skills)+len(r.p.Agents)+len(r.p.Hooks)+len(r.p.Servers) == 0
 }
 
 // manifest reads plugin.json. A plugin without is called as its folder.

@@ -37,16 +37,13 @@ type File struct {
 // Content is what the last call left in the file; nil if there was none then.
 func (f File) Content(ctx context.Context, kept provenance.Contents) ([]byte, error) {
 	if f.By == nil {
-		return content(ctx, f.After, kept)
+		s := f.After
+		if s.Hash == "" && !s.Lost {
+			return nil, nil
+		}
+		return kept.Content(ctx, s, provenance.MaxFile)
 	}
 	return f.By.Outcome(ctx, f.change, kept)
-}
-
-func content(ctx context.Context, s event.FileState, kept provenance.Contents) ([]byte, error) {
-	if s.Hash == "" && !s.Lost {
-		return nil, nil
-	}
-	return kept.Content(ctx, s, provenance.MaxFile)
 }
 
 // Until yields the records up to the one numbered at; all if it is zero.

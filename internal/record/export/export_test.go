@@ -1,17 +1,20 @@
 package export
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	"coder/internal/authored/frontmatter"
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
@@ -223,15 +226,26 @@ func TestHostileContentStaysText(t *testing.T) {
 // checkMarkdown fails if a tag stands outside code.
 func checkMarkdown(t *testing.T, s, text string) {
 	t.Helper()
-	quoted := regexp.MustCompile(`(?m)^> ?`)
-	for _, b := range blocks(quoted.ReplaceAllString(text, "")) {
-		if b.kind == code {
-			continue
+	lines := strings.Split(regexp.MustCompile(`(?m)^> ?`).ReplaceAllString(text, ""), "\n")
+	for len(lines) > 0 {
+		line, n := lines[0], 1
+		if frontmatter.Fence(line) != "" {
+			line, n = "", 1+slices.Index(append(lines[1:len(lines):len(lines)], lines[0][:len(frontmatter.Fence(lines[0]))]), frontmatter.Fence(lines[0]))+1
 		}
-		for _, sp := range spans(b.text) {
-			if sp.kind != codeSpan && regexp.MustCompile(`(^|[^\\])<[a-zA-Z/!]`).MatchString(sp.text) {
-				t.Errorf("%q gave a tag in %q", s, sp.text)
+		lines = lines[min(n, len(lines)):]
+		for line != "" {
+			if _, n := codeSpan(line); n > 0 {
+				line = line[n:]
+				continue
 			}
+			if regexp.MustCompile(`^<[a-zA-Z/!]`).MatchString(line) {
+				t.Errorf("%q gave a tag in %q", s, line)
+			}
+			_, n := utf8.DecodeRuneInString(line)
+			if strings.HasPrefix(line, `\<`) {
+				n = 2
+			}
+			line = line[max(n, len(line)-len(strings.TrimLeft(line, "`"))):]
 		}
 	}
 }
@@ -366,24 +380,24 @@ func TestAnEmptySession(t *testing.T) {
 	}
 }
 
-func TestBlocks(t *testing.T) {
+func TestMarkdownIsWrittenAgainClosedAndWithoutTags(t *testing.T) {
 	for in, want := range map[string]string{
-		"":                                 "",
-		"a\nb":                             `0:a\nb`,
-		"a\n```go\nx\n\ny\n```\nb\n":       `0:a\n|2go:x\n\ny\n|0:b\n`,
-		"```\nopen":                        `2:open`,
-		"```\n```":                         `2:`,
-		"````\n```\n````\nz":               "2:```\\n|0:z",
-		"# T #\n#x\n####### y\nz":          `1:T|0:#x\n####### y\nz`,
-		"~~~\n```\n~~~\n```\nq\n```":       "2:```\\n|2:q\\n",
-		"a\n# h\nb\n# i\n```x y\nc\n```\n": `0:a\n|1:h|0:b\n|1:i|2x y:c\n`,
+		"a\nb":                                  "a\nb",
+		"a\n```go\nx\n\ny\n```\nb\n":            "a\n```go\nx\n\ny\n```\nb",
+		"```\nopen":                             "```\nopen\n```",
+		"```\n```":                              "```\n\n```",
+		"````\n```\n````\nz":                    "````\n```\n````\nz",
+		"# T #\n#x\n####### y\nz":               "#### T\n#x\n####### y\nz",
+		"~~~\n```\n~~~\n```\nq\n```":            "````\n```\n````\n```\nq\n```",
+		"a\n# h\nb\n# i\n```x y\nc\n```\n":      "a\n#### h\nb\n#### i\n```x\nc\n```",
+		"- a\n  ```<b>\n  <i>\n  ```\n<u>`<s>`": "- a\n```\n<i>\n```\n&lt;u>`<s>`",
+		"**<b>** ``` <i> ` <u>":                 "**&lt;b>** ``` &lt;i> ` &lt;u>",
 	} {
-		var got []string
-		for _, b := range blocks(in) {
-			got = append(got, fmt.Sprintf("%d%s:%s", b.kind, b.lang, strings.ReplaceAll(b.text, "\n", `\n`)))
-		}
-		if strings.Join(got, "|") != want {
-			t.Errorf("%q is %q, want %q", in, strings.Join(got, "|"), want)
+		var b bytes.Buffer
+		m := markdown{bufio.NewWriter(&b)}
+		m.prose(in, "")
+		if m.Flush(); strings.Trim(b.String(), "\n") != want {
+			t.Errorf("%q is written %q, want %q", in, b.String(), want)
 		}
 	}
 }
@@ -398,14 +412,7 @@ func FuzzExport(f *testing.F) {
 			t.Fatal(err)
 		}
 		checkPage(t, html(t, tr))
-		md(t, tr)
-		var joined strings.Builder
-		for _, sp := range spans(s) {
-			joined.WriteString(sp.text)
-		}
-		if len(joined.String()) > len(s) {
-			t.Errorf("%q grew to %q", s, joined.String())
-		}
+		checkMarkdown(t, s, md(t, tr))
 	})
 }
 

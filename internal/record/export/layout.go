@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"coder/internal/authored/frontmatter"
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 )
@@ -115,50 +116,6 @@ func headline(args string) string {
 	return line
 }
 
-// A block is a piece of Markdown: prose, a heading, or code.
-type block struct {
-	kind blockKind
-	lang string
-	text string
-}
-
-type blockKind uint8
-
-const (
-	prose blockKind = iota
-	heading
-	code
-)
-
-// blocks takes Markdown apart. A block of code that does not close ends with
-// the text.
-func blocks(text string) []block {
-	var list []block
-	fence, at := "", 0
-	start := func(b block, from int) { list = append(list, b); list[len(list)-1].text = text[from:from] }
-	for line := range strings.Lines(text) {
-		mark, trimmed := fenceOf(line), strings.TrimSpace(line)
-		end := at + len(line)
-		switch {
-		case fence == "" && mark != "":
-			fence = mark
-			start(block{kind: code, lang: strings.Trim(trimmed, "`~ ")}, end)
-		case fence != "" && strings.HasPrefix(mark, fence) && strings.Trim(trimmed, fence[:1]) == "":
-			fence = ""
-		case fence == "" && headingLine(line):
-			list = append(list, block{kind: heading, text: strings.TrimSpace(strings.Trim(trimmed, "#"))})
-		default:
-			if fence == "" && (len(list) == 0 || list[len(list)-1].kind != prose) {
-				start(block{kind: prose}, at)
-			}
-			last := &list[len(list)-1]
-			last.text = text[end-len(line)-len(last.text) : end]
-		}
-		at = end
-	}
-	return list
-}
-
 // headingLine reports whether a line is a title: up to six number signs and a
 // blank.
 func headingLine(line string) bool {
@@ -167,69 +124,36 @@ func headingLine(line string) bool {
 	return n > 0 && n <= 6 && strings.HasPrefix(rest, " ") && strings.TrimSpace(rest) != ""
 }
 
-// fenceOf is the row of backticks or tildes that opens or closes a block of
-// code, or "".
-func fenceOf(line string) string {
-	line = strings.TrimLeft(line, " ")
-	for _, c := range []string{"`", "~"} {
-		if n := len(line) - len(strings.TrimLeft(line, c)); n >= 3 {
-			return line[:n]
+// codeBlock reads the block of code that lines begin with, and tells how many lines
+// it took. One that does not close ends with the text.
+func codeBlock(lines []string) (lang, text string, n int) {
+	fence, first := frontmatter.Fence(lines[0]), strings.TrimLeft(lines[0], " ")
+	indent := len(lines[0]) - len(first)
+	var code []string
+	for n = 1; n < len(lines); n++ {
+		line := lines[n]
+		if strings.HasPrefix(frontmatter.Fence(line), fence) && strings.Trim(line, fence[:1]+" ") == "" {
+			n++
+			break
 		}
+		code = append(code, line[min(indent, len(line)-len(strings.TrimLeft(line, " "))):])
 	}
-	return ""
-}
-
-// A span is a piece of a line: plain, in backticks, or between double stars.
-type span struct {
-	kind spanKind
-	text string
-}
-
-type spanKind uint8
-
-const (
-	plain spanKind = iota
-	codeSpan
-	bold
-)
-
-// spans takes prose apart.
-func spans(text string) []span {
-	var list []span
-	for text != "" {
-		i := strings.IndexAny(text, "`*")
-		if i < 0 {
-			return append(list, span{plain, text})
-		}
-		s, n := spanAt(text[i:])
-		if i > 0 {
-			list = append(list, span{plain, text[:i]})
-		}
-		list = append(list, s)
-		text = text[i+n:]
-	}
-	return list
+	return strings.ToLower(strings.Trim(first, "`~ ")), strings.TrimRight(strings.Join(code, "\n"), "\n"), n
 }
 
 // spanLimit is how many bytes a span may have.
 const spanLimit = 2000
 
-// spanAt is the span that text, which begins with a sign, begins with, and how
-// long it is with its signs. A span ends on its line.
-func spanAt(text string) (span, int) {
+// codeSpan reads the code that text begins with between backticks, and tells how
+// long it is with them; 0 if it does not end on its line.
+func codeSpan(text string) (code string, n int) {
 	line, _, _ := strings.Cut(text[:min(len(text), spanLimit)], "\n")
-	sign, kind := line[:len(line)-len(strings.TrimLeft(line, line[:1]))], codeSpan
-	if sign[0] == '*' {
-		if len(sign) != 2 {
-			return span{plain, sign}, len(sign)
-		}
-		kind = bold
+	ticks := line[:len(line)-len(strings.TrimLeft(line, "`"))]
+	code, _, ok := strings.Cut(line[len(ticks):], ticks)
+	if !ok || strings.TrimSpace(code) == "" {
+		return "", 0
 	}
-	inner, _, ok := strings.Cut(line[len(sign):], sign)
-	if !ok || strings.TrimSpace(inner) == "" {
-		return span{plain, sign}, len(sign)
-	}
-	return span{kind, inner}, 2*len(sign) + len(inner)
+	return code, 2*len(ticks) + len(code)
 }
 
 // who is a role in words.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/authored/frontmatter"
 	"coder/internal/core/chat"
 	"coder/internal/core/sanitize"
 )
@@ -194,20 +195,24 @@ func (m markdown) prose(text, quote string) {
 		return
 	}
 	var b strings.Builder
-	for _, part := range blocks(sanitize.Text(text)) {
-		switch part.kind {
-		case code:
-			fence := strings.Repeat("`", max(3, longestRun(part.text, '`')+1))
-			lang, _, _ := strings.Cut(part.lang, " ")
-			if strings.Trim(strings.ToLower(lang), "abcdefghijklmnopqrstuvwxyz0123456789+#.-_") != "" {
+	for lines := strings.Split(strings.Trim(sanitize.Text(text), "\n"), "\n"); len(lines) > 0; {
+		line, n := lines[0], 1
+		switch {
+		case frontmatter.Fence(line) != "":
+			var lang, code string
+			lang, code, n = codeBlock(lines)
+			lang, _, _ = strings.Cut(lang, " ")
+			if strings.Trim(lang, "abcdefghijklmnopqrstuvwxyz0123456789+#.-_") != "" {
 				lang = "" // no plain word
 			}
-			fmt.Fprintf(&b, "%s%s\n%s\n%s\n", fence, lang, strings.TrimRight(part.text, "\n"), fence)
-		case heading:
-			b.WriteString("#### " + noHTML(part.text) + "\n")
-		case prose:
-			b.WriteString(noHTML(part.text))
+			fence := strings.Repeat("`", max(3, longestRun(code, '`')+1))
+			fmt.Fprintf(&b, "%s%s\n%s\n%s\n", fence, lang, code, fence)
+		case headingLine(line):
+			b.WriteString("#### " + noHTML(strings.Trim(line, "# ")) + "\n")
+		default:
+			b.WriteString(noHTML(line) + "\n")
 		}
+		lines = lines[n:]
 	}
 	for line := range strings.SplitSeq(strings.Trim(b.String(), "\n"), "\n") {
 		m.WriteString(strings.TrimRight(quote+line, " ") + "\n")
@@ -215,18 +220,19 @@ func (m markdown) prose(text, quote string) {
 	m.WriteString("\n")
 }
 
-// noHTML makes tags in prose harmless; code spans show them as they are.
-func noHTML(text string) string {
+// noHTML makes tags in a line of prose harmless; code spans show them as they are.
+func noHTML(line string) string {
 	var b strings.Builder
-	for _, s := range spans(text) {
-		switch s.kind {
-		case codeSpan:
-			b.WriteString(mdCode(s.text))
-		case bold:
-			b.WriteString("**" + strings.ReplaceAll(s.text, "<", "&lt;") + "**")
-		case plain:
-			b.WriteString(strings.ReplaceAll(s.text, "<", "&lt;"))
+	for line != "" {
+		if code, n := codeSpan(line); n > 0 {
+			b.WriteString(mdCode(code))
+			line = line[n:]
+			continue
 		}
+		signs := len(line) - len(strings.TrimLeft(line, "`")) // that open nothing
+		n := signs + strings.IndexByte(line[signs:]+"`", '`')
+		b.WriteString(strings.ReplaceAll(line[:n], "<", "&lt;"))
+		line = line[n:]
 	}
 	return b.String()
 }

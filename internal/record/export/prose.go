@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"coder/internal/authored/frontmatter"
 	"coder/internal/core/lazy"
 	"coder/internal/core/sanitize"
 )
@@ -33,7 +34,7 @@ func (p page) body(lines []string, depth int) {
 		line, n := lines[0], 1
 		switch {
 		case strings.TrimSpace(line) == "":
-		case fenceOf(line) != "":
+		case frontmatter.Fence(line) != "":
 			n = p.code(lines)
 		case headingLine(line):
 			p.raw("<h3>")
@@ -62,32 +63,18 @@ func (p page) body(lines []string, depth int) {
 // startsBlock reports whether a paragraph ends before lines.
 func startsBlock(lines []string) bool {
 	line := lines[0]
-	return strings.TrimSpace(line) == "" || fenceOf(line) != "" || headingLine(line) || ruleLine().MatchString(line) ||
+	return strings.TrimSpace(line) == "" || frontmatter.Fence(line) != "" || headingLine(line) || ruleLine().MatchString(line) ||
 		quoteStart().MatchString(line) || itemMark().MatchString(line) || startsTable(lines)
 }
 
-// code writes a block of code, and tells how many lines it took. One that does
-// not close ends with the text.
+// code writes a block of code, and tells how many lines it took.
 func (p page) code(lines []string) int {
-	fence := fenceOf(lines[0])
-	lang := strings.ToLower(strings.Trim(strings.TrimSpace(lines[0]), "`~ "))
-	indent := len(lines[0]) - len(strings.TrimLeft(lines[0], " "))
-	n := 1
-	var text []string
-	for n < len(lines) {
-		line := lines[n]
-		n++
-		if strings.HasPrefix(fenceOf(line), fence) && strings.Trim(strings.TrimSpace(line), fence[:1]) == "" {
-			break
-		}
-		text = append(text, line[min(indent, len(line)-len(strings.TrimLeft(line, " "))):])
-	}
-	source := strings.Join(text, "\n")
+	lang, source, n := codeBlock(lines)
 	if lang == "diff" || lang == "patch" || isDiff(source) {
 		p.diff(source)
 		return n
 	}
-	p.raw("<pre><code>", escaper.Replace(strings.TrimRight(source, "\n")), "</code></pre>\n")
+	p.raw("<pre><code>", escaper.Replace(source), "</code></pre>\n")
 	return n
 }
 
@@ -258,8 +245,8 @@ func (p page) span(text string, before rune, depth int) int {
 	line, _, _ := strings.Cut(text[:min(len(text), spanLimit)], "\n\n")
 	switch {
 	case line[0] == '`':
-		if s, n := spanAt(text); s.kind == codeSpan {
-			p.raw("<code>", escaper.Replace(s.text), "</code>")
+		if code, n := codeSpan(text); n > 0 {
+			p.raw("<code>", escaper.Replace(code), "</code>")
 			return n
 		}
 	case line[0] == '\\' && len(line) > 1 && strings.IndexByte("\\`*_~[]<>#|!()-+.", line[1]) >= 0:

@@ -115,12 +115,10 @@ type bashArgs struct {
 func All(o Options) ([]tool.Tool, *Jobs) {
 	o = o.filled()
 	jobs := &Jobs{o: o}
-	return []tool.Tool{bashTool(&bash{Options: o, jobs: jobs}), jobs.group()}, jobs
+	return []tool.Tool{bashTool(&bash{Options: o, jobs: jobs}), tool.Group{Name: "jobs", Doc: jobsDoc, Members: []tool.Member{
+		{Action: "list", Tool: jobs.listTool()}, {Action: "read", Tool: jobs.readTool()}, {Action: "stop", Tool: jobs.stopTool()},
+	}}}, jobs
 }
-
-// Bash is the tool that runs a command, without the means to leave one running
-// in the background.
-func Bash(o Options) tool.Tool { return bashTool(&bash{Options: o.filled()}) }
 
 // filled is o with every limit set.
 func (o Options) filled() Options {
@@ -140,9 +138,6 @@ func bashTool(b *bash) tool.Tool {
 			{Name: "shell"}, {Name: "sh"}, {Name: "execute"}, {Name: "execute_command"}, {Name: "run_terminal_cmd"},
 		},
 		Work: func(ctx context.Context, a bashArgs) (tool.Plan, tool.Run, error) {
-			if a.Background && b.jobs == nil {
-				return tool.Plan{}, nil, errors.New("commands cannot be left in the background here")
-			}
 			p, err := b.plan(ctx, a)
 			return p, func(ctx context.Context, out io.Writer) (tool.Result, error) {
 				c, err := b.confine(ctx, p.Line, a.Unconfined)
@@ -161,24 +156,16 @@ func bashTool(b *bash) tool.Tool {
 // bash is the tool that runs commands.
 type bash struct {
 	Options
-	jobs *Jobs // nil if there is no background
+	jobs *Jobs
 }
 
-// inBackground is what the description says where there is a background.
-const inBackground = " With background it returns at once with the id of a job, which runs on: see jobs."
-
 func (b *bash) doc() string {
-	background := ""
-	if b.jobs != nil {
-		background = inBackground
-	}
 	words := fmt.Sprintf("%s, a plain POSIX shell: there is no bash here, so no [[ ]], arrays, {a,b}, &>, <<< or <(...)", cmp.Or(b.Shell, "/bin/sh"))
 	if b.Shell.Bash() {
 		words = fmt.Sprintf("bash (%s, no profile, no aliases)", b.Shell)
 	}
 	return strings.NewReplacer(
 		"{shell}", words,
-		"{background}", background,
 		"{timeout}", strconv.FormatInt(b.CommandTimeout.Milliseconds(), 10),
 		"{chars}", strconv.Itoa(min(maxChars, b.OutputLimit)/2),
 	).Replace(bashDoc)

@@ -44,7 +44,13 @@ func open(t *testing.T, o bash.Options) (sh tool.Tool, dir string) {
 	})
 	o.Workspace, o.Now = ws, time.Now
 	o.Env = append(o.Env, "PATH="+os.Getenv("PATH"), mark)
-	return bash.Bash(o), dir
+	return runner(o), dir
+}
+
+// runner is the tool that runs a command.
+func runner(o bash.Options) tool.Tool {
+	tools, _ := bash.All(o)
+	return tools[0]
 }
 
 // marked finds living processes by their environment.

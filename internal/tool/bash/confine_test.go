@@ -28,7 +28,7 @@ func TestACommandRunsWithinItsBoundsUnlessItWasLetOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ws.Close()
-	sh := bash.Bash(bash.Options{Workspace: ws, Env: []string{"PATH=/usr/bin:/bin"}, Confine: func(_ context.Context, line tool.Line) (bash.Confinement, error) {
+	sh := runner(bash.Options{Workspace: ws, Env: []string{"PATH=/usr/bin:/bin"}, Confine: func(_ context.Context, line tool.Line) (bash.Confinement, error) {
 		if line.Written() == "never" {
 			return bash.Confinement{}, errors.New("no sandbox")
 		}
@@ -89,7 +89,7 @@ func TestALineIsReadOnceAndThatReadingIsJudgedConfinedAndRun(t *testing.T) {
 	}
 	defer ws.Close()
 	var made []tool.Line
-	sh := bash.Bash(bash.Options{
+	sh := runner(bash.Options{
 		Workspace: ws,
 		Analyse: func(c string) tool.Line {
 			made = append(made, &reading{c, strings.ReplaceAll(c, "one", "two")})

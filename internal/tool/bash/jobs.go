@@ -302,13 +302,6 @@ func noting(what, target string) tool.Plan {
 //go:embed jobs.md
 var jobsDoc string
 
-// group is the tools for commands in the background, as one.
-func (j *Jobs) group() tool.Group {
-	return tool.Group{Name: "jobs", Doc: jobsDoc, Members: []tool.Member{
-		{Action: "list", Tool: j.listTool()}, {Action: "read", Tool: j.readTool()}, {Action: "stop", Tool: j.stopTool()},
-	}}
-}
-
 type noArgs struct{}
 
 type listResult struct {

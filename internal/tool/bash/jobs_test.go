@@ -228,13 +228,6 @@ func TestJobsAreLimited(t *testing.T) {
 	begin(t, set, "echo again; exec sleep 1000")
 }
 
-func TestNoBackgroundWithoutJobs(t *testing.T) {
-	sh, _ := open(t, bash.Options{})
-	if _, err := sh.Prepare(t.Context(), json.RawMessage(`{"command":"x","background":true}`)); err == nil {
-		t.Error("it was planned")
-	}
-}
-
 func TestContractOfJobs(t *testing.T) {
 	for name, f := range map[string]tooltest.Fixture{
 		"bash":      {Good: []string{`{"command":"echo hi","background":true}`}, Bad: []string{`{"command":"","background":true}`}},
