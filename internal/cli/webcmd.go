@@ -151,7 +151,7 @@ func (w *web) program() browser.Program {
 			}
 			return u
 		},
-		Modes: mode.Names(), Begin: w.begin, Say: w.say, Answer: w.answer, Stop: w.stop, Release: w.release,
+		Fleet: w.fleet(), Modes: mode.Names(), Begin: w.begin, Say: w.say, Answer: w.answer, Stop: w.stop, Release: w.release,
 	}
 }
 
@@ -174,17 +174,17 @@ func (w *web) room(root string) (*app.App, error) {
 	if a := w.rooms[root]; a != nil {
 		return a, nil
 	}
-	a, err := w.inv.appIn(root, func(string) {})
+	a, err := w.inv.appIn(root, "", func(string) {})
 	if err == nil {
 		w.rooms[root] = a
 	}
 	return a, err
 }
 
-// appIn puts the program together for another folder.
-func (inv *invocation) appIn(root string, warn func(string)) (*app.App, error) {
+// appIn puts the program together for another folder, and a mode if one is named.
+func (inv *invocation) appIn(root, mode string, warn func(string)) (*app.App, error) {
 	o := inv.flags.Options
-	o.Dir = root
+	o.Dir, o.Mode = root, cmp.Or(mode, o.Mode)
 	settings, err := app.Load(inv.Env.Env, o)
 	if err != nil {
 		return nil, err

@@ -112,11 +112,11 @@ func (w *web) find(p browser.Place) *hosted {
 }
 
 // host opens a session to work in it.
-func (w *web) host(ctx context.Context, root string, which app.Which) (*hosted, error) {
+func (w *web) host(ctx context.Context, root, mode string, which app.Which) (*hosted, error) {
 	if w.life.Err() != nil {
 		return nil, &browser.Problem{Status: http.StatusServiceUnavailable, Text: "coder web is ending"}
 	}
-	a, err := w.inv.appIn(root, w.inv.warn)
+	a, err := w.inv.appIn(root, mode, w.inv.warn)
 	if err != nil {
 		return nil, asProblem(err)
 	}
@@ -236,14 +236,11 @@ func (w *web) begin(ctx context.Context, root, mode, prompt string) (string, err
 	if err := checkPrompt(prompt); err != nil {
 		return "", asProblem(err)
 	}
-	h, err := w.host(ctx, root, app.Which{ID: app.NewSessionID(w.inv.Now())})
+	h, err := w.host(ctx, root, mode, app.Which{ID: app.NewSessionID(w.inv.Now())})
 	if err != nil {
 		return "", err
 	}
 	id := h.ID
-	if mode != "" {
-		h.queue.Add(drive.Message{Said: orchestrator.Said{Text: "/mode " + mode}})
-	}
 	h.queue.Add(drive.Message{Said: orchestrator.Said{Text: prompt}})
 	return id, nil
 }
@@ -285,7 +282,7 @@ func (w *web) add(ctx context.Context, p browser.Place, m drive.Message) error {
 	if h != nil {
 		return nil
 	}
-	h, err := w.host(ctx, p.Root, app.Which{Resume: p.Session})
+	h, err := w.host(ctx, p.Root, "", app.Which{Resume: p.Session})
 	if err == nil {
 		h.queue.Add(m)
 	}

@@ -62,6 +62,8 @@ type Program struct {
 	Answer  func(ctx context.Context, p Place, q uip.Request, a uip.Response) error
 	Stop    func(ctx context.Context, p Place) error
 	Release func(p Place) error
+
+	Fleet FleetProgram
 }
 
 // Found is a session in which words were found.
@@ -187,6 +189,9 @@ func (s *Server) routes() *http.ServeMux {
 	in("GET /search", (*page).search)
 	in("POST /begin", (*page).begin)
 	in("POST /look", (*page).look)
+	in("GET /fleet", (*page).fleet)
+	in("POST /fleet/answer/{question}", (*page).fleetAnswer)
+	in("POST /fleet/cancel/{task}", (*page).fleetCancel)
 	const one = "/s/{project}/{session}"
 	in("GET "+one, (*page).session)
 	in("GET "+one+"/record/{seq}", (*page).record)

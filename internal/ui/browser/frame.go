@@ -58,6 +58,9 @@ func (p *page) header() markup {
 			el("label", class("unseen"), attr{"for", "q"}, p.t("Search all sessions")),
 			el("input", attr{"id", "q"}, attr{"type", "search"}, attr{"name", "q"}, attr{"value", query}, attr{"placeholder", p.t("Search all sessions")}, attr{"accesskey", "s"})),
 	}
+	if p.hasFleet() {
+		parts = append(parts, el("a", class("home"), attr{"href", p.at("fleet")}, p.t("Fleet")))
+	}
 	if p.tab != "" {
 		var tabs []markup
 		for _, t := range []struct{ what, name string }{
@@ -166,7 +169,7 @@ func (p *page) home() (markup, error) {
 	if p.waits > 0 {
 		waiting = el("p", class("waiting"), attr{"role", "status"}, p.t("sessions that wait for your answer: %d", p.waits))
 	}
-	parts = append(parts, el("div", append([]any{attr{"id", "sessions"}, waiting}, lists...)...))
+	parts = append(parts, el("div", append([]any{attr{"id", "sessions"}, attr{"data-refresh", ""}, waiting}, lists...)...))
 	return join(parts...), nil
 }
 

@@ -96,18 +96,31 @@ function follow(list) {
   if (!new URLSearchParams(location.search).has("at")) toEnd();
 }
 
-// The list of sessions is looked at again while somebody looks at it.
-function refresh() {
+// What is marked so is looked at again while somebody looks at it. Where a question
+// stands it changes with the questions alone: what is being ticked and typed stays.
+function refresh(parts) {
+  const asked = (root) => [...root.querySelectorAll("[data-question]")].map((q) => q.dataset.question).join();
   setInterval(async () => {
     if (document.hidden) return;
     const answer = await fetch(location.href).catch(() => null);
     if (!answer || !answer.ok) return;
     const made = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const now = made.getElementById("sessions"), was = $("sessions");
-    if (!now || now.innerHTML === was.innerHTML || was.contains(document.activeElement)) return;
-    was.replaceWith(now);
     document.title = made.title;
+    for (const id of parts) {
+      const now = made.getElementById(id), was = $(id);
+      if (!now || !was || was.contains(document.activeElement)) continue;
+      if (asked(was) + asked(now) ? asked(was) === asked(now) : was.innerHTML === now.innerHTML) continue;
+      was.replaceWith(now);
+    }
   }, 5000);
+}
+
+// What is typed and not sent outlives the page, in this tab.
+function draft(field) {
+  const key = "draft:" + location.pathname;
+  field.value = field.value || sessionStorage.getItem(key) || "";
+  document.addEventListener("input", (e) => { if (e.target.id === "prompt") sessionStorage.setItem(key, e.target.value); });
+  document.addEventListener("submit", (e) => { if (e.target.querySelector("#prompt")) sessionStorage.removeItem(key); });
 }
 
 // The slider shows the record it stands on.
@@ -176,7 +189,9 @@ document.addEventListener("keydown", (e) => {
 });
 
 if ($("timeline") && $("timeline").dataset.events) follow($("timeline"));
-if ($("sessions")) refresh();
+const fresh = [...document.querySelectorAll("[data-refresh]")].map((o) => o.id);
+if (fresh.length > 0) refresh(fresh);
+if ($("prompt")) draft($("prompt"));
 if ($("replay")) slide($("replay"));
 const boxes = [...document.querySelectorAll("[data-review]")];
 if (boxes.length > 0) review(boxes);

@@ -129,7 +129,11 @@ func (p *page) questions(open []uip.Request) markup {
 
 // question is an open question with the ways to answer it.
 func (p *page) question(q uip.Request) markup {
-	action := p.at("s", p.name, p.place.Session, "answer", q.ID)
+	return p.questionAt(q, p.at("s", p.name, p.place.Session, "answer", q.ID))
+}
+
+// questionAt is question with where its answer goes.
+func (p *page) questionAt(q uip.Request, action string) markup {
 	parts := []any{class("question"), attr{"data-question", q.ID + " " + digest(q)}, attr{"aria-label", p.t("Open question")},
 		el("input", attr{"type", "hidden"}, attr{"name", "shown"}, attr{"value", digest(q)}),
 		el("button", attr{"disabled", ""}, attr{"hidden", ""})} // what Enter presses: nothing is answered by it
@@ -341,17 +345,27 @@ func (p *page) answer() (markup, error) {
 		return "", &Problem{http.StatusNotFound, "there is no such question"}
 	case closed != nil:
 		return "", &Problem{http.StatusConflict, p.t("the question was answered before; your answer changed nothing. %s", p.given(*closed))}
-	case digest(*open) != p.r.PostForm.Get("shown"):
-		return "", &Problem{http.StatusConflict, "the question is not the one that you were shown; look at it again. Nothing was changed"}
 	}
-	if lessThanAll(*open, p.r.PostForm) {
-		return "", &Problem{http.StatusBadRequest, "some hunks are not ticked, and the answer takes them all; tick them, or take the chosen ones only. Nothing was changed"}
-	}
-	a := readAnswer(*open, p.r.PostForm, p.via())
-	if err := uip.Check(*open, a); err != nil {
-		return "", &Problem{http.StatusBadRequest, p.t("that is no answer to the question: %s", p.words.Said(err.Error()))}
+	a, err := p.answerTo(*open)
+	if err != nil {
+		return "", err
 	}
 	return p.done(p.Answer(p.r.Context(), p.place, *open, a))
+}
+
+// answerTo is the answer that was given to q, if it is one to what was shown.
+func (p *page) answerTo(q uip.Request) (uip.Response, error) {
+	if digest(q) != p.r.PostForm.Get("shown") {
+		return uip.Response{}, &Problem{http.StatusConflict, "the question is not the one that you were shown; look at it again. Nothing was changed"}
+	}
+	if lessThanAll(q, p.r.PostForm) {
+		return uip.Response{}, &Problem{http.StatusBadRequest, "some hunks are not ticked, and the answer takes them all; tick them, or take the chosen ones only. Nothing was changed"}
+	}
+	a := readAnswer(q, p.r.PostForm, p.via())
+	if err := uip.Check(q, a); err != nil {
+		return a, &Problem{http.StatusBadRequest, p.t("that is no answer to the question: %s", p.words.Said(err.Error()))}
+	}
+	return a, nil
 }
 
 // via is how what comes from this browser stands on record.

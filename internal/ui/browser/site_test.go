@@ -46,6 +46,7 @@ type site struct {
 	broken error // after the last record
 	gone   bool
 	pulse  browser.Pulse
+	fleet  browser.FleetProgram
 	last   uint64
 }
 
@@ -77,6 +78,12 @@ func (s *site) done() string {
 
 func (s *site) program() browser.Program {
 	return browser.Program{
+		Fleet: browser.FleetProgram{
+			Configured: func() bool { return s.fleet.Configured != nil },
+			Standing:   func(ctx context.Context) (browser.Fleet, error) { return s.fleet.Standing(ctx) },
+			Answer:     func(ctx context.Context, a uip.Response) error { return s.fleet.Answer(ctx, a) },
+			Cancel:     func(ctx context.Context, task string) error { return s.fleet.Cancel(ctx, task) },
+		},
 		Now: func() time.Time { return noon }, Projects: func() []string { return []string{root} },
 		Heads: func(context.Context, string) ([]session.Head, error) {
 			return []session.Head{{ID: id, Updated: noon, Meta: session.Meta{Title: "the title", Model: "m", Turns: 1}}}, nil

@@ -1,0 +1,193 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"coder/internal/core/display"
+	"coder/internal/core/uip"
+)
+
+// FleetProgram is what the page about a fleet shows and has done.
+type FleetProgram struct {
+	// Configured reports whether there is a fleet to look at. Without one there is
+	// no page about it.
+	Configured func() bool
+	Standing   func(ctx context.Context) (Fleet, error)
+	Answer     func(ctx context.Context, a uip.Response) error
+	Cancel     func(ctx context.Context, task string) error
+}
+
+// Fleet is how the whole of a fleet stands, as it tells programs.
+type Fleet struct {
+	At    time.Time `json:"at"`
+	Queue struct {
+		Waiting int   `json:"waiting"`
+		Taken   int   `json:"taken"`
+		Limit   int64 `json:"limit"`
+	} `json:"queue"`
+	Counts     map[string]int `json:"counts"`
+	Workers    []FleetWorker  `json:"workers"`
+	Slots      int            `json:"slots"`
+	Busy       int            `json:"busy"`
+	CostUSD    float64        `json:"cost_usd"`
+	Takeovers  int            `json:"takeovers"`
+	Unknown    int            `json:"unknown_calls"`
+	OldestWait float64        `json:"oldest_wait_seconds"`
+	Tasks      []FleetTask    `json:"tasks"` // the oldest first
+}
+
+// FleetWorker is one that takes tasks.
+type FleetWorker struct {
+	Name    string    `json:"name"`
+	Host    string    `json:"host"`
+	Version string    `json:"version"`
+	Slots   int       `json:"slots"`
+	Busy    int       `json:"busy"`
+	State   string    `json:"state"`
+	Seen    time.Time `json:"seen"`
+}
+
+// FleetTask is one that was handed in.
+type FleetTask struct {
+	ID   string `json:"id"`
+	Spec struct {
+		Prompt string `json:"prompt"`
+		Repo   string `json:"repo"`
+	} `json:"spec"`
+	Status   string       `json:"status"`
+	Reason   string       `json:"reason"`
+	Worker   string       `json:"worker"`
+	Attempts int          `json:"attempts"`
+	CostUSD  float64      `json:"cost_usd"`
+	Created  time.Time    `json:"created"`
+	Question *uip.Request `json:"question"`
+}
+
+// fleetStatuses are how tasks can stand, and whether they can still be ended.
+var fleetStatuses = []struct {
+	name string
+	open bool
+}{{"queued", true}, {"running", true}, {"waiting", true}, {"done", false}, {"failed", false}, {"canceled", false}, {"aside", false}}
+
+func (p *page) hasFleet() bool { return p.Fleet.Configured != nil && p.Fleet.Configured() }
+
+// standing asks the fleet how it stands.
+func (p *page) standing() (Fleet, error) {
+	if !p.hasFleet() {
+		return Fleet{}, &Problem{http.StatusNotFound, "there is no fleet here; coder fleet up makes one"}
+	}
+	return p.Fleet.Standing(p.r.Context())
+}
+
+// fleet shows queue, workers and tasks, what waits for people, and what it cost.
+func (p *page) fleet() (markup, error) {
+	f, err := p.standing()
+	if err != nil {
+		return "", err
+	}
+	p.title = p.t("Fleet")
+	var asks []markup
+	for _, t := range f.Tasks {
+		if t.Question != nil && t.Status == "waiting" {
+			p.waits++
+			asks = append(asks, el("p", p.t("Task %s asks:", t.ID), " ", line(t.Spec.Prompt)), p.questionAt(*t.Question, p.at("fleet", "answer", t.Question.ID)))
+		}
+	}
+	figures := []any{attr{"id", "figures"}, attr{"data-refresh", ""}, attr{"aria-label", p.t("State")},
+		el("p", class("dim"), p.when(f.At)),
+		el("p", el("strong", p.t("queue: %d wait for a worker, %d are with one", f.Queue.Waiting, f.Queue.Taken)), " · ",
+			p.t("workers: %d, with %d of %d slots at work", len(f.Workers), f.Busy, f.Slots), " · ", fmt.Sprintf("$%.4f", f.CostUSD))}
+	if f.OldestWait > 0 {
+		figures = append(figures, el("p", class("waiting"), p.t("longest wait for a person: %s", display.Duration(time.Duration(f.OldestWait)*time.Second))))
+	}
+	if f.Takeovers+f.Unknown > 0 {
+		figures = append(figures, el("p", p.t("taken up again: %d; calls of unknown outcome: %d", f.Takeovers, f.Unknown)))
+	}
+	var bars []bar
+	for _, s := range fleetStatuses {
+		bars = append(bars, bar{p.words.Said(s.name), float64(f.Counts[s.name]), strconv.Itoa(f.Counts[s.name])})
+	}
+	figures = append(figures, plotBars(p.t("tasks, by status"), bars), p.workers(f), p.tasks(f))
+	return join(el("h1", p.title),
+		el("section", append([]any{attr{"id", "asks"}, attr{"data-refresh", ""}, attr{"aria-label", p.t("Open questions")}, attr{"aria-live", "polite"}}, asks)...),
+		el("section", figures...)), nil
+}
+
+func (p *page) workers(f Fleet) markup {
+	t := display.Table{Head: display.Words("worker", "host", "at work", "slots", "state", "seen")}
+	for _, w := range f.Workers {
+		t.Rows = append(t.Rows, display.Data(line(w.Name), line(w.Host), strconv.Itoa(w.Busy), strconv.Itoa(w.Slots), p.words.Said(line(w.State)), w.Seen.Local().Format(time.TimeOnly)))
+	}
+	if len(t.Rows) == 0 {
+		return el("p", class("failed"), p.t("no worker takes tasks"))
+	}
+	return join(el("h2", p.t("Workers")), p.table(t))
+}
+
+// tasks lists the tasks, the newest first.
+func (p *page) tasks(f Fleet) markup {
+	var rows []markup
+	for i := len(f.Tasks) - 1; i >= 0; i-- {
+		t := f.Tasks[i]
+		end := markup("")
+		for _, s := range fleetStatuses {
+			if s.name == t.Status && s.open {
+				end = p.form(p.at("fleet", "cancel", t.ID), el("button", class("danger"), p.t("Cancel")))
+			}
+		}
+		look := map[string]string{"running": "live", "waiting": "waiting", "failed": "failed", "aside": "failed"}[t.Status]
+		rows = append(rows, el("li", el("code", t.ID), el("span", class(look), p.words.Said(t.Status)), el("span", line(t.Spec.Prompt)),
+			el("span", class("dim"), p.when(t.Created), " · ", line(t.Spec.Repo), " · ", line(t.Worker), " · ", fmt.Sprintf("$%.4f", t.CostUSD)),
+			end, el("span", class("hit dim"), p.words.Said(line(t.Reason)))))
+	}
+	if len(rows) == 0 {
+		return el("p", p.t("there are no tasks; coder fleet submit hands one in"))
+	}
+	return join(el("h2", p.t("Tasks")), el("ul", class("sessions"), rows))
+}
+
+// fleetAnswer takes the answer to the question of a task.
+func (p *page) fleetAnswer() (markup, error) {
+	f, err := p.standing()
+	if err != nil {
+		return "", err
+	}
+	id := p.r.PathValue("question")
+	for _, t := range f.Tasks {
+		if t.Question == nil || t.Question.ID != id || t.Status != "waiting" {
+			continue
+		}
+		a, err := p.answerTo(*t.Question)
+		if err == nil {
+			err = p.Fleet.Answer(p.r.Context(), a)
+		}
+		return p.toFleet(err)
+	}
+	return "", &Problem{http.StatusConflict, "the question was answered before, or is not asked any more; your answer changed nothing"}
+}
+
+// fleetCancel ends a task.
+func (p *page) fleetCancel() (markup, error) {
+	f, err := p.standing()
+	if err != nil {
+		return "", err
+	}
+	id := p.r.PathValue("task")
+	for _, t := range f.Tasks {
+		if t.ID == id {
+			return p.toFleet(p.Fleet.Cancel(p.r.Context(), id))
+		}
+	}
+	return "", &Problem{http.StatusNotFound, "there is no such task"}
+}
+
+func (p *page) toFleet(err error) (markup, error) {
+	if err == nil {
+		p.goTo(p.at("fleet"))
+	}
+	return "", err
+}
