@@ -424,6 +424,14 @@ func TestWebSpeaksToATerminal(t *testing.T) {
 			t.Fatalf("%s: %d\n%s\n%s", path, status, text, h.said.String())
 		}
 	}
+	for path, form := range map[string][2]string{"/mode": {"mode", "yolo"}, "/say": {"prompt", " /mode  yolo"}, "/say?": {"prompt", "/yolo"}, "/say?x": {"prompt", "/permissions yolo"}} {
+		if status, text, _ := s.post(s.of("s1", path), form[0], form[1]); status != 400 {
+			t.Errorf("%s %v: %d\n%s", path, form, status, text)
+		}
+	}
+	if status, text, _ := s.post("/begin", "project", s.project, "mode", "yolo", "prompt", "x"); status != 400 {
+		t.Errorf("%d\n%s", status, text)
+	}
 	say("/say", "prompt", "two from the page")
 	h.until("said elsewhere (coder web, process ").until("two from the page").until("second")
 	say("/mode", "mode", "auto-edit")
@@ -466,6 +474,9 @@ func TestASessionThatWasClosedIsNotLive(t *testing.T) {
 	s := newSite(p, "--script", "model")
 	id := s.begin("go")
 	s.stream(id, 0, "waits here for what you say")
+	if _, home := s.get("/"); !strings.Contains(home, id) || !strings.Contains(home, "waits here for what you say") {
+		t.Errorf("home does not say so:\n%s", home)
+	}
 	if status, _, _ := s.post(s.of(id, "/release")); status != 303 {
 		t.Fatal(status)
 	}

@@ -151,8 +151,13 @@ func (w *web) program() browser.Program {
 			}
 			return u
 		},
-		Fleet: w.fleet(), Modes: mode.Names(), Begin: w.begin, Say: w.say, Answer: w.answer, Stop: w.stop, Release: w.release,
+		Fleet: w.fleet(), Modes: w.modes(), Begin: w.begin, Say: w.say, Answer: w.answer, Stop: w.stop, Release: w.release,
 	}
+}
+
+// modes are those that can be gone to from a page.
+func (w *web) modes() []string {
+	return slices.DeleteFunc(mode.Names(), func(name string) bool { return name == mode.Yolo && w.inv.flags.NoYolo })
 }
 
 // mostProjects is how many projects there are to see.

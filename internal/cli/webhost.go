@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
+	"coder/internal/policy/mode"
 	"coder/internal/ui/browser"
 	"coder/internal/ui/drive"
 )
@@ -251,7 +253,11 @@ func (w *web) say(ctx context.Context, p browser.Place, prompt string) error {
 		return asProblem(err)
 	}
 	if room, err := w.elsewhere(p); room != nil || err != nil {
-		if err == nil {
+		switch words := append(strings.Fields(prompt), ""); {
+		case err != nil:
+		case w.inv.flags.NoYolo && strings.HasPrefix(words[0], "/") && (words[0] == "/"+mode.Yolo || words[1] == mode.Yolo): // nor is it gone to in another place
+			err = &browser.Problem{Status: http.StatusBadRequest, Text: "the mode yolo needs --allow-dangerously-skip-permissions"}
+		default:
 			err = tell(ctx, room, p.Session, toSay, prompt)
 		}
 		return err
