@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"coder/internal/core/display"
+	"coder/internal/core/sanitize"
 	"coder/internal/core/uip"
 	"coder/internal/tool"
 )
@@ -193,6 +194,9 @@ func (q asked) request() uip.Request {
 	if len(q.Options) > 0 {
 		req.Kind, req.Purpose = uip.Select, uip.ChooseStrategy
 		req.Display.Metadata = make(map[string]string)
+	}
+	if q.Header != "" && len(q.Options) > 0 {
+		req.Display.Metadata["header"] = sanitize.Line(q.Header, 80)
 	}
 	for i, o := range q.Options {
 		id, label := strconv.Itoa(i+1), o.Label

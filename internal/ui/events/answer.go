@@ -41,7 +41,7 @@ func Answers(q uip.Request, answers map[string]string) uip.Response {
 // words.
 func choose(q uip.Request, answer string) uip.Response {
 	for _, o := range q.Options {
-		if strings.EqualFold(answer, o.Label) || answer == o.ID {
+		if strings.EqualFold(answer, o.Label) || strings.EqualFold(answer, labelOf(q, o)) || answer == o.ID {
 			return uip.Response{ID: q.ID, Option: o.ID}
 		}
 	}

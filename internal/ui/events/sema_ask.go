@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 
 	"coder/internal/core/display"
@@ -186,13 +187,20 @@ func questionsOf(q uip.Request) any {
 		return json.RawMessage(c.Source)
 	}
 	one := semaQuestion{Question: questionOf(q), Options: []semaChoice{}}
-	if q.Display.Description != "" {
+	if one.Header = q.Display.Metadata["header"]; one.Header == "" && q.Display.Description != "" {
 		one.Header = q.Display.Title
 	}
 	for _, o := range q.Options {
-		one.Options = append(one.Options, semaChoice{Label: o.Label})
+		label := labelOf(q, o)
+		_, about, _ := strings.Cut(strings.TrimPrefix(o.Label, label), " — ")
+		one.Options = append(one.Options, semaChoice{Label: label, Description: about})
 	}
 	return []semaQuestion{one}
+}
+
+// labelOf is the label of an option, without what is said about it.
+func labelOf(q uip.Request, o uip.Option) string {
+	return cmp.Or(q.Display.Metadata["label"+o.ID], o.Label)
 }
 
 func questionOf(q uip.Request) string { return cmp.Or(q.Display.Description, q.Display.Title) }
@@ -211,8 +219,8 @@ func answersOf(q uip.Request, a uip.Response) any {
 		return json.RawMessage(a.Input)
 	}
 	answer := a.Input
-	if label, ok := labels(q)[a.Option]; ok && answer == "" {
-		answer = label
+	if i := slices.IndexFunc(q.Options, func(o uip.Option) bool { return o.ID == a.Option }); i >= 0 && answer == "" {
+		answer = labelOf(q, q.Options[i])
 	}
 	return map[string]string{questionOf(q): answer}
 }
