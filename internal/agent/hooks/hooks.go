@@ -30,17 +30,19 @@ type Event string
 const (
 	PreToolUse       Event = "PreToolUse"
 	PostToolUse      Event = "PostToolUse"
+	PostToolFailure  Event = "PostToolUseFailure"
 	UserPromptSubmit Event = "UserPromptSubmit"
 	SessionStart     Event = "SessionStart"
 	SessionEnd       Event = "SessionEnd"
 	Stop             Event = "Stop"
+	SubagentStart    Event = "SubagentStart"
 	SubagentStop     Event = "SubagentStop"
 	PreCompact       Event = "PreCompact"
 	Notification     Event = "Notification"
 )
 
 // Events are all of them.
-var Events = []Event{PreToolUse, PostToolUse, UserPromptSubmit, SessionStart, SessionEnd, Stop, SubagentStop, PreCompact, Notification}
+var Events = []Event{PreToolUse, PostToolUse, PostToolFailure, UserPromptSubmit, SessionStart, SessionEnd, Stop, SubagentStart, SubagentStop, PreCompact, Notification}
 
 // Hook is a command to be run on an event.
 type Hook struct {

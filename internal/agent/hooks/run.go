@@ -459,7 +459,19 @@ func (h *Hooks) Before(ctx context.Context, r toolrun.Round, c toolrun.HookedCal
 func (h *Hooks) After(ctx context.Context, r toolrun.Round, c toolrun.HookedCall, output json.RawMessage, took time.Duration) (toolrun.Ruling, error) {
 	names, fields := h.about(c)
 	fields["tool_response"], fields["duration_ms"] = output, took.Milliseconds()
-	return h.Fire(context.WithoutCancel(ctx), Scene{r.Task, r.Sink}, PostToolUse, names, fields)
+	ruling, err := h.Fire(context.WithoutCancel(ctx), Scene{r.Task, r.Sink}, PostToolUse, names, fields)
+	var failed struct {
+		OK    *bool  `json:"ok"`
+		Error string `json:"error"`
+	}
+	if err != nil || json.Unmarshal(output, &failed) != nil || failed.OK == nil || *failed.OK {
+		return ruling, err
+	}
+	fields["error"], fields["is_interrupt"] = failed.Error, ctx.Err() != nil
+	more, err := h.Fire(context.WithoutCancel(ctx), Scene{r.Task, r.Sink}, PostToolFailure, names, fields)
+	ruling.Stop, ruling.Deny = cmp.Or(ruling.Stop, more.Stop), cmp.Or(ruling.Deny, more.Deny)
+	ruling.Notes = append(ruling.Notes, more.Notes...)
+	return ruling, err
 }
 
 // about is a call as hooks know it, under our name for it and theirs.

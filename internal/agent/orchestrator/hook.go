@@ -27,7 +27,7 @@ func scene(st *turnState) hooks.Scene { return hooks.Scene{Task: st.task, Sink: 
 
 // roundHooks are the hooks around calls, nil if there are none.
 func (o *Orchestrator) roundHooks() toolrun.Hooks {
-	if !o.Hooks.On(hooks.PreToolUse) && !o.Hooks.On(hooks.PostToolUse) {
+	if !o.Hooks.On(hooks.PreToolUse) && !o.Hooks.On(hooks.PostToolUse) && !o.Hooks.On(hooks.PostToolFailure) {
 		return nil
 	}
 	return o.Hooks
@@ -37,8 +37,12 @@ func (o *Orchestrator) roundHooks() toolrun.Hooks {
 // session's start before the first of them, and returns what they add. Words
 // that a hook refuses the model never hears.
 func (o *Orchestrator) hookPrompt(ctx context.Context, st *turnState, words string) (notes []toolrun.Note, err error) {
-	if o.Hooks == nil || o.Child != nil {
+	switch {
+	case o.Hooks == nil:
 		return nil, nil
+	case o.Child != nil: // its words are the main agent's; nobody refuses them
+		ruling, err := o.Hooks.Fire(ctx, scene(st), hooks.SubagentStart, []string{o.Child.Agent}, map[string]any{"agent_id": o.Child.ID, "agent_type": o.Child.Agent})
+		return ruling.Notes, err
 	}
 	if !o.begun {
 		o.begun = true

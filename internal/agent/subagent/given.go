@@ -11,6 +11,10 @@ import (
 	"coder/internal/core/clip"
 )
 
+// otherModels are words of programs for models of one vendor, and for that of the
+// main agent, which stands for all of them here.
+var otherModels = []string{"inherit", "default", "sonnet", "opus", "haiku"}
+
 // Given reads agents that the program which drives a session defines, by their
 // names.
 func Given(by map[string]json.RawMessage) (list []Definition, err error) {
@@ -21,6 +25,7 @@ func Given(by map[string]json.RawMessage) (list []Definition, err error) {
 			Tools       []string `json:"tools"`
 			Without     []string `json:"disallowedTools"`
 			Steps       int      `json:"maxTurns"`
+			Model       string   `json:"model"`
 		}
 		err := json.Unmarshal(by[name], &g)
 		switch {
@@ -36,9 +41,12 @@ func Given(by map[string]json.RawMessage) (list []Definition, err error) {
 		if g.Steps < 1 || g.Steps > maxSteps {
 			g.Steps = DefaultSteps
 		}
+		if slices.Contains(otherModels, g.Model) {
+			g.Model = ""
+		}
 		about := clip.Text(strings.TrimSpace(g.Description), maxDescription)
 		list = append(list, Definition{
-			Name: name, Description: about, About: about, Prompt: clip.Text(g.Prompt, maxBytes), Tools: g.Tools, Without: g.Without, MaxSteps: g.Steps, Path: "given",
+			Name: name, Description: about, About: about, Prompt: clip.Text(g.Prompt, maxBytes), Tools: g.Tools, Without: g.Without, MaxSteps: g.Steps, Model: g.Model, Path: "given",
 		})
 	}
 	return list, nil

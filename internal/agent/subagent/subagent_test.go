@@ -242,10 +242,10 @@ func FuzzLoad(f *testing.F) {
 func TestAgentsThatAProgramGives(t *testing.T) {
 	given := map[string]json.RawMessage{
 		"counter": json.RawMessage(`{"description":"counts","prompt":"Count.","tools":["Read"],"disallowedTools":["Bash"],"maxTurns":7,"model":"inherit"}`),
-		"general": json.RawMessage(`{"description":"mine","prompt":"Mine.","maxTurns":100000}`),
+		"general": json.RawMessage(`{"description":"mine","prompt":"Mine.","maxTurns":100000,"model":"small-one"}`),
 	}
 	list, err := subagent.Given(given)
-	if err != nil || len(list) != 2 || list[0].MaxSteps != 7 || list[1].MaxSteps != subagent.DefaultSteps || !list[0].Own() {
+	if err != nil || len(list) != 2 || list[0].MaxSteps != 7 || list[1].MaxSteps != subagent.DefaultSteps || !list[0].Own() || list[0].Model != "" || list[1].Model != "small-one" {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	all, _ := subagent.Load()

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"coder/internal/core/display"
-	"coder/internal/core/sanitize"
 	"coder/internal/core/uip"
 	"coder/internal/tool"
 )
@@ -27,6 +26,7 @@ const (
 	maxQuestions = 8
 	maxOptions   = 12
 	maxQuestion  = 2000 // bytes of a question, and of an option
+	maxHeader    = 80
 )
 
 type questionArgs struct {
@@ -195,8 +195,8 @@ func (q asked) request() uip.Request {
 		req.Kind, req.Purpose = uip.Select, uip.ChooseStrategy
 		req.Display.Metadata = make(map[string]string)
 	}
-	if q.Header != "" && len(q.Options) > 0 {
-		req.Display.Metadata["header"] = sanitize.Line(q.Header, 80)
+	if q.Header != "" && len(q.Header) <= maxHeader && len(q.Options) > 0 {
+		req.Display.Metadata["header"] = q.Header
 	}
 	for i, o := range q.Options {
 		id, label := strconv.Itoa(i+1), o.Label

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
+	"strconv"
 	"testing"
 
 	"coder/internal/agent/orchestrator"
@@ -155,5 +157,42 @@ func TestACardIsPutPartByPart(t *testing.T) {
 	alone, err := who.Ask(t.Context(), part("q.4"))
 	if err != nil || !alone.Unanswered() {
 		t.Errorf("with nobody there: %+v, %v", alone, err)
+	}
+}
+
+func TestThePartsOfACardAreAskedInTheirOrder(t *testing.T) {
+	card := uip.Request{ID: "q", Kind: uip.Composite, Purpose: uip.ConfirmRiskyAction}
+	for i := range 40 {
+		card.Parts = append(card.Parts, uip.Request{ID: strconv.Itoa(i), Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Reject}}})
+	}
+	var requests drive.Requests
+	var asked, ids []string
+	who := drive.Asker(func(ctx context.Context, q uip.Request) (uip.Response, error) {
+		if q.ID == "7" {
+			return uip.Response{}, drive.ErrGone // without a request
+		}
+		_, err := requests.Do(ctx, func(id string) error {
+			asked, ids = append(asked, q.ID), append(ids, id)
+			if len(ids) == len(card.Parts)-1 { // all are out: they are answered the last first
+				for _, id := range slices.Backward(ids) {
+					requests.Answer(id, nil, nil)
+				}
+			}
+			return nil
+		}, func(string) error { return nil })
+		return uip.Response{Option: uip.Approve}, err
+	})
+	a, err := who.Ask(t.Context(), card)
+	if err != nil || len(a.Parts) != len(card.Parts) {
+		t.Fatal(a, err)
+	}
+	for i, id := range asked {
+		want := i
+		if i >= 7 {
+			want++
+		}
+		if id != strconv.Itoa(want) {
+			t.Fatalf("asked in the order %v", asked)
+		}
 	}
 }

@@ -38,6 +38,9 @@ func (r *Requests) Do(ctx context.Context, send, withdraw func(id string) error)
 	if err := send(id); err != nil {
 		return nil, err
 	}
+	if sent, ok := ctx.Value(sentKey{}).(func()); ok {
+		sent()
+	}
 	select {
 	case a := <-reply:
 		return a.text, a.err
@@ -88,8 +91,11 @@ func (r *Requests) Close() {
 	}
 }
 
+// sentKey is where a context holds what is to be called once a request is out.
+type sentKey struct{}
+
 // Asker asks by one question at a time: the parts of a card of calls are put side
-// by side. Where the program is gone there is nobody to ask.
+// by side, in their order. Where the program is gone there is nobody to ask.
 func Asker(one func(context.Context, uip.Request) (uip.Response, error)) uip.Interactor {
 	put := func(ctx context.Context, q uip.Request) (uip.Response, error) {
 		a, err := one(ctx, q)
@@ -107,7 +113,13 @@ func Asker(one func(context.Context, uip.Request) (uip.Response, error)) uip.Int
 		errs := make([]error, len(q.Parts))
 		var asking sync.WaitGroup
 		for i, part := range q.Parts {
-			asking.Go(func() { all.Parts[i], errs[i] = put(ctx, part) })
+			out := make(chan struct{})
+			sent := sync.OnceFunc(func() { close(out) })
+			asking.Go(func() {
+				defer sent() // it may not come to that
+				all.Parts[i], errs[i] = put(context.WithValue(ctx, sentKey{}, sent), part)
+			})
+			<-out
 		}
 		asking.Wait()
 		all.Via = all.Parts[0].Via

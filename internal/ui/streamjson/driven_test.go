@@ -69,6 +69,8 @@ func TestAProgramThatDrivesIsToldInItsOwnWords(t *testing.T) {
 		r.Emit(t.Context(), event.Record{Session: "s", Event: event.SessionOpened{Dir: "/w"}}), r.Begin(),
 		r.Emit(t.Context(), said(chat.User, chat.Text("mine"))),
 		r.Emit(t.Context(), said(chat.Assistant, chat.Reasoning{Text: "hm"}, chat.ToolCall{ID: "c", Name: "bash"})),
+		r.Emit(t.Context(), said(chat.Tool, chat.ToolResult{CallID: "c", Text: `{"ok":true,"exit_code":0}`})),
+		r.Emit(t.Context(), said(chat.Tool, chat.ToolResult{CallID: "c", Text: "{ no JSON"})),
 		r.Mode("plan"), r.Finish(t.Context(), streamjson.Outcome{Err: errors.New("down"), Provider: true, Structured: json.RawMessage(`{"n":1}`)}),
 	); err != nil {
 		t.Fatal(err)
@@ -77,6 +79,8 @@ func TestAProgramThatDrivesIsToldInItsOwnWords(t *testing.T) {
 	for i, want := range [][]string{
 		{`"subtype":"init"`, `"cwd":"/w"`, `"tools":["Bash"]`, `"permissionMode":"their build"`, `"mcp_servers":[]`, `"claude_code_version":"2.`, `"coder_version":"1"`},
 		{`"type":"assistant"`, `"thinking":"hm","signature":""`, `"name":"Bash"`},
+		{`"type":"user"`, `"is_error":false}]}`, `"tool_use_result":{"ok":true,"exit_code":0}`},
+		{`"type":"user"`, `"parent_tool_use_id":null}`},
 		{`"subtype":"status"`, `"permissionMode":"their plan"`},
 		{`"subtype":"success","is_error":true`, `"result":"down"`, `"structured_output":{"n":1}`, `"modelUsage":{"m":{"inputTokens":5,"outputTokens":2`},
 	} {

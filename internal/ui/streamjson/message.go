@@ -16,10 +16,27 @@ type envelope struct {
 	Session string  `json:"session_id"`
 	UUID    string  `json:"uuid"`
 	Parent  *string `json:"parent_tool_use_id"` // the call whose subtask this belongs to
+	// Result is what came of a call, for programs that show more than its text.
+	Result json.RawMessage `json:"tool_use_result,omitempty"`
 }
 
 func (r *Renderer) envelope(rec event.Record, kind string, message any) envelope {
-	return envelope{kind, message, r.o.Session, r.numbered(rec), r.origin.of(rec.Task)}
+	return envelope{kind, message, r.o.Session, r.numbered(rec), r.origin.of(rec.Task), nil}
+}
+
+// maxResult bounds what is told of a call twice.
+const maxResult = 64 << 10
+
+// result is the only result that m holds, as an object, for a program that drives.
+func (r *Renderer) result(m chat.Message) json.RawMessage {
+	if r.o.Driven == nil || len(m.Parts) != 1 {
+		return nil
+	}
+	p, ok := m.Parts[0].(chat.ToolResult)
+	if !ok || len(p.Text) > maxResult || !strings.HasPrefix(p.Text, "{") || !json.Valid([]byte(p.Text)) {
+		return nil
+	}
+	return json.RawMessage(p.Text)
 }
 
 type assistantMessage struct {

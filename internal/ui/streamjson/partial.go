@@ -1,6 +1,8 @@
 package streamjson
 
 import (
+	"encoding/json"
+
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 )
@@ -10,7 +12,7 @@ import (
 // next one opens as a message of its own.
 type partial struct {
 	id    string
-	kind  string // of the open block: text, thinking, or none
+	kind  string // of the open block: text, thinking, a call, or none
 	index int    // of the open block
 }
 
@@ -44,6 +46,11 @@ type (
 	messageDelta struct {
 		Type  string    `json:"type"`
 		Delta stopDelta `json:"delta"`
+		Usage usage     `json:"usage"`
+	}
+	argsDelta struct {
+		Type string `json:"type"`
+		JSON string `json:"partial_json"`
 	}
 	stopDelta struct {
 		Stop *string `json:"stop_reason"`
@@ -79,6 +86,21 @@ func (r *Renderer) grow(rec event.Record, kind string, empty, delta block) error
 	return r.stream(rec, blockDelta{"content_block_delta", p.index, delta})
 }
 
+// growCalls tells the calls of a reply that has arrived: each as a block that comes
+// in one piece.
+func (r *Renderer) growCalls(rec event.Record, m chat.Message) error {
+	for _, b := range r.blocks(m) {
+		if call, ok := b.(toolUseBlock); ok {
+			args := string(call.Input)
+			call.Input = json.RawMessage("{}")
+			if err := r.grow(rec, "tool_use "+call.ID, call, argsDelta{"input_json_delta", args}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func (r *Renderer) endBlock(rec event.Record, p *partial) error {
 	if p.kind == "" {
 		return nil
@@ -88,7 +110,7 @@ func (r *Renderer) endBlock(rec event.Record, p *partial) error {
 	return r.stream(rec, blockStop{"content_block_stop", p.index - 1})
 }
 
-func (r *Renderer) endPartial(rec event.Record, stop *string) error {
+func (r *Renderer) endPartial(rec event.Record, stop *string, used usage) error {
 	p := r.parts[rec.Task]
 	if p == nil {
 		return nil
@@ -97,7 +119,7 @@ func (r *Renderer) endPartial(rec event.Record, stop *string) error {
 	if err := r.endBlock(rec, p); err != nil {
 		return err
 	}
-	if err := r.stream(rec, messageDelta{"message_delta", stopDelta{stop}}); err != nil {
+	if err := r.stream(rec, messageDelta{"message_delta", stopDelta{stop}, used}); err != nil {
 		return err
 	}
 	return r.stream(rec, messageStop{"message_stop"})

@@ -115,13 +115,16 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	case event.MessageAdded:
 		switch e.Message.Role {
 		case chat.Assistant:
+			if err := r.growCalls(rec, e.Message); err != nil {
+				return err
+			}
 			id := "" // the one it had while it arrived, else one made of its record
 			if p := r.parts[rec.Task]; p != nil {
 				id = p.id
 			} else {
 				id = messageID(r.numbered(rec))
 			}
-			if err := r.endPartial(rec, stopReason(e)); err != nil {
+			if err := r.endPartial(rec, stopReason(e), usageOf(e.Usage)); err != nil {
 				return err
 			}
 			return r.put(r.envelope(rec, "assistant", assistantMessage{
@@ -132,7 +135,9 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 			if e.Message.Role == chat.User && r.o.Driven != nil && !r.o.Driven.Echo {
 				return nil // the program said it
 			}
-			return r.put(r.envelope(rec, "user", userMessage{"user", r.blocks(e.Message)}))
+			line := r.envelope(rec, "user", userMessage{"user", r.blocks(e.Message)})
+			line.Result = r.result(e.Message)
+			return r.put(line)
 		}
 		return nil // the system text is not part of the stream
 	case event.TextDelta:
@@ -140,7 +145,7 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	case event.ReasoningDelta:
 		return r.grow(rec, "thinking", thinkingBlock{Type: "thinking"}, thinkingBlock{Type: "thinking_delta", Thinking: e.Text})
 	case event.Retrying:
-		return r.endPartial(rec, nil)
+		return r.endPartial(rec, nil, usage{})
 	case event.TaskCreated:
 		return r.began(rec, e)
 	case event.TaskCompleted:

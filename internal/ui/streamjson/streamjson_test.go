@@ -63,13 +63,19 @@ type line struct {
 	Session             string `json:"session_id"`
 	Message             struct {
 		ID      string
-		Content []struct{ Type, Text, Thinking string }
+		Content []struct {
+			Type, Text, Thinking string
+			Input                json.RawMessage
+		}
 	}
 	Event struct {
 		Type    string
 		Index   int
 		Message struct{ ID string }
-		Delta   struct{ Type, Text, Thinking string }
+		Delta   struct {
+			Type, Text, Thinking string
+			Args                 string `json:"partial_json"`
+		}
 	}
 	NumTurns    int   `json:"num_turns"`
 	DurationMs  int64 `json:"duration_ms"`
@@ -116,29 +122,34 @@ func TestEveryLineHasItsOwnUUID(t *testing.T) {
 
 // What the pieces of a reply add up to is the reply, under the same id.
 func TestPartialRepliesAddUp(t *testing.T) {
-	var id, text, thought string
-	replies := 0
+	var id, text, thought, args string
+	replies, calls := 0, 0
 	for _, l := range decode(t, render(t, streamjson.Options{Partial: true})) {
 		switch {
 		case l.Event.Type == "message_start":
-			id, text, thought = l.Event.Message.ID, "", ""
+			id, text, thought, args = l.Event.Message.ID, "", "", ""
 		case l.Event.Type == "content_block_delta":
 			text += l.Event.Delta.Text
 			thought += l.Event.Delta.Thinking
+			args += l.Event.Delta.Args
 		case l.Type == "assistant" && id != "":
 			for _, b := range l.Message.Content {
 				text = strings.TrimPrefix(text, b.Text)
 				thought = strings.TrimPrefix(thought, b.Thinking)
+				if b.Type == "tool_use" {
+					calls++
+					args = strings.TrimPrefix(args, string(b.Input))
+				}
 			}
-			if l.Message.ID != id || text != "" || thought != "" {
-				t.Errorf("message %s: pieces %q and %q are left over of %s", l.Message.ID, text, thought, id)
+			if l.Message.ID != id || text+thought+args != "" {
+				t.Errorf("message %s: pieces %q, %q and %q are left over of %s", l.Message.ID, text, thought, args, id)
 			}
 			replies++
 			id = ""
 		}
 	}
-	if replies != 4 {
-		t.Errorf("%d replies were told in pieces", replies)
+	if replies != 6 || calls == 0 {
+		t.Errorf("%d replies and %d calls were told in pieces", replies, calls)
 	}
 }
 
