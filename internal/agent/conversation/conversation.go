@@ -299,13 +299,6 @@ func (c *Conversation) View() []chat.Message {
 	return c.messages[:len(c.messages):len(c.messages)]
 }
 
-// Reported is how many tokens the provider last said were in use, and the
-// messages added since, which that figure does not cover. Without a report it
-// is zero and every message.
-func (c *Conversation) Reported() (tokens int, since []chat.Message) {
-	return c.prompted + c.replied, slices.Clone(c.messages[c.counted:])
-}
-
 // Estimate is how many tokens were in use when the provider last said so, or
 // zero, and what the messages added since come to by count. A reply counts as
 // what the provider says it took, or as what it comes to by count if that is

@@ -143,16 +143,17 @@ func TestMessagesAreTheCallersOwn(t *testing.T) {
 	}
 }
 
-func TestReported(t *testing.T) {
+func TestEstimate(t *testing.T) {
 	var c conversation.Conversation
 	added(&c, chat.Say(chat.User, "a"))
-	if n, since := c.Reported(); n != 0 || len(since) != 1 {
-		t.Errorf("%d and %d messages before any report", n, len(since))
+	one := func(chat.Message) int { return 1 }
+	if n, since := c.Estimate(one); n != 0 || since != 1 {
+		t.Errorf("%d and %d since before any report", n, since)
 	}
 	c.Add(event.Record{Event: event.MessageAdded{Message: asks(), Usage: &chat.Usage{In: 10, Out: 5}}})
 	added(&c, chat.Say(chat.User, "b"))
-	if n, since := c.Reported(); n != 15 || len(since) != 1 || since[0].Text() != "b" {
-		t.Errorf("%d and %v after a report", n, since)
+	if n, since := c.Estimate(one); n != 15 || since != 1 {
+		t.Errorf("%d and %d after a report", n, since)
 	}
 }
 

@@ -1,8 +1,6 @@
 package scripted
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"coder/internal/core/chat"
@@ -84,39 +82,4 @@ func (r Reply) stop() provider.Stop {
 // silent reports whether r has nothing of its own to say.
 func (r Reply) silent() bool {
 	return len(r.Steps)+len(r.Want) == 0 && r.Usage == nil && r.Stop == "" && r.To == ""
-}
-
-// FromDeltas makes a script of replies that were streamed before. A reply that
-// does not end in Done breaks off after its last delta.
-func FromDeltas(replies ...[]provider.Delta) (s Script) {
-	for _, ds := range replies {
-		whole := false
-		for _, d := range ds {
-			_, done := d.(provider.Done)
-			whole = whole || done
-		}
-		if !whole { // its calls are played, too, before it breaks off
-			ds = append(slices.Clip(ds), provider.Done{})
-		}
-		reply, _ := provider.Collect(func(yield func(provider.Delta, error) bool) {
-			for _, d := range ds {
-				yield(d, nil)
-			}
-		}, func(provider.Delta) error { return nil })
-		r := Reply{Stop: reply.Stop, Usage: reply.Usage}
-		if thought := reply.Message.Reasoning(); thought != "" {
-			r.Steps = append(r.Steps, Reason(thought))
-		}
-		if text := reply.Message.Text(); text != "" {
-			r.Steps = append(r.Steps, Say(text))
-		}
-		for _, c := range reply.Message.Calls() {
-			r.Steps = append(r.Steps, Call{HasID: true, ID: c.ID, Name: c.Name, Args: cmp.Or(c.Broken, string(c.Args))})
-		}
-		if !whole {
-			r.Steps = append(r.Steps, Cut{Retry: true})
-		}
-		s = append(s, r)
-	}
-	return s
 }

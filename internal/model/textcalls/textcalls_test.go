@@ -14,10 +14,12 @@ import (
 	"testing"
 
 	"coder/internal/core/chat"
+	"coder/internal/model/faultserver"
+	"coder/internal/model/openai"
 	"coder/internal/model/provider"
 	"coder/internal/model/providertest"
-	"coder/internal/model/scripted"
 	"coder/internal/model/textcalls"
+	"coder/internal/model/transport"
 	"coder/internal/tool/dialect"
 )
 
@@ -419,7 +421,13 @@ func TestContract(t *testing.T) {
 	for _, mode := range []textcalls.Mode{textcalls.Native, textcalls.Auto, textcalls.XML} {
 		t.Run(string(mode), func(t *testing.T) {
 			providertest.TestProvider(t, func(t *testing.T, replies ...[]provider.Delta) provider.Provider {
-				return textcalls.Wrap(scripted.New(scripted.FromDeltas(replies...), scripted.Options{}), mode, nil)
+				s := faultserver.Start(t, faultserver.Options{})
+				for _, r := range replies {
+					s.Script(faultserver.Deltas(r))
+				}
+				c := openai.New(transport.Options{BaseURL: s.Base("")})
+				t.Cleanup(c.CloseIdle)
+				return textcalls.Wrap(c, mode, nil)
 			})
 		})
 	}
