@@ -288,21 +288,14 @@ func (p *treeParser) byte() byte {
 	return 0
 }
 
-func (p *treeParser) uvarint() uint64 {
-	v, n := binary.Uvarint(p.rest)
-	if n <= 0 {
-		p.err = errTree
-		return 0
-	}
-	p.take(uint64(n))
-	return v
-}
+func (p *treeParser) uvarint() uint64 { return number(p, binary.Uvarint) }
+func (p *treeParser) varint() int64   { return number(p, binary.Varint) }
 
-func (p *treeParser) varint() int64 {
-	v, n := binary.Varint(p.rest)
+func number[T any](p *treeParser, read func([]byte) (T, int)) (none T) {
+	v, n := read(p.rest)
 	if n <= 0 {
 		p.err = errTree
-		return 0
+		return none
 	}
 	p.take(uint64(n))
 	return v

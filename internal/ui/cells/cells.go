@@ -113,18 +113,10 @@ func Escape(s string) int {
 	if len(s) < 2 {
 		return 0
 	}
+	from, final := 1, byte(0x30)
 	switch s[1] {
 	case '[':
-		for i := 2; i < len(s); i++ {
-			switch {
-			case s[i] >= 0x20 && s[i] < 0x40:
-			case s[i] >= 0x40 && s[i] < 0x7f:
-				return i + 1
-			default:
-				return i
-			}
-		}
-		return 0
+		from, final = 2, 0x40
 	case ']', 'P', 'X', '^', '_':
 		// No such string goes over a line end
 		for i := 2; i < len(s); i++ {
@@ -143,10 +135,10 @@ func Escape(s string) int {
 		}
 		return 0
 	}
-	for i := 1; i < len(s); i++ {
+	for i := from; i < len(s); i++ {
 		switch {
-		case s[i] >= 0x20 && s[i] < 0x30:
-		case s[i] >= 0x30 && s[i] < 0x7f:
+		case s[i] >= 0x20 && s[i] < final:
+		case s[i] >= final && s[i] < 0x7f:
 			return i + 1
 		default:
 			return i
