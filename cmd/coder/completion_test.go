@@ -30,6 +30,9 @@ func TestShellsComplete(t *testing.T) {
 	}
 	run(p.self, "-p", "--script", "model", "--session-id", "first-session", "what is here")
 
+	if got := run(p.self, "__complete", "--resume", ""); !strings.HasPrefix(got, "first-session\t") || strings.Count(got, "\n") != 1 {
+		t.Errorf("sessions to go on with: %q", got)
+	}
 	lines := []struct{ typed, want string }{
 		{"coder sess", "sessions"},
 		{"coder --out", "--output-format"},
@@ -43,6 +46,8 @@ func TestShellsComplete(t *testing.T) {
 		{"coder --cwd fol", "folder"},
 		{"coder context fir", "first-session"},
 		{"coder import mo", "model"},
+		{"coder why mo", "model"},
+		{"coder blame mo", "model"},
 		{"coder prune --older", "--older-than"},
 	}
 	scripts := map[string]string{

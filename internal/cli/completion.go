@@ -72,8 +72,9 @@ func (inv *invocation) complete(ctx context.Context, words []string) error {
 		o, isFlag := find(before[i])
 		switch {
 		case isFlag && o.value != "" && i == len(before)-1:
-			inv.completeValue(ctx, o, print)
-			if !o.optional {
+			offered := false
+			inv.completeValue(ctx, o, func(word, about string) { offered = true; print(word, about) })
+			if !o.optional || offered { // a subcommand is no session
 				return nil
 			}
 		case isFlag && o.value != "" && !o.optional:
@@ -188,7 +189,7 @@ func (inv *invocation) completeWord(ctx context.Context, plain []string, print f
 				print(p.Name, p.Description)
 			}
 		}
-	case "import":
+	case "import", "why", "blame":
 		fmt.Fprintln(inv.Stdout, completeFiles)
 	case "trust", "plugin add":
 		fmt.Fprintln(inv.Stdout, completeDirs)
