@@ -258,9 +258,18 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 		return d.rewind(line.RequestID, r)
 	case "get_context_usage":
 		used, most := d.used.Load(), d.most.Load()
+		system, tools := d.session().FixedTokens()
+		type part struct {
+			Name   string `json:"name"`
+			Tokens int64  `json:"tokens"`
+			Color  string `json:"color"`
+		}
 		return d.channel.Reply(line.RequestID, map[string]any{
 			"totalTokens": used, "maxTokens": most, "rawMaxTokens": most, "percentage": float64(100*used) / float64(max(most, 1)),
-			"model": d.app.ModelName(), "categories": []map[string]any{{"name": "Conversation", "tokens": used, "color": ""}},
+			"model": d.app.ModelName(), "categories": []part{
+				{Name: "System prompt", Tokens: int64(system)}, {Name: "System tools", Tokens: int64(tools)},
+				{Name: "Messages", Tokens: max(0, used-int64(system+tools))}, {Name: "Free space", Tokens: max(0, most-used)},
+			},
 			"memoryFiles": []any{}, "mcpTools": []any{}, "agents": []any{}, "gridRows": []any{}, "isAutoCompactEnabled": true,
 		}, nil)
 	}

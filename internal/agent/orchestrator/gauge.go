@@ -150,6 +150,18 @@ func (o *Orchestrator) specs(set Settings) (list []provider.ToolSpec, tokens int
 	return list, fixed(set, list)
 }
 
+// FixedTokens is how many tokens of every request are the system text, and how
+// many describe the tools, by our own count. It may be asked while a turn runs.
+func (o *Orchestrator) FixedTokens() (system, tools int) {
+	set := o.Settings()
+	var list []provider.ToolSpec
+	for s := range set.Tools.Specs() {
+		list = append(list, provider.ToolSpec{Name: s.Name, Doc: s.Doc, Schema: s.Schema})
+	}
+	system = tokens.Tokens(set.System)
+	return system, fixed(set, list) - system
+}
+
 // fixed is how many tokens of every request are there before anything is said.
 func fixed(set Settings, specs []provider.ToolSpec) int {
 	n := tokens.Tokens(set.System)

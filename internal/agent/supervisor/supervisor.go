@@ -503,6 +503,10 @@ func (s *Session) Tools() (names []string) {
 // ContextUsed is the number of tokens the next request would take.
 func (s *Session) ContextUsed() int { return s.orch.ContextUsed() }
 
+// FixedTokens is how many tokens of every request are the system text and the
+// tools.
+func (s *Session) FixedTokens() (system, tools int) { return s.orch.FixedTokens() }
+
 // Timeline is the session's one order of things, for those who watch it.
 func (s *Session) Timeline() *timeline.Timeline { return s.line }
 

@@ -15,6 +15,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -409,6 +410,9 @@ func (e *Exporter) tell(t *Target, err error) {
 	told := e.told
 	e.told = true
 	e.mu.Unlock()
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		err = errors.New("it did not answer in time")
+	}
 	if !told {
 		e.o.Warn(fmt.Sprintf("telemetry cannot be sent to %s: %v", t.Host(), err))
 	}

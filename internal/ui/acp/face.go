@@ -45,8 +45,11 @@ type output struct {
 // maxOutput bounds what is shown of the output of a call that runs.
 const maxOutput = 4 << 10
 
+// atOnce is how often it is told at once.
+const atOnce = 64
+
 // printed tells the newest output of a call that runs: at once in the beginning,
-// and in ever larger pieces the more there is.
+// then in ever larger pieces the more there is.
 func (f *Face) printed(call, text string) error {
 	o := f.output[call]
 	if o == nil {
@@ -60,7 +63,7 @@ func (f *Face) printed(call, text string) error {
 	if over := len(o.text) - maxOutput; over > 0 {
 		o.text = strings.ToValidUTF8(o.text[over:], "")
 	}
-	if o.pending += len(text); f.Replay || o.pending < min(16*o.told, maxOutput) {
+	if o.pending += len(text); f.Replay || o.pending < min(16*max(0, o.told-atOnce), maxOutput) {
 		return nil
 	}
 	o.pending = 0
