@@ -23,14 +23,18 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// MaxText is how much of a session is kept, and MaxLine how much of a line.
+// MaxText is how much of a session is kept. A line is kept as pieces, each with the
+// end of the one before it, so that no word is cut in two; of a very long one, such
+// as no person reads, its beginning.
 const (
-	MaxText = 512 << 10
-	MaxLine = 400
+	MaxText  = 4 << 20
+	maxLine  = 16 << 10
+	maxPiece = 400
+	overlap  = 100
 )
 
 // version is that of the form of documents.
-const version = 1
+const version = 2
 
 // Kind is what a line is of.
 type Kind string
@@ -127,15 +131,17 @@ func (b *builder) path(seq uint64, name string) {
 // put adds the lines of text.
 func (b *builder) put(seq uint64, kind Kind, text string) {
 	for line := range strings.Lines(text) {
-		line = strings.Join(strings.Fields(strings.ToValidUTF8(line, "\uFFFD")), " ")
-		if line == "" || len(b.lines) > MaxText {
-			continue
+		rest := strings.Join(strings.Fields(strings.ToValidUTF8(line[:min(len(line), maxLine)], "\uFFFD")), " ")
+		for rest != "" && len(b.lines) <= MaxText {
+			piece := rest
+			if len(rest) > maxPiece {
+				piece, rest = strings.ToValidUTF8(rest[:maxPiece], "")+"…", strings.ToValidUTF8(rest[maxPiece-overlap:], "")
+			} else {
+				rest = ""
+			}
+			b.lines = fmt.Appendf(b.lines, "%d %s %s\n", seq, kind, piece)
+			b.folded = append(append(b.folded, strings.ToLower(piece)...), '\n')
 		}
-		if len(line) > MaxLine {
-			line = strings.ToValidUTF8(line[:MaxLine], "") + "…"
-		}
-		b.lines = fmt.Appendf(b.lines, "%d %s %s\n", seq, kind, line)
-		b.folded = append(append(b.folded, strings.ToLower(line)...), '\n')
 	}
 }
 

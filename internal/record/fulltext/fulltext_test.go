@@ -89,6 +89,19 @@ func TestADocumentIsBounded(t *testing.T) {
 	}
 }
 
+// Models write paragraphs on one line.
+func TestWordsAreFoundAnywhereInALongLine(t *testing.T) {
+	for _, filler := range []string{"word ", "长句没有空格", "x"} {
+		for before := range 90 {
+			text := strings.Repeat(filler, 60+before) + "needle针在此" + strings.Repeat(filler, 200)
+			doc := fulltext.Build("", read(said(chat.Assistant, text)))
+			if hit, ok := doc.Find([]string{"needle针在此"}); !ok || !strings.Contains(hit.Line, "needle针在此") {
+				t.Fatalf("after %d times %q: %v %q", 60+before, filler, ok, hit.Line)
+			}
+		}
+	}
+}
+
 func TestMark(t *testing.T) {
 	for _, tc := range []struct{ line, words, want string }{
 		{"the Parser is slow", "parser slow", "the [Parser] is [slow]"},
