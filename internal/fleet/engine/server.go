@@ -25,7 +25,7 @@ func (s *Server) start() (err error) {
 	go s.s.Start()
 	if !s.s.ReadyForConnections(10 * time.Second) {
 		s.s.Shutdown()
-		return fmt.Errorf("the server could not listen on %s:%d", s.options.Host, s.options.Port)
+		return fmt.Errorf("the server could not listen on %s:%d; is a fleet up there already? coder fleet status tells", s.options.Host, s.options.Port)
 	}
 	return nil
 }

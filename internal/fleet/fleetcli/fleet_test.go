@@ -233,7 +233,7 @@ func TestATaskFromHandingInToItsBranch(t *testing.T) {
 		t.Error(got)
 	}
 	var s queue.Standing
-	if err := json.Unmarshal([]byte(f.must("status", "--json")), &s); err != nil || s.Counts[queue.Done] != 1 || len(s.Workers) != 1 || s.Slots != 1 || len(s.Tasks) != 1 || s.Tasks[0].ID != id || s.Tasks[0].Spec.Script != "" || s.Queue.Limit == 0 {
+	if err := json.Unmarshal([]byte(f.must("status", "--json")), &s); err != nil || s.Counts[queue.Done] != 1 || s.Takeovers != 0 || s.Tasks[0].Taken != 2 || len(s.Workers) != 1 || s.Slots != 1 || len(s.Tasks) != 1 || s.Tasks[0].ID != id || s.Tasks[0].Spec.Script != "" || s.Queue.Limit == 0 {
 		t.Errorf("the whole stands as %+v, %v", s, err)
 	}
 	f.must("drain", "w1")
@@ -292,7 +292,7 @@ call bash {"command":"echo lost >> a.txt; echo two >> %[1]s; sleep 600"}
 	}
 	f.start("worker", "--slots", "1", "--name", "w2", "--allow-yolo")
 	task := f.until(id, queue.Done)
-	if r := task.Result; task.Worker != "w2" || r.Unknown != 1 || r.Calls != 2 || task.Taken != 2 {
+	if r := task.Result; task.Worker != "w2" || r.Unknown != 1 || r.Calls != 2 || task.Taken != 2 || task.Lapsed != 1 {
 		t.Errorf("taken over as %+v: %+v", task, r)
 	}
 	if got, err := os.ReadFile(effects); err != nil || string(got) != "one\ntwo\n" {

@@ -275,7 +275,7 @@ func (c *call) status(ctx context.Context) error {
 		}
 	}
 	c.say("tasks: %s", cmp.Or(strings.Join(counts, ", "), "0"))
-	c.say("cost: %s; taken up again: %d; calls of unknown outcome: %d", fmt.Sprintf("$%.4f", s.CostUSD), s.Takeovers, s.Unknown)
+	c.say("cost: %s; taken over: %d; calls of unknown outcome: %d", fmt.Sprintf("$%.4f", s.CostUSD), s.Takeovers, s.Unknown)
 	for _, t := range s.Tasks {
 		if t.Status == queue.Waiting {
 			c.row(t)

@@ -163,7 +163,7 @@ func (c *call) figures(ctx context.Context) (string, error) {
 		{"slots", "gauge", "Tasks that the workers can run at a time.", float64(s.Slots)},
 		{"slots_busy", "gauge", "Tasks that they run.", float64(s.Busy)},
 		{"cost_usd_total", "counter", "What the tasks cost.", s.CostUSD},
-		{"takeovers_total", "counter", "Times a task was taken up again.", float64(s.Takeovers)},
+		{"takeovers_total", "counter", "Times a task was taken over from a worker that fell silent.", float64(s.Takeovers)},
 		{"unknown_calls_total", "counter", "Calls whose outcome nobody knows.", float64(s.Unknown)},
 		{"oldest_wait_seconds", "gauge", "How long a task has waited for a person.", s.OldestWait},
 	} {

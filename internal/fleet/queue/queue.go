@@ -74,6 +74,7 @@ type Task struct {
 	Run      string       `json:"run,omitempty"` // the claim under which it may be changed
 	Attempts int          `json:"attempts,omitempty"`
 	Taken    int          `json:"taken,omitempty"`    // how often in all
+	Lapsed   int          `json:"lapsed,omitempty"`   // how often because whoever had it fell silent
 	Failures int          `json:"failures,omitempty"` // how often in a row the same trouble kept it from being begun
 	Commit   string       `json:"base_commit,omitempty"`
 	Question *uip.Request `json:"question,omitempty"` // what it waits for

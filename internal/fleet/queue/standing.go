@@ -51,7 +51,7 @@ func (q *Queue) Standing(ctx context.Context) (s Standing, err error) {
 	for _, t := range s.Tasks {
 		s.Counts[t.Status]++
 		s.CostUSD += t.CostUSD
-		s.Takeovers += max(t.Taken-1, 0)
+		s.Takeovers += t.Lapsed
 		if t.Result != nil {
 			s.Unknown += t.Result.Unknown
 		}

@@ -381,14 +381,12 @@ func (r *run) keep(ctx context.Context, name, file string) error {
 	})
 }
 
-const (
-	tryTime   = 30 * time.Second // for one attempt to reach the engine
-	retryTime = 10 * time.Minute // for all of them
-)
+// tryTime is how long one attempt to reach the engine may take.
+const tryTime = 30 * time.Second
 
 // patiently does something that needs the engine, again and again if it is away.
 func patiently(ctx context.Context, do func(context.Context) error) error {
-	for end := time.Now().Add(retryTime); ; {
+	for end := time.Now().Add(patience); ; {
 		trying, stop := context.WithTimeout(ctx, tryTime)
 		err := do(trying)
 		stop()

@@ -271,6 +271,9 @@ func (w *Worker) begin(ctx context.Context, id, token string) (queue.Task, error
 			t.Reason = fmt.Sprintf("taken up %d times without an end; the last time: %s", t.Attempts, cmp.Or(t.Reason, "its worker fell silent"))
 			return nil
 		}
+		if t.Status == queue.Running {
+			t.Lapsed++
+		}
 		t.Status, t.Worker, t.Run = queue.Running, w.Name, token
 		t.Attempts++
 		t.Taken++
