@@ -87,7 +87,7 @@ func TestTasksOfAnAddressAreThoseOfItsClones(t *testing.T) {
 func TestTheFilesOfATaskThatWasCanceled(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	f.start("worker", "--slots", "1", "--name", "w1")
+	w := f.start("worker", "--slots", "1", "--name", "w1")
 	inside := filepath.Join(f.repo, "inside")
 	if err := os.Mkdir(inside, 0o755); err != nil {
 		t.Fatal(err)
@@ -117,6 +117,10 @@ func TestTheFilesOfATaskThatWasCanceled(t *testing.T) {
 	}
 	if err := os.RemoveAll(inside); err != nil {
 		t.Fatal(err)
+	}
+	f.must("drain", "w1")
+	if err := w.Wait(); err != nil {
+		t.Error(err)
 	}
 	never := f.must("submit", "x", "--repo", f.repo, "--mode", "plan", "--script", f.script("wait 600s\n"))
 	f.must("cancel", never)
