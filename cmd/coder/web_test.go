@@ -185,6 +185,9 @@ say never
 	id := s.begin("go")
 	q, shown := s.question(id)
 	w := watching(s.held, id)
+	if _, home := s.get("/"); !strings.Contains(home, id) || !strings.Contains(home, "waits for your answer") {
+		t.Errorf("home does not tell what waits:\n%s", home)
+	}
 	if status, text := s.answer(id, q, shown, "approve"); status != 303 {
 		t.Fatalf("%d\n%s", status, text)
 	}
@@ -454,7 +457,7 @@ func TestWebStopsARunWithoutATerminal(t *testing.T) {
 	h := hold(t, "-p", "go")
 	h.file("model", "call bash {\"command\": \"echo begun; sleep 600\"}\n---\nsay never\n")
 	h.Stdin = strings.NewReader("")
-	h.start()
+	h.start().made(".coder/log/s1/audit.jsonl")
 	s := newSite(h.program, "--script", "model")
 	s.stream("s1", 0, "/stop")
 	if status, text, _ := s.post(s.of("s1", "/say"), "prompt", "x"); status != 409 || !strings.Contains(text, "takes nothing from here but answers") {
@@ -470,9 +473,10 @@ func TestWebStopsARunWithoutATerminal(t *testing.T) {
 // TestASessionThatWasClosedIsNotLive although the process that had it lives.
 func TestASessionThatWasClosedIsNotLive(t *testing.T) {
 	p := newProgram(t)
-	p.file("model", "say done\nrepeat\n")
+	p.file("model", "say all of it\nrepeat\n")
 	s := newSite(p, "--script", "model")
 	id := s.begin("go")
+	s.stream(id, 0, "all of it")
 	s.stream(id, 0, "waits here for what you say")
 	if _, home := s.get("/"); !strings.Contains(home, id) || !strings.Contains(home, "waits here for what you say") {
 		t.Errorf("home does not say so:\n%s", home)

@@ -78,6 +78,7 @@ const hearTime = 500 * time.Millisecond
 // the listening.
 func (s *headless) stoppable(ctx context.Context, say func(string)) (turn context.Context, over func()) {
 	turn, cancel := context.WithCancel(ctx)
+	session := s.ID // which another may follow
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -91,7 +92,7 @@ func (s *headless) stoppable(ctx context.Context, say func(string)) (turn contex
 				return
 			case <-tick.C:
 			}
-			e.listen(s.app, s.ID, toStop)
+			e.listen(s.app, session, toStop)
 			if heard, ok := e.next(); ok {
 				say(fmt.Sprintf("stopped elsewhere (%s)", heard.From))
 				cancel()

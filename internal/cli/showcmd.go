@@ -14,6 +14,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/patch"
+	"coder/internal/policy/mode"
 	"coder/internal/record/asof"
 	"coder/internal/record/export"
 	"coder/internal/record/provenance"
@@ -91,7 +92,7 @@ func (inv *invocation) standing(s app.AsOf) []display.Block {
 	blocks := []display.Block{
 		display.Table{Rows: [][]display.Cell{
 			slash.StatusRow("record", fmt.Sprintf("%d, %s", s.Seq, s.Time.Local().Format("2006-01-02 15:04:05"))),
-			slash.StatusRow("mode", strings.TrimSpace(s.Mode+" "+s.Preset)),
+			slash.StatusRow("mode", cmp.Or(strings.TrimSpace(s.Mode+" "+s.Preset), mode.Build)),
 		}},
 	}
 	if todos := s.Conversation.Todos(); len(todos) > 0 {

@@ -202,7 +202,15 @@ func (w *web) heads(ctx context.Context, root string) ([]session.Head, error) {
 	if err != nil {
 		return nil, errors.New(message(err))
 	}
-	return a.Store().Heads(ctx)
+	all, err := a.Store().Heads(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for p := range w.hosted { // also one that was begun just now
+		if p.Root == root && !slices.ContainsFunc(all, func(h session.Head) bool { return h.ID == p.Session }) {
+			all = append([]session.Head{{ID: p.Session, Updated: w.inv.Now()}}, all...)
+		}
+	}
+	return all, err
 }
 
 func (w *web) search(ctx context.Context, words []string) (all []browser.Found, err error) {

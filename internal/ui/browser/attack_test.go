@@ -17,7 +17,7 @@ import (
 func TestAttacks(t *testing.T) {
 	s := newSite(t)
 	s.add(event.TaskCreated{TaskID: "t1", Title: "work"}, edit("q1"))
-	stop, answer := s.of("/stop"), s.of("/answer/q1")
+	stop, answer, mode := s.of("/stop"), s.of("/answer/q1"), s.of("/mode")
 	good := url.Values{"form": {key.Form}, "option": {"approve"}, "shown": {s.digest()}, "prompt": {"x"}}
 	with := func(name, value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set(name, value) }
@@ -54,6 +54,10 @@ func TestAttacks(t *testing.T) {
 		{"CSRF: an origin that begins like ours", "POST", stop, good, with("Origin", s.URL+".evil.example"), 403},
 		{"CSRF: the browser says cross-site", "POST", stop, good, with("Sec-Fetch-Site", "cross-site"), 403},
 		{"CSRF: the browser says same-site", "POST", answer, good, with("Sec-Fetch-Site", "same-site"), 403},
+		{"CSRF: a mode", "POST", mode, url.Values{"form": {key.Form}, "mode": {"plan"}}, with("Origin", "https://evil.example"), 403},
+		{"CSRF: an answer to a fleet", "POST", "/place/fleet/answer/ui_1", good, with("Origin", "https://evil.example"), 403},
+		{"CSRF: the end of a task of a fleet", "POST", "/place/fleet/cancel/task_1", url.Values{}, none, 403},
+		{"a fleet without the cookie", "GET", "/place/fleet", nil, func(r *http.Request) { r.Header.Del("Cookie") }, 403},
 		{"CSRF: no word of our form", "POST", stop, url.Values{}, none, 403},
 		{"CSRF: a wrong word of our form", "POST", answer, url.Values{"form": {"guess"}, "option": {"approve"}}, none, 403},
 		{"CSRF: the word in the address", "POST", stop + "?form=" + key.Form, url.Values{}, none, 403},

@@ -324,7 +324,8 @@ type page struct {
 	outside bool
 
 	title string
-	waits int    // open questions
+	waits int // open questions
+	asks  map[string]uip.Request
 	place Place  // of the session it is about, if it is about one
 	name  string // of its project, in addresses
 	tab   string

@@ -189,3 +189,24 @@ func TestThePageSpeaksAsTheBrowserAsks(t *testing.T) {
 		t.Error("what was chosen does not count")
 	}
 }
+
+// TestAnAnswerIsToldInTheWordsOfItsQuestion on a page and to one that is open.
+func TestAnAnswerIsToldInTheWordsOfItsQuestion(t *testing.T) {
+	s := newSite(t)
+	choice := uip.Request{ID: "q1", TaskID: "t1", Kind: uip.Select, Purpose: uip.ChooseStrategy, Display: uip.Display{Title: "Which?", Metadata: map[string]string{"label2": "blue"}},
+		Options: []uip.Option{{ID: "1", Label: "red"}, {ID: "2", Label: "blue — as the <sea>"}}}
+	s.add(event.TaskCreated{TaskID: "t1", Title: "work"}, event.InteractionRequested{Request: choice})
+	if _, page := s.get(s.of("")); !strings.Contains(page, "blue — as the &lt;sea&gt;</button>") {
+		t.Errorf("what the option means is not said:\n%s", page)
+	}
+	open := s.stream(2)
+	s.add(event.InteractionResponded{Response: uip.Response{ID: "q1", TaskID: "t1", Author: "user", Via: "web", Option: "2"}})
+	open.until("Answer: blue — as the &lt;sea&gt; (user web)")
+	for answer, want := range map[string]string{"approve": "Yes, this once", "reject": "No", "some": "Yes to hunks 1,3 only", "always": "Always in this project"} {
+		s := newSite(t)
+		s.add(event.TaskCreated{TaskID: "t1", Title: "work"}, edit("q1"), event.InteractionResponded{Response: uip.Response{ID: "q1", TaskID: "t1", Author: "user", Option: answer, Input: map[string]string{"some": "1,3"}[answer]}})
+		if _, page := s.get(s.of("")); !strings.Contains(page, "Answer: "+want+" (user)") {
+			t.Errorf("%s is not %q:\n%s", answer, want, page)
+		}
+	}
+}

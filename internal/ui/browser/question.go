@@ -78,11 +78,15 @@ func (p *page) content(q uip.Request) markup {
 	}
 }
 
-// given is an answer, and who gave it.
-func (p *page) given(a uip.Response) string {
-	what := p.chosen(a)
+// given is an answer to q, if that is known, and who gave it.
+func (p *page) given(q uip.Request, a uip.Response) string {
+	what := p.chosen(q, a)
 	for i, part := range a.Parts {
-		what = strings.TrimSpace(what + " " + strconv.Itoa(i+1) + ": " + p.chosen(part))
+		var to uip.Request
+		if i < len(q.Parts) {
+			to = q.Parts[i]
+		}
+		what = strings.TrimSpace(what + " " + strconv.Itoa(i+1) + ": " + p.chosen(to, part))
 	}
 	if a.Comment != "" {
 		what += ", " + p.words.Said(a.Comment)
@@ -92,7 +96,10 @@ func (p *page) given(a uip.Response) string {
 }
 
 // chosen is what an answer says, in words where the option is one of ours.
-func (p *page) chosen(a uip.Response) string {
+func (p *page) chosen(q uip.Request, a uip.Response) string {
+	if i := slices.IndexFunc(q.Options, func(o uip.Option) bool { return o.ID == a.Option }); i >= 0 && q.Purpose != uip.ConfirmRiskyAction {
+		return p.label(q, q.Options[i])
+	}
 	switch {
 	case a.Dismissed:
 		return p.t("(dismissed)")
@@ -344,7 +351,7 @@ func (p *page) answer() (markup, error) {
 	case open == nil:
 		return "", &Problem{http.StatusNotFound, "there is no such question"}
 	case closed != nil:
-		return "", &Problem{http.StatusConflict, p.t("the question was answered before; your answer changed nothing. %s", p.given(*closed))}
+		return "", &Problem{http.StatusConflict, p.t("the question was answered before; your answer changed nothing. %s", p.given(*open, *closed))}
 	}
 	a, err := p.answerTo(*open)
 	if err != nil {

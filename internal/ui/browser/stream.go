@@ -391,6 +391,7 @@ func (o *stream) send(f *feed, rd *reader) {
 	if u.behind {
 		o.fromLog(rd, u.view.last)
 	}
+	o.knows(u.view.open...) // what they answer may come later
 	for _, r := range u.records {
 		o.record(r)
 	}

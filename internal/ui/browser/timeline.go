@@ -36,9 +36,10 @@ func (p *page) entry(r event.Record, whole bool) entry {
 	case event.ToolCallCompleted:
 		return p.outcome(r, e, whole)
 	case event.InteractionRequested:
+		p.knows(e.Request)
 		return entry{kind: "asked", key: "question:" + e.ID, body: join(p.head(p.t("Question"), r), el("details", set("open", whole), el("summary", p.questionTitle(e.Request)), p.asked(e.Request)))}
 	case event.InteractionResponded:
-		return entry{kind: "answered", into: "question:" + e.ID, body: el("p", class("answer"), p.given(e.Response), " ", p.when(r.Time))}
+		return entry{kind: "answered", into: "question:" + e.ID, body: el("p", class("answer"), p.given(p.asks[e.ID], e.Response), " ", p.when(r.Time))}
 	case event.TodosChanged:
 		return entry{kind: "note", body: el("details", el("summary", p.t("Todos"), " ", p.when(r.Time)), checklist(checks(e.Todos)))}
 	}
@@ -46,6 +47,16 @@ func (p *page) entry(r event.Record, whole bool) entry {
 		return entry{kind: "note", body: el("p", class("dim"), text, " ", p.when(r.Time))}
 	}
 	return entry{}
+}
+
+// knows takes note of questions, so that answers to them can be told in their words.
+func (p *page) knows(all ...uip.Request) {
+	if p.asks == nil {
+		p.asks = make(map[string]uip.Request)
+	}
+	for _, q := range all {
+		p.asks[q.ID] = q
+	}
 }
 
 // note is a record in a line.

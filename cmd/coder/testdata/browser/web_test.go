@@ -136,7 +136,10 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-func newWorld(t *testing.T, args ...string) *world {
+func newWorld(t *testing.T, args ...string) *world { return scripted(t, model, args...) }
+
+// scripted is a world with another model.
+func scripted(t *testing.T, model string, args ...string) *world {
 	t.Helper()
 	w := &world{t: t, home: t.TempDir(), dir: t.TempDir()}
 	script := filepath.Join(w.home, "model")
@@ -422,5 +425,73 @@ func TestTheKeyboardAlone(t *testing.T) {
 		t.Errorf("%d questions are open", open)
 	}
 	run(t, ctx, chromedp.Focus("#questions button.danger"), chromedp.KeyEvent("\r"))
-	sees(t, ctx, "#timeline", "reject, why (user web)")
+	sees(t, ctx, "#timeline", "No, why (user web)")
+}
+
+// seen are the words of the buttons that can be seen in the open questions.
+func seen(t *testing.T, ctx context.Context) (words string) {
+	t.Helper()
+	run(t, ctx, chromedp.Evaluate(`[...document.querySelectorAll("#questions button")].filter((b) => b.checkVisibility()).map((b) => b.textContent).join("|")`, &words))
+	return words
+}
+
+// TestTicksAndWhatIsTyped: a hunk without its tick leaves no button that would take
+// it, and what is being typed outlives an answer, a stop and a reload.
+func TestTicksAndWhatIsTyped(t *testing.T) {
+	lines := strings.Repeat("a line\n", 20)
+	w := scripted(t, "call write {\"path\": \"a.txt\", \"content\": "+fmt.Sprintf("%q", "FIRST\n"+lines+"LAST\n")+"}\n---\nsay taken in part\n---\ncall bash {\"command\": \"echo begun; sleep 600\"}\n")
+	if err := os.WriteFile(filepath.Join(w.dir, "a.txt"), []byte("first\n"+lines+"last\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx := browser(t)
+	run(t, ctx, chromedp.Navigate(w.address), chromedp.SendKeys("#prompt", "go"))
+	click(t, ctx, "Begin a session")
+	sees(t, ctx, "#questions", "hunk 2")
+	var title string
+	if run(t, ctx, chromedp.Title(&title)); !strings.HasPrefix(title, "(1) ") {
+		t.Errorf("the title %q does not say that a question waits", title)
+	}
+	if all := seen(t, ctx); !strings.Contains(all, "Yes, this once") || !strings.Contains(all, "Always in this project") {
+		t.Error(all)
+	}
+	run(t, ctx, chromedp.Click(".hunk input[value='1']"))
+	if some := seen(t, ctx); some != "Yes to the chosen hunks only|No" {
+		t.Error(some)
+	}
+	run(t, ctx, chromedp.SendKeys("#prompt", "half typed"))
+	click(t, ctx, "Yes to the chosen hunks only")
+	sees(t, ctx, "#timeline", "taken in part")
+	if text, err := os.ReadFile(filepath.Join(w.dir, "a.txt")); err != nil || string(text) != "first\n"+lines+"LAST\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	kept := func() {
+		t.Helper()
+		var value string
+		if run(t, ctx, chromedp.Value("#prompt", &value)); value != "half typed" {
+			t.Errorf("what was typed is %q", value)
+		}
+	}
+	sees(t, ctx, "#state", "waits here for what you say")
+	noStop := func() {
+		t.Helper()
+		until(t, "Stop to go", func() bool {
+			var there bool
+			run(t, ctx, chromedp.Evaluate(`document.getElementById("say").textContent.includes("Stop")`, &there))
+			return !there
+		})
+	}
+	noStop()
+	kept()
+	run(t, ctx, chromedp.Evaluate(`document.getElementById("prompt").value = ""`, nil), chromedp.SendKeys("#prompt", "and now wait"))
+	click(t, ctx, "Send")
+	sees(t, ctx, "#live", "begun")
+	sees(t, ctx, "#say", "Stop")
+	run(t, ctx, chromedp.SendKeys("#prompt", "half typed"))
+	click(t, ctx, "Stop")
+	sees(t, ctx, "#timeline", "stopped")
+	sees(t, ctx, "#state", "waits here for what you say")
+	kept()
+	run(t, ctx, chromedp.Reload())
+	kept()
+	noStop()
 }
