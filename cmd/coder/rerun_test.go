@@ -57,6 +57,7 @@ type chance struct {
 	files  map[string]string // what is there
 	known  map[string]bool   // to the model, as it is
 	left   map[string]*string
+	byHand map[string]bool // edited by a person
 	made   int
 	turns  []past               // in force
 	gone   []past               // by the last return
@@ -77,7 +78,7 @@ func newChance(t *testing.T, seed uint64) *chance {
 	p := newProgram(t)
 	c := &chance{
 		t: t, r: rand.New(rand.NewPCG(seed, 7)), ws: p.ws, files: make(map[string]string), known: make(map[string]bool),
-		left: make(map[string]*string), moments: make(map[uint64]map[string]*string),
+		left: make(map[string]*string), byHand: make(map[string]bool), moments: make(map[uint64]map[string]*string),
 	}
 	c.goes = c.r.IntN(2) == 0
 	for i := range 2 {
@@ -297,7 +298,7 @@ func (c *chance) human() {
 		name = fmt.Sprintf("mine%d.txt", c.made)
 	}
 	c.files[name] += fmt.Sprintf("by hand %d\n", c.made)
-	c.known[name] = false
+	c.known[name], c.byHand[name] = false, true
 	if err := os.WriteFile(filepath.Join(c.ws, name), []byte(c.files[name]), 0o644); err != nil {
 		c.t.Fatal(err)
 	}
@@ -379,7 +380,14 @@ func (c *chance) checkAgain() {
 	for _, n := range []int{len(records), 1 + c.r.IntN(len(records))} {
 		report, err := c.app.Verify(ctx, "s", records, n)
 		if err != nil && !c.goes && strings.Contains(err.Error(), "cannot be had: what ") {
-			continue // a person changed what was read and never kept: that is all there is to say
+			_, named, _ := strings.Cut(err.Error(), "cannot be had: what ")
+			named, _, _ = strings.Cut(named, " held was not kept")
+			for name := range strings.SplitSeq(named, ", ") {
+				if !c.byHand[name] { // what calls left is kept, and what nobody touched is there
+					c.t.Errorf("up to record %d: %s is missing, and no person changed it", n, name)
+				}
+			}
+			continue
 		}
 		if err != nil {
 			skipWithoutSandbox(c.t, err)
@@ -393,6 +401,42 @@ func (c *chance) checkAgain() {
 		if got, err := os.ReadFile(filepath.Join(c.ws, name)); err != nil || string(got) != text {
 			c.t.Errorf("running it again left %s as %q (%v)", name, got, err)
 		}
+	}
+}
+
+// TestAModeChangedInTheMiddleOfATurnComesToTheSameAgain changes it while a call
+// runs, so that the turn goes on in another between two of its steps.
+func TestAModeChangedInTheMiddleOfATurnComesToTheSameAgain(t *testing.T) {
+	for _, modes := range [][2]string{{"default", "plan"}, {"plan", "auto-edit"}, {"build", "yolo"}} {
+		t.Run(modes[0]+" to "+modes[1], func(t *testing.T) {
+			c := newChance(t, 1)
+			if err := c.app.Modes.Switch(modes[0]); err != nil {
+				t.Fatal(err)
+			}
+			script, err := scripted.Parse("call read {\"path\": \"old0.txt\"}\n---\ncall write {\"path\": \"new.txt\", \"content\": \"x\\n\"}\n---\nsay done\n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.app.Play = &scripts{scripted.New(script, scripted.Options{})}
+			ctx := context.Background()
+			s, err := c.app.Open(ctx, c.app.Supervise(uip.Nobody), app.Which{ID: "s"}, event.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed := false
+			_, err = s.Run(ctx, "go", event.SinkFunc(func(ctx context.Context, r event.Record) error {
+				if e, ok := r.Event.(event.ToolCallCompleted); ok && e.Tool == "read" {
+					changed = true
+					return s.Change(ctx, modes[1], event.Discard)
+				}
+				return nil
+			}))
+			if err = errors.Join(err, s.Close()); err != nil || !changed {
+				t.Fatal(changed, err)
+			}
+			c.files = nil
+			c.checkAgain()
+		})
 	}
 }
 

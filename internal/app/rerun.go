@@ -148,10 +148,13 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 	if err != nil {
 		return nil, err
 	}
+	was, is := make(map[string]string), make(map[string]string)
 	report, _, err := a.again(ctx, staging{
-		take: take, world: world, kept: past, within: a.within(), hidden: []string{a.Home},
+		was: was, is: is, take: take, world: world, kept: past, within: a.within(), hidden: []string{a.Home},
 		furnish: func(ctx context.Context, root string) error {
-			return a.copySettings(ctx, take, past.Head(world.Tree), root)
+			return a.copySettings(ctx, take, past.Head(world.Tree), root, func(there, here string) {
+				was[there], is[here] = "<repository>", "<repository>"
+			})
 		},
 	})
 	return report, err
@@ -278,6 +281,13 @@ const placeholder = "<workspace>"
 
 // within is where the workspace lies in its repository, "" if it is all of it.
 func (a *App) within() string {
+	if _, repository := linked(a.Root); repository != "" { // a copy of that needs as many folders above
+		rel, err := filepath.Rel(a.Root, repository)
+		if err != nil {
+			return ""
+		}
+		return strings.Repeat("linked"+string(filepath.Separator), max(strings.Count(rel, "..")-1, 0))
+	}
 	for up := filepath.Dir(a.Root); ; up = filepath.Dir(up) {
 		if _, err := os.Lstat(filepath.Join(a.Root, ".git")); err == nil || up == filepath.Dir(up) {
 			return ""

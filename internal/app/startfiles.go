@@ -19,6 +19,7 @@ import (
 	"coder/internal/agent/rerun"
 	"coder/internal/core/event"
 	"coder/internal/host/gitsafe"
+	"coder/internal/host/repofile"
 	"coder/internal/tool/git"
 )
 
@@ -168,8 +169,35 @@ func (a *App) changedSince(ctx context.Context, take *rerun.Take) map[string]eve
 
 // copySettings gives a copy what people wrote for this project, and a repository
 // of its own if there is one, as it was when the session began.
-func (a *App) copySettings(ctx context.Context, take *rerun.Take, head, root string) error {
-	return errors.Join(a.copyAuthored(root), a.copyRepository(ctx, take, head, root))
+func (a *App) copySettings(ctx context.Context, take *rerun.Take, head, root string, elsewhere func(was, is string)) error {
+	return errors.Join(a.copyAuthored(root), a.copyRepository(ctx, take, head, root, elsewhere))
+}
+
+// linked is where git keeps what belongs to a worktree alone, and the repository
+// that it is linked to; "" if dir is none.
+func linked(dir string) (own, repository string) {
+	read := func(name string) string {
+		text, err := repofile.Own(name, 4096)
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSpace(string(text))
+	}
+	own, ok := strings.CutPrefix(read(filepath.Join(dir, ".git")), "gitdir: ")
+	if !ok {
+		return "", ""
+	}
+	if !filepath.IsAbs(own) {
+		own = filepath.Join(dir, own)
+	}
+	common := read(filepath.Join(own, "commondir"))
+	if common == "" { // a submodule
+		return "", ""
+	}
+	if !filepath.IsAbs(common) {
+		common = filepath.Join(own, common)
+	}
+	return own, common
 }
 
 // copyAuthored gives a copy what people wrote for this project.
@@ -188,7 +216,8 @@ func (a *App) copyAuthored(root string) error {
 // copyRepository makes a repository with the same history for the copy. Objects
 // are read from the one there is and written to the copy's own. Head is git's
 // object for the files of the commit that was checked out, if that is known.
-func (a *App) copyRepository(ctx context.Context, take *rerun.Take, head, root string) error {
+// Elsewhere is told where a repository is that a worktree is linked to.
+func (a *App) copyRepository(ctx context.Context, take *rerun.Take, head, root string, elsewhere func(was, is string)) error {
 	top, to := a.Root, root
 	for a.within() != "" && top != filepath.Dir(top) {
 		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
@@ -198,10 +227,29 @@ func (a *App) copyRepository(ctx context.Context, take *rerun.Take, head, root s
 	}
 	from := filepath.Join(top, ".git")
 	info, err := os.Lstat(from)
-	if err != nil || !info.IsDir() {
-		return nil // there is none, or one that lies elsewhere
+	if err != nil {
+		return nil // there is none
 	}
-	into := filepath.Join(to, ".git")
+	into, index := filepath.Join(to, ".git"), ""
+	if !info.IsDir() { // a worktree of a repository that lies elsewhere
+		if index, from = linked(top); from == "" {
+			return nil
+		}
+		within, err := filepath.Rel(top, from)
+		if err != nil {
+			return err
+		}
+		into = filepath.Join(to, within)
+		mine := filepath.Join(into, "worktrees", filepath.Base(index))
+		if err := copyTree(index, mine); err != nil {
+			return err
+		}
+		if err := errors.Join(os.WriteFile(filepath.Join(mine, "gitdir"), []byte(filepath.Join(to, ".git")+"\n"), 0o644),
+			os.WriteFile(filepath.Join(to, ".git"), []byte("gitdir: "+mine+"\n"), 0o644)); err != nil {
+			return err
+		}
+		elsewhere(from, into)
+	}
 	entries, err := os.ReadDir(from)
 	if err != nil {
 		return err
@@ -244,6 +292,18 @@ func (a *App) checkOutThen(ctx context.Context, take *rerun.Take, head, dir, wit
 	}
 	now, _, _ := strings.Cut(log, " ")
 	then := git.CommitAt(log, take.Start())
+	own, first := take.Commits()
+	reached, after := false, false
+	for line := range strings.Lines(log) { // what the session committed came after it began
+		commit, _, _ := strings.Cut(line, " ")
+		if reached = reached || commit == then; after {
+			then = commit
+		}
+		after = reached && slices.ContainsFunc(own, func(id string) bool { return strings.HasPrefix(commit, id) })
+	}
+	if first {
+		head = "" // the files that tell are those after a commit
+	}
 	for line := range strings.Lines(log) { // within a second only the files tell
 		commit, _, _ := strings.Cut(line, " ")
 		name := commit + "^{tree}"

@@ -12,7 +12,7 @@ const hitsShown = 30
 
 // runSearch finds words in all sessions of all projects.
 func (inv *invocation) runSearch(ctx context.Context) error {
-	words := strings.Fields(strings.Join(inv.flags.args, " "))
+	words := fulltext.Words(strings.Join(inv.flags.args, " "))
 	if len(words) == 0 {
 		return usagef("coder search needs words to look for")
 	}

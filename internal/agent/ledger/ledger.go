@@ -7,6 +7,7 @@ package ledger
 import (
 	"encoding/json"
 	"iter"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -92,7 +93,8 @@ type Book struct {
 	talk    conversation.Conversation
 	price   func(model string, u chat.Usage) chat.Usage
 	tools   []*Entry
-	rest    int // tokens of the tools, if these are not known
+	given   bool // the tools, so that those on record do not count
+	rest    int  // tokens of the tools, if these are not known
 	entries map[string]*Entry
 	of      map[*chat.Part][]share // what a message is made of
 	calls   map[string]chat.ToolCall
@@ -116,17 +118,22 @@ type share struct {
 // tools are those that are offered, with the size of each, where that is known.
 func New(price func(model string, u chat.Usage) chat.Usage, tools map[string]int) *Book {
 	b := &Book{price: price, entries: make(map[string]*Entry), of: make(map[*chat.Part][]share), calls: make(map[string]chat.ToolCall)}
-	names := make([]string, 0, len(tools))
-	for name := range tools {
-		names = append(names, name)
+	b.offer(tools, 0)
+	b.given = len(tools) > 0
+	return b
+}
+
+// offer says which tools the model is told of from now on.
+func (b *Book) offer(tools map[string]int, seq uint64) {
+	for _, e := range b.tools {
+		e.Now = 0
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		e := b.entry(Tool, name, 0)
+	b.tools = nil
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		e := b.entry(Tool, name, seq)
 		e.Now = tools[name]
 		b.tools = append(b.tools, e)
 	}
-	return b
 }
 
 func (b *Book) entry(k Kind, name string, seq uint64) *Entry {
@@ -148,6 +155,9 @@ func (b *Book) Add(r event.Record) {
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
 		n := len(after)
+		if e.Message.Role == chat.System && len(e.Tools) > 0 && b.talk.System() == e.Message.Text() && !b.given {
+			b.offer(e.Tools, r.Seq)
+		}
 		if n <= len(before) { // it is of a subtask
 			if e.Usage != nil {
 				b.Aside = b.Aside.Add(b.price(e.Model, *e.Usage))

@@ -169,3 +169,22 @@ func TestACostWithoutAPriceIsSharedOut(t *testing.T) {
 		t.Errorf("$%f of $0.90", sum)
 	}
 }
+
+// The tools are on record with the system text: each has a row of its own.
+func TestEachToolHasARow(t *testing.T) {
+	s := session{book: ledger.New(priced, nil)}
+	s.add(event.MessageAdded{Message: chat.Say(chat.System, text), Tools: map[string]int{"bash": 200, "read": 100}}, said("go"),
+		reply(chat.Usage{In: 1000, Out: 20}, chat.Text("looking")),
+		event.MessageAdded{Message: chat.Say(chat.System, text+"more"), Tools: map[string]int{"read": 100, "mcp__notes__add": 50}}, said("on"),
+		reply(chat.Usage{In: 1000, Out: 20}, chat.Text("done")))
+	b := s.book.Done()
+	bash, read, other := find(t, b, ledger.Tool, "bash"), find(t, b, ledger.Tool, "read"), find(t, b, ledger.Tool, "mcp__notes__add")
+	if bash.Requests != 1 || bash.Now != 0 || read.Requests != 2 || read.Now == 0 || other.Requests != 1 || other.Now == 0 {
+		t.Errorf("bash %+v, read %+v, other %+v", *bash, *read, *other)
+	}
+	for _, e := range b.Entries {
+		if e.Kind == ledger.Tool && e.Name == "" {
+			t.Errorf("they stand together: %+v", *e)
+		}
+	}
+}

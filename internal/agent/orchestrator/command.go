@@ -13,6 +13,7 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/nearest"
+	"coder/internal/model/provider"
 	"coder/internal/policy/mode"
 )
 
@@ -194,6 +195,10 @@ func (c *Call) ToolTokens() int {
 // ToolSizes are how many tokens describe each of the tools, by our own count.
 func (c *Call) ToolSizes() map[string]int {
 	list, _ := c.o.specs(c.o.Settings())
+	return toolSizes(list)
+}
+
+func toolSizes(list []provider.ToolSpec) map[string]int {
 	sizes := make(map[string]int, len(list))
 	for _, s := range list {
 		sizes[s.Name] = tokens.Tokens(s.Name) + tokens.Tokens(s.Doc) + tokens.Bytes(s.Schema)

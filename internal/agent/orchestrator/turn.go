@@ -247,7 +247,7 @@ func (o *Orchestrator) recordSystem(ctx context.Context, st *turnState) error {
 	if st.set.System == o.Talk.System() {
 		return nil
 	}
-	return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.System, st.set.System)})
+	return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.System, st.set.System), Tools: toolSizes(st.tools)})
 }
 
 // takeIn lets tools that have come to be since join those of the turn.

@@ -46,6 +46,9 @@ func (f *Follower) processes(ctx context.Context, open Open) error {
 			return err
 		}
 		s.Steer(f.steer)
+		f.mu.Lock()
+		f.change = func(mode string) { _ = s.Change(ctx, mode, event.Discard) } // a turn runs, so it only takes note
+		f.mu.Unlock()
 		err = f.inputs(ctx, s, resume)
 		err = errors.Join(err, s.Close())
 		f.mu.Lock()

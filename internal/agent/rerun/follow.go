@@ -67,6 +67,7 @@ type Follower struct {
 	ended    bool                       // the process under way
 	open     bool                       // a turn is
 	cancel   context.CancelFunc         // of the input under way
+	change   func(mode string)          // has the turn under way go on in another mode
 	diff     *Difference
 	agreed   int
 
@@ -97,7 +98,7 @@ func Follow(take *Take, was, is Side, world *World) *Follower {
 	f := &Follower{
 		take: take, was: was, is: is, world: world, ends: slices.Clone(take.ends),
 		at: make(map[string]int), streamOf: make(map[string]string), calls: make(map[string]uint64),
-		asked: make(map[string]uip.Request), kept: make(map[event.FileState]string), cancel: func() {},
+		asked: make(map[string]uip.Request), kept: make(map[event.FileState]string), cancel: func() {}, change: func(string) {},
 	}
 	if take.cut && len(take.Records) > 0 {
 		f.ends = append(f.ends, take.Records[len(take.Records)-1].Seq+1)
@@ -346,6 +347,11 @@ func (f *Follower) matched(ctx context.Context, r event.Record) error {
 			f.cancel() // the person interrupted here
 		}
 	}
+	if then, ok := f.next(main); ok && stream == main && f.open && !f.beyond(then) && !handedOver(want.Event) {
+		if e, is := then.Event.(event.ModeChanged); is && then.Actor == event.ActorUser && !f.take.typed(f.at[main]+1) {
+			f.change(e.Mode) // the person did, between two steps
+		}
+	}
 	if len(f.ends) > 0 && want.Seq < f.ends[0] {
 		if f.left--; f.left == 0 {
 			f.ended = true
@@ -353,6 +359,22 @@ func (f *Follower) matched(ctx context.Context, r event.Record) error {
 		}
 	}
 	return nil
+}
+
+// handedOver reports whether an event is what came of handing a plan over, which
+// changes the mode by itself.
+func handedOver(e event.Event) bool {
+	m, ok := e.(event.MessageAdded)
+	if !ok {
+		done, is := e.(event.ToolCallCompleted)
+		return is && done.Tool == exitPlan && !done.IsError
+	}
+	for r := range chat.Select[chat.ToolResult](m.Message) {
+		if r.Name == exitPlan && strings.HasPrefix(r.Text, `{"ok":true`) {
+			return true
+		}
+	}
+	return false
 }
 
 // reopen begins the next process.
@@ -512,3 +534,6 @@ func (f *Follower) index(seq uint64) int {
 
 // interruption begins what the conversation says where the person interrupted it.
 const interruption = "[Request interrupted by user"
+
+// exitPlan is the tool by which a plan is handed over.
+const exitPlan = "exit_plan_mode"

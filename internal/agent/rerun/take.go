@@ -256,6 +256,24 @@ const (
 	resources = "mcp_resource"
 )
 
+// Commits are the commits that the session made by the tool for it, by how their
+// names begin, and whether one came before the state of all files was first kept.
+func (t *Take) Commits() (made []string, first bool) {
+	kept := false
+	for _, r := range t.Records {
+		switch e := r.Event.(type) {
+		case event.ToolCallRequested:
+			kept = kept || e.Tree != ""
+		case event.ToolCallCompleted:
+			var out struct{ Commit string }
+			if e.Tool == "git_commit" && !e.IsError && json.Unmarshal(e.Output, &out) == nil && out.Commit != "" {
+				made, first = append(made, out.Commit), first || !kept
+			}
+		}
+	}
+	return made, first
+}
+
 // summary is what a model wrote for a marker that lets a summary stand for the
 // conversation.
 func summary(e event.ContextReplaced) (string, bool) {

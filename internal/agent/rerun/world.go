@@ -287,6 +287,9 @@ func (w *World) place(ctx context.Context, s event.FileState) error {
 	if path.IsAbs(s.Path) || !fs.ValidPath(s.Path) {
 		return fmt.Errorf("%w: %s lies outside of the workspace", errMissing, s.Path)
 	}
+	if s.Path == ".git" { // what a worktree is linked to is made for the copy: it must not be the repository there is
+		return nil
+	}
 	mode := fs.FileMode(cmp.Or(s.Mode, 0o644))
 	if s.Hash != "" || s.Lost {
 		if err := w.makeDirs(path.Dir(s.Path)); err != nil {

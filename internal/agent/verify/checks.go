@@ -69,7 +69,7 @@ func (c *Checks) Add(r event.Record) {
 			}
 			return
 		}
-		if slices.ContainsFunc(e.Changes, func(f event.FileChange) bool { return isCode(cmp.Or(f.After.Path, f.Before.Path)) }) {
+		if slices.ContainsFunc(e.Changes, func(f event.FileChange) bool { return mayMatter(cmp.Or(f.After.Path, f.Before.Path)) }) {
 			c.edits++
 		}
 	}

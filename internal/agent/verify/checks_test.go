@@ -59,6 +59,8 @@ func TestWhatWasCheckedLast(t *testing.T) {
 		{"nothing", log(t), Check{}, true},
 		{"only looked", log(t, "ls", 0), Check{}, true},
 		{"edited", log(t, "edit", "a.go"), Check{Edits: 1, Edited: true}, false},
+		{"a text that a check may look at", log(t, "make test", 0, "edit", "words.txt"), Check{Command: "make test", Edits: 1, Edited: true}, false},
+		{"a list of packages", log(t, "make test", 0, "edit", "requirements.txt"), Check{Command: "make test", Edits: 1, Edited: true}, false},
 		{"documents", log(t, "edit", "README.md"), Check{}, true},
 		{"checked", log(t, "edit", "a.go", "edit", "b.go", "go test", 0), Check{Command: "go test", Edited: true}, true},
 		{"failed", log(t, "edit", "a.go", "go test", 1), Check{Command: "go test", ExitCode: 1, Edited: true}, false},

@@ -163,6 +163,9 @@ type (
 		Usage       *chat.Usage `json:"usage,omitempty"`
 		Stop        string      `json:"stop,omitempty"`   // why the model stopped
 		Window      int         `json:"window,omitempty"` // tokens the server takes, if it said so with this reply
+		// Tools are, with a system text, the tokens that describe each of the tools
+		// that the model is told of, by our own count.
+		Tools map[string]int `json:"tools,omitempty"`
 		// Blocks are what a person is shown in place of the message.
 		Blocks display.Blocks `json:"blocks,omitempty"`
 	}

@@ -26,6 +26,8 @@ var shapes = []shape{
 	{"AKIA", awsID}, {"ASIA", awsID}, {"AIza", run(dashed, 30)}, {"ya29.", run(dashed, 20)}, {"GOCSPX-", run(dashed, 20)},
 	{"npm_", run(plainLetters, 30)}, {"pypi-AgE", run(dashed, 16)}, {"dop_v1_", run(plainLetters, 40)}, {"shpat_", run(plainLetters, 32)}, {"SG.", run(dotted, 40)},
 	{"hvs.", run(dashed, 20)}, {"dckr_pat_", run(dashed, 20)}, {"lin_api_", run(plainLetters, 30)}, {"AGE-SECRET-KEY-1", run(plainLetters, 40)},
+	{"ATATT3", run(dashed, 40)}, {"tvly-", run(dashed, 20)}, {"1//0", run(dashed, 30)},
+	{"hooks.slack.com/services/", run(base64, 30)}, {"AccountKey=", run(base64, 40)}, {"SharedAccessKey=", run(base64, 30)},
 	{"eyJ", webToken}, {keyHeader, privateKey},
 }
 

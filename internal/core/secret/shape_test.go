@@ -19,6 +19,8 @@ var shaped = []string{
 	"xoxb-123456789012-abcdefghijkl", "xapp-1-A0123-456-abcdef", "AKIAIOSFODNN7EXAMPLE", "ASIAIOSFODNN7EXAMPL2", "AIzaSyA0123456789abcdefghijklmnopqrstuv",
 	"ya29.a0AfH6SMBx-0123456789abcdef", "npm_0123456789abcdefghijklmnopqrstuvwxyz", "pypi-AgEIcHlwaS5vcmcCJDAwMDA", "dop_v1_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 	"SG.abcdefghijklmnopqrstuv.0123456789abcdefghijklmnopqrstuvwxyzABCDEFG", "hvs.CAESIJ0123456789abcdefghij", "dckr_pat_0123456789abcdefghijkl",
+	"ATATT3xFfGF0abcdefghijklmnopqrstuvwxyz0123456789ABCDEF", "tvly-dev-0123456789abcdefghij", "1//0gabcdefghijklmnopqrstuvwxyz0123456789",
+	"hooks.slack.com/services/T00000000/B00000000/0123456789abcdefghijklmn", "AccountKey=0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123==",
 	"AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ",
 	"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P",
 	"-----BEGIN RSA PRIVATE KEY-----\n" + body + "\n" + body + "\n-----END RSA PRIVATE KEY-----",
@@ -44,7 +46,7 @@ func TestWordsAreNoKeys(t *testing.T) {
 	for _, s := range []string{
 		"sk-learn-pipeline-with-many-parts", "sk-toggleable__label-arrow", "sk-estimator-doc-link1", "task-0123456789abcdef0123456789", "risk-2024-assessment-of-everything",
 		"https://scikit-learn.org/sk-something-or-other-very-long", "xoxo", "AKIA", "AKIAIOSFODNN7EXAMPLEANDMORE", "MAKIAIOSFODNN7EXAMPLE", "hf_transformers_are_all_you_need_2",
-		"npm_config_registry", "ghp_short", "eyJ is how they begin", "password=correct-horse-battery", "API_KEY: 0123456789abcdef", "ghp_...", "sk-...", "sk-…",
+		"npm_config_registry", "tvly-short", "1//0 is a comment", "hooks.slack.com/services/", "AccountKey=<key>", "ghp_short", "eyJ is how they begin", "password=correct-horse-battery", "API_KEY: 0123456789abcdef", "ghp_...", "sk-...", "sk-…",
 		"-----BEGIN CERTIFICATE-----\n" + body + "\n-----END CERTIFICATE-----", "-----BEGIN PUBLIC KEY-----\n" + body,
 		`strings.Contains(text, "-----BEGIN RSA PRIVATE KEY-----") and then much more code follows here`,
 		"-----BEGIN PRIVATE KEY-----\nrm -rf /usr/local/lib/abcdefghijklmnopq\n-----END PRIVATE KEY-----",

@@ -145,6 +145,23 @@ func (b *builder) put(seq uint64, kind Kind, text string) {
 	}
 }
 
+// Words are what is looked for by a line: its words, and what stands between
+// quotes as it is.
+func Words(line string) (words []string) {
+	parts := strings.Split(quotes.Replace(line), `"`)
+	for i, part := range parts {
+		if i%2 == 1 && i < len(parts)-1 { // the last quote has an end
+			words = append(words, part)
+		} else {
+			words = append(words, strings.Fields(part)...)
+		}
+	}
+	return slices.DeleteFunc(words, func(w string) bool { return strings.TrimSpace(w) == "" })
+}
+
+// quotes are those that people's keyboards and editors write for one another.
+var quotes = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "「", `"`, "」", `"`)
+
 // Find looks for words. All of them have to be in the session, its title
 // included, somewhere; the line is the last of those that have most of them.
 func (d Document) Find(words []string) (Hit, bool) {

@@ -113,3 +113,15 @@ func TestMark(t *testing.T) {
 		}
 	}
 }
+
+func TestQuotesHoldWordsTogether(t *testing.T) {
+	doc := fulltext.Build("s", session())
+	for line, want := range map[string]bool{
+		`"parser faster"`: true, `"faster parser"`: false, `faster parser`: true, `“the parser” tests`: true, `"go test" "fast()"`: true,
+		`"the lexer`: true, `""  lexer`: true, `"first lexer"`: false,
+	} {
+		if _, got := doc.Find(fulltext.Words(line)); got != want {
+			t.Errorf("%s: %v in %q", line, got, fulltext.Words(line))
+		}
+	}
+}
