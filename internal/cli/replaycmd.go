@@ -129,6 +129,9 @@ func (inv *invocation) play(ctx context.Context, id string, records []event.Reco
 	if inv.flags.step && !person {
 		return usagef("--step waits for Enter, so it needs a terminal")
 	}
+	if inv.flags.step {
+		inv.warn("Enter shows the next step; q and Enter ends it")
+	}
 	out, _ := inv.watcher(id)
 	pace := pace{speed: inv.flags.speed, still: !person && inv.flags.speed == 0 || inv.flags.events != ""}
 	for _, r := range records {

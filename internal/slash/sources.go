@@ -21,7 +21,15 @@ func Sources(b *ledger.Book, session string) display.Blocks {
 		return nil
 	}
 	t := display.Table{Head: display.Words("source", "what", "in the window", "sent in all", "from the cache", "cost")}
-	for _, e := range b.Entries[:min(len(b.Entries), sourcesShown)] {
+	shown, more := 0, 0
+	for _, e := range b.Entries {
+		if e.Kind != ledger.Tool { // of these there are as many as there are, and each is told
+			shown++
+		}
+		if shown > sourcesShown && e.Kind != ledger.Tool {
+			more++
+			continue
+		}
 		now := display.Data(strconv.Itoa(e.Now))
 		if e.Dropped {
 			now = display.Words("dropped")
@@ -38,7 +46,7 @@ func Sources(b *ledger.Book, session string) display.Blocks {
 		text += fmt.Sprintf("\nbeside them summaries, subtasks and replies that broke off used %d tokens, cost %s", a.In+a.Out, dollars(a.Cost, a))
 	}
 	blocks := display.Blocks{display.Text(text + "\nby source; tokens of a part are an estimate, fitted to what the provider counted"), t}
-	if more := len(b.Entries) - sourcesShown; more > 0 {
+	if more > 0 {
 		blocks = append(blocks, display.Text(fmt.Sprintf("%d more sources; coder context %s --json has all", more, session)))
 	}
 	if len(b.Drops) > 0 {

@@ -2,6 +2,7 @@ package export
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -67,11 +68,17 @@ func (p page) picture(f Filling) {
 			dropped++
 		}
 	}
-	p.raw("</svg>\n<figcaption>What filled the model's window, one column a request")
+	p.raw("</svg>\n<figcaption>What filled the model's window, one column a request; the highest has ", strconv.Itoa(top), " tokens.")
 	for k, name := range f.Kinds {
 		if f.has(k) {
 			p.raw(fmt.Sprintf(" <span class=\"key\"><i class=\"k%d\"></i>%s</span>", k, escape(name)))
 		}
+	}
+	if slices.ContainsFunc(columns, func(c Column) bool { return c.Cached > 0 }) {
+		p.raw(" <span class=\"key\"><i class=\"line cached\"></i>from the provider's cache up to here</span>")
+	}
+	if len(f.Drops) > 0 {
+		p.raw(" <span class=\"key\"><i class=\"line drop\"></i>the conversation was made shorter</span>")
 	}
 	p.raw("</figcaption>\n</figure>\n")
 }
