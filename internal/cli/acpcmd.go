@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -69,7 +70,11 @@ func (e *editor) read(ctx context.Context) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, stdio.ErrTooLong):
-			return inputf("a message of the editor is longer than %d MiB", lineLimit>>20)
+			said := fmt.Sprintf("a message of the editor is longer than %d MiB", lineLimit>>20)
+			if err := e.conn.Reply(json.RawMessage("null"), nil, &acp.Error{Code: -32700, Message: said}); err != nil {
+				return err
+			}
+			continue
 		case err != nil:
 			return err
 		case strings.TrimSpace(line) == "":

@@ -185,7 +185,8 @@ func (c *Channel) ask(ctx context.Context, request, into any) error {
 // Hook has the program run one of its functions on an event.
 func (c *Channel) Hook(ctx context.Context, id string, input json.RawMessage) (output json.RawMessage, err error) {
 	var about struct {
-		Call string `json:"tool_use_id"`
+		Call  string `json:"tool_use_id"`
+		Event string `json:"hook_event_name"`
 	}
 	_ = json.Unmarshal(input, &about) // an event that is about no call has none
 	request := struct {
@@ -197,8 +198,11 @@ func (c *Channel) Hook(ctx context.Context, id string, input json.RawMessage) (o
 	if about.Call != "" {
 		request.Call = &about.Call
 	}
-	if err = c.ask(ctx, request, &output); errors.Is(err, streamjson.ErrTooLong) {
+	switch err = c.ask(ctx, request, &output); {
+	case errors.Is(err, streamjson.ErrTooLong):
 		return nil, bash.ErrTooLarge
+	case errors.Is(err, drive.ErrGone) && about.Event == "SessionEnd":
+		return json.RawMessage("{}"), nil // who ended the session need not hear of it
 	}
 	return output, err
 }

@@ -11,6 +11,7 @@ import (
 	"coder/internal/core/uip"
 	"coder/internal/tool/bash"
 	"coder/internal/ui/control"
+	"coder/internal/ui/drive"
 	"coder/internal/ui/streamjson"
 )
 
@@ -192,6 +193,16 @@ func TestMessagesHoldWordsAndPictures(t *testing.T) {
 	}
 }
 
+func TestWhoEndedTheSessionNeedNotHearOfIt(t *testing.T) {
+	c := &control.Channel{Put: func(any) error { return nil }}
+	c.Close()
+	for name, want := range map[string]error{"SessionEnd": nil, "Stop": drive.ErrGone} {
+		if _, err := c.Hook(t.Context(), "h", json.RawMessage(`{"hook_event_name":"`+name+`"}`)); !errors.Is(err, want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestAnInterruptWithdrawsTheQuestion(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var sent []string
@@ -218,6 +229,6 @@ func FuzzLines(f *testing.F) {
 		if m, err := l.Said(); err == nil && m.AsWritten != l.AsWritten {
 			t.Errorf("%q: %+v", text, m)
 		}
-		(&control.Channel{}).Answer(l)
+		_ = (&control.Channel{}).Answer(l)
 	})
 }
