@@ -50,6 +50,10 @@ type peer struct {
 // each time. One that cannot be started is left until the person says so.
 func (p *peer) live(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
+		select {
+		case <-p.again: // it is started anew just now
+		default:
+		}
 		if p.off.Load() {
 			p.rest(ctx)
 			continue
