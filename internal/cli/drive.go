@@ -319,7 +319,8 @@ func (d *driven) rewind(id json.RawMessage, r control.Request) error {
 	}
 	d.queue.Add(drive.Message{Do: func(ctx context.Context) error {
 		s := d.session()
-		meant := func(seq uint64) bool { return r.Said == streamjson.UUID(s.ID, seq) || seq == d.seqs[r.Said] }
+		own, known := d.seqs[r.Said]
+		meant := func(seq uint64) bool { return known && seq == own || r.Said == streamjson.UUID(s.ID, seq) }
 		all, err := s.UndoSince(ctx, meant, undo.Call{All: true, DryRun: r.Dry}, d.out)
 		if err != nil && r.Dry {
 			return d.channel.Reply(id, map[string]any{"canRewind": false, "error": err.Error()}, nil)

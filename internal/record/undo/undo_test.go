@@ -983,3 +983,13 @@ func TestDirectoriesThatCannotBeListed(t *testing.T) {
 	w.remove("d/new")
 	w.wantTree(start)
 }
+
+func TestSeveralReportsSayTogetherWhatChanged(t *testing.T) {
+	changed, left := undo.Sum([]undo.Report{
+		{Restored: []string{"b"}, Kept: []undo.Note{{Path: "mine", Why: "changed since"}}},
+		{Restored: []string{"a"}, Removed: []string{"c"}, Kept: []undo.Note{{Path: "b", Why: "changed since"}, {Path: "mine", Why: "changed since"}}},
+	})
+	if !slices.Equal(changed, []string{"a", "b", "c"}) || !slices.Equal(left, []string{"mine (changed since)"}) {
+		t.Errorf("%v, %v", changed, left)
+	}
+}
