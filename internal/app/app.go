@@ -134,6 +134,11 @@ type App struct {
 	// Store opens what is kept of the workspace, once.
 	Store func() *Store
 
+	// models are those that the endpoint of this address says it has, for completion.
+	models struct {
+		of    string
+		names []string
+	}
 	warn       func(string)
 	shell      shell.Program // runs every command
 	hooks      []hooks.Hook  // commands on events, of the settings

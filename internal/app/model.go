@@ -286,23 +286,29 @@ const listTime = 5 * time.Second
 // mostModels is how many models are listed.
 const mostModels = 200
 
+// offered are the models that the endpoint says it has.
+func (a *App) offered(ctx context.Context) ([]transport.Model, error) {
+	if a.scripted() || a.endpoint().BaseURL == "" {
+		return nil, nil
+	}
+	client, err := a.client()
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithTimeout(ctx, listTime)
+	defer stop()
+	return client.Models(ctx)
+}
+
 // List shows what there is to choose from: the model in use, those of the
 // settings, and those the endpoint offers.
 func (a models) List(ctx context.Context) (t display.Table, err error) {
 	var offered []string
 	windows := map[string]int{} // by the word of the endpoint
 	c := a.endpoint()
-	if !a.scripted() && c.BaseURL != "" {
-		var client wire
-		if client, err = a.client(); err == nil {
-			ctx, stop := context.WithTimeout(ctx, listTime)
-			defer stop()
-			var list []transport.Model
-			list, err = client.Models(ctx)
-			for _, m := range list {
-				offered, windows[m.Name] = append(offered, m.Name), m.Window
-			}
-		}
+	list, err := a.offered(ctx)
+	for _, m := range list {
+		offered, windows[m.Name] = append(offered, m.Name), m.Window
 	}
 	names := slices.Concat([]string{a.ModelName()}, c.Models, c.FallbackModels, offered)
 	t.Head = display.Words("", "model", "context", "in $/M", "out $/M", "can")

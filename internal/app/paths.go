@@ -37,6 +37,30 @@ func (a *App) ModelNames() []string {
 	c := a.endpoint()
 	names := slices.Concat([]string{a.ModelName()}, c.Models, c.FallbackModels,
 		slices.Sorted(maps.Keys(c.ModelInfo)), slices.Sorted(maps.Keys(a.Config.Profiles)))
+	return once(names)
+}
+
+// Offered are [App.ModelNames] and those that the endpoint says it has. It is asked
+// until it has answered.
+func (a *App) Offered(ctx context.Context) []string {
+	base := a.endpoint().BaseURL
+	if a.models.of != base {
+		if list, err := a.offered(ctx); err == nil {
+			a.models.of, a.models.names = base, nil
+			for _, m := range list {
+				a.models.names = append(a.models.names, m.Name)
+			}
+		}
+	}
+	names := a.ModelNames()
+	if a.models.of == base {
+		names = append(names, a.models.names...)
+	}
+	return once(names)
+}
+
+// once is names without those that stand there before, or are none.
+func once(names []string) []string {
 	seen := make(map[string]bool)
 	return slices.DeleteFunc(names, func(name string) bool {
 		twice := seen[name] || name == ""

@@ -49,7 +49,7 @@ func (inv *invocation) runAnswered(ctx context.Context) error {
 	d.queue = drive.NewQueue(func(ctx context.Context, m drive.Message) error {
 		d.run.Steer(d.queue.Soon)
 		if err := d.run.turn(ctx, m.Text); err != nil {
-			complain(inv.Stderr, inv.words.Said(message(err)))
+			complain(inv.Stderr, inv.words.Said(message(err)), 0)
 			failed = cmp.Or(failed, error(&exitError{code: ExitCode(err)}))
 		}
 		if d.run.over {

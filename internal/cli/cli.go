@@ -18,6 +18,7 @@ import (
 	"coder/internal/core/sanitize"
 	"coder/internal/host/stdio"
 	"coder/internal/ui/i18n"
+	"coder/internal/ui/term/ink"
 
 	xterm "golang.org/x/term"
 )
@@ -66,6 +67,7 @@ func FromOS() Env {
 func Main(env Env) int {
 	ctx, again, stop := env.Signals(context.Background())
 	defer stop()
+	columns := width(env.Stderr)
 	env.Stdout, env.Stderr = stdio.NewWriter(ctx, env.Stdout), stdio.NewWriter(ctx, env.Stderr)
 	inv := &invocation{Env: env, input: stdio.NewReader(env.Stdin), exit: &shutdown{leaving: make(chan struct{})}}
 	err := inv.exit.watch(ctx, again, func() error { return inv.run(ctx) })
@@ -74,16 +76,26 @@ func Main(env Env) int {
 		if errors.Is(err, errStuck) { // what is stuck may still be at work on it
 			words = i18n.For(i18n.Choose(askedLang(env.Args), env.Getenv))
 		}
-		complain(env.Stderr, words.Said(text))
+		complain(env.Stderr, words.Said(text), columns)
 	}
 	return ExitCode(err)
 }
 
-// complain tells the person what went wrong.
-func complain(w io.Writer, text string) {
+// complain tells the person what went wrong, in lines of so many columns; 0: in any.
+func complain(w io.Writer, text string, columns int) {
 	for line := range strings.Lines(text) {
-		fmt.Fprintln(w, "coder: "+sanitize.Mask(strings.TrimRight(line, "\n")))
+		fmt.Fprintln(w, ink.Folded("coder: "+sanitize.Mask(strings.TrimRight(line, "\n")), columns))
 	}
+}
+
+// width is how many columns w has, if it is a terminal, else 0.
+func width(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if columns, _, err := xterm.GetSize(int(f.Fd())); err == nil {
+			return columns
+		}
+	}
+	return 0
 }
 
 // invocation is one call of the program: its world, its command line, the

@@ -543,7 +543,7 @@ func (d *driven) tell(ctx context.Context, run func() (string, error)) error {
 	}
 	if err != nil {
 		if d.inv.flags.print {
-			complain(d.inv.Stderr, d.inv.words.Said(message(err)))
+			complain(d.inv.Stderr, d.inv.words.Said(message(err)), 0)
 		}
 		d.failed = cmp.Or(d.failed, error(&exitError{code: ExitCode(err)}))
 	}

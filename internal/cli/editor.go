@@ -118,6 +118,9 @@ func (t *terminal) complete(draft string, cursor int) (start int, choices []line
 // treePatience is how long Tab waits for a tree that was never read.
 const treePatience = 2 * time.Second
 
+// modelPatience is how long Tab waits for an endpoint to say which models it has.
+const modelPatience = time.Second
+
 // naming is the name of a file that is being written before the cursor. In a
 // shell command an @ is something else.
 func naming(before string) (start int, typed string, ok bool) {
@@ -229,7 +232,9 @@ func (t *terminal) completeArgument(words []string, typed string) (choices []lin
 		values := []string{w}
 		switch w {
 		case "NAME":
-			values = t.app.ModelNames()
+			ctx, stop := context.WithTimeout(context.Background(), modelPatience)
+			values = t.app.Offered(ctx)
+			stop()
 		case "PRESET":
 			values = mode.Presets()
 		case "FORMAT":

@@ -53,7 +53,7 @@ func (inv *invocation) stream(ctx context.Context, s *headless) error {
 		}
 		turns++
 		if err := s.turn(ctx, prompt); err != nil {
-			complain(inv.Stderr, inv.words.Said(message(err)))
+			complain(inv.Stderr, inv.words.Said(message(err)), 0)
 			first = cmp.Or(first, error(&exitError{code: ExitCode(err)}))
 		}
 		if ctx.Err() != nil || s.over {

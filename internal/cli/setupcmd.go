@@ -23,6 +23,7 @@ type setup struct {
 	words *i18n.Printer
 	out   io.Writer
 	in    *stdio.Reader // nil where nobody is there to be asked
+	width int           // of the terminal; 0: none
 
 	preset, model string // chosen beforehand
 	yes           bool
@@ -36,7 +37,7 @@ var errNotWritten = &exitError{code: ExitInput, text: "nothing was written"}
 func (inv *invocation) runSetup(ctx context.Context, a *app.App) error {
 	s := setup{app: a, words: inv.words, out: inv.Stdout, preset: inv.flags.preset, model: inv.flags.Model, yes: inv.flags.yes}
 	if in, out, ok := inv.Terminal(); ok && !s.yes {
-		s.in, s.out = stdio.NewReader(in), stdio.NewWriter(ctx, out)
+		s.in, s.out, s.width = stdio.NewReader(in), stdio.NewWriter(ctx, out), width(out)
 	}
 	if s.in == nil && s.preset == "" {
 		return usagef("coder setup asks questions; without a terminal name the endpoint: coder setup --preset NAME [--model M] [--yes]")
@@ -89,11 +90,11 @@ func (s *setup) run(ctx context.Context) error {
 }
 
 func (s *setup) say(lines ...string) {
-	fmt.Fprintln(s.out, strings.Join(lines, "\n"))
+	fmt.Fprintln(s.out, ink.Folded(strings.Join(lines, "\n"), s.width))
 }
 
 func (s *setup) table(t display.Table) {
-	s.say(strings.TrimRight(display.Blocks{t}.Translated(s.words.Said, ink.Width), "\n"))
+	fmt.Fprintln(s.out, strings.TrimRight(display.Blocks{t}.Translated(s.words.Said, ink.Width), "\n"))
 }
 
 // line asks for one line. One who leaves has chosen nothing.

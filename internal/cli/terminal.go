@@ -443,21 +443,23 @@ func (t *terminal) withoutProvider(ctx context.Context) (demo bool, err error) {
 	if ExitCode(err) != ExitConfig || t.app.Config.Provider.BaseURL != "" {
 		return false, err
 	}
-	fmt.Fprintln(t.printer, t.inv.words.T("No provider is connected yet. Set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL, or the key of your vendor, such as OPENAI_API_KEY; the README says more."))
+	fmt.Fprintln(t.printer, ink.Folded(t.inv.words.T("No provider is connected yet. Set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL, or the key of your vendor, such as OPENAI_API_KEY; the README says more."), width(t.out)))
 	connect, askErr := t.confirm(ctx, t.inv.words.T("Look for one now, and set it up? [Y/n] "), true)
 	if askErr != nil {
 		return false, askErr
 	}
 	if connect {
-		s := setup{app: t.app, words: t.inv.words, out: t.printer, in: t.input, model: t.inv.flags.Model}
-		if err := s.run(ctx); err != nil {
+		s := setup{app: t.app, words: t.inv.words, out: t.printer, in: t.input, width: width(t.out), model: t.inv.flags.Model}
+		err = s.run(ctx)
+		if err == nil {
+			t.inv.load(t.inv.flags) // it has changed
+			if t.app, err = t.inv.newApp(t.warn); err == nil {
+				err = t.app.CheckProvider()
+			}
+		}
+		if !errors.Is(err, errNotWritten) {
 			return false, err
 		}
-		t.inv.load(t.inv.flags) // it has changed
-		if t.app, err = t.inv.newApp(t.warn); err == nil {
-			err = t.app.CheckProvider()
-		}
-		return false, err
 	}
 	demo, askErr = t.confirm(ctx, t.inv.words.T("See the demo instead? Its model is a script, everything else is real. [Y/n] "), true)
 	if askErr != nil || demo {

@@ -22,8 +22,6 @@ import (
 	"coder/internal/record/session"
 	"coder/internal/ui/i18n"
 	"coder/internal/ui/term"
-
-	xterm "golang.org/x/term"
 )
 
 // followTime is how often a session that is followed is looked at.
@@ -103,13 +101,7 @@ func (inv *invocation) watcher(id string) (out event.Sink, over func() error) {
 	o := term.Options{Out: inv.Stdout, Words: inv.words, Palette: inv.palette(false), Now: inv.Now, ASCII: !inv.utf8()}
 	if _, out, ok := inv.Terminal(); ok {
 		o.Palette = inv.palette(true)
-		o.Width = func() int {
-			cols, _, err := xterm.GetSize(int(out.Fd()))
-			if err != nil {
-				return 0
-			}
-			return cols
-		}
+		o.Width = func() int { return width(out) }
 	}
 	face := term.New(o)
 	return &replay{face: face, words: inv.words, seen: newSeen(face)}, func() error {

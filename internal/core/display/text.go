@@ -112,13 +112,13 @@ func (t Table) Lines(say func(string) string, width func(string) int) (lines []L
 		lines = append(lines, l)
 	}
 	if t.First == 0 {
-		align(lines, width)
+		Align(lines, width)
 	}
 	return lines
 }
 
-// align sets the columns of lines.
-func align(lines []Line, width func(string) int) {
+// Align sets the columns of lines, which are as wide as their widest cell.
+func Align(lines []Line, width func(string) int) {
 	for column, more := 0, true; more; column++ {
 		more = false
 		for from := 0; from < len(lines); {

@@ -130,7 +130,7 @@ func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error)
 		}
 		return tool.Result{
 			Value:   exitResult{OK: true, Choice: a.Option, Path: path, Text: strings.TrimSpace("The user accepted the plan. Plan mode is over: carry it out. " + goOn.Text), Control: signal},
-			Summary: a.Option, Rebuild: next,
+			Summary: "the plan is accepted", Rebuild: next,
 		}, nil
 	}
 	text := "The user wants to go on planning."

@@ -66,7 +66,11 @@ func (d *dialogue) secondLook(cards term.Cards, words term.Words, line string) s
 	cards.Whole = true
 	text := cards.Draw(q)
 	if !wants {
-		text += "\n" + words.T("Parts of this were not shown before. Here is all of it; please answer once more.")
+		width := 0
+		if cards.Width != nil {
+			width = cards.Width()
+		}
+		text += "\n" + ink.Folded(words.T("Parts of this were not shown before. Here is all of it; please answer once more."), width)
 	}
 	return text
 }

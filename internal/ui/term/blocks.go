@@ -1,6 +1,7 @@
 package term
 
 import (
+	"slices"
 	"strings"
 
 	"coder/internal/core/display"
@@ -8,8 +9,25 @@ import (
 	"coder/internal/ui/term/syntax"
 )
 
-func (r *Renderer) bounded(text string) {
-	box := outputBox{put: r.page.put}
+// bounded shows the beginning and the end of a text, its lines broken between words
+// for width unless that is 0.
+func (r *Renderer) bounded(text string, width int) {
+	w := ink.Wrap{Put: r.page.put, Width: width}
+	begins := true
+	box := outputBox{put: func(l ink.Look, text string) {
+		for i, line := range strings.Split(text, "\n") {
+			if i > 0 {
+				w.End()
+				r.page.put(ink.Look{}, "\n")
+				begins = true
+			}
+			if begins && line != "" {
+				w.Indent, begins = ink.Hanging(line), false
+			}
+			w.Write(l, line)
+		}
+	}}
+	defer w.End()
 	box.write(strings.TrimRight(cleaned(text), "\n"))
 	box.end(r.leftOut)
 }
@@ -66,7 +84,7 @@ func (r *Renderer) own(blocks display.Blocks, width int) {
 			for _, row := range b.Rows {
 				clean.Rows = append(clean.Rows, cleanCells(row))
 			}
-			for _, l := range clean.Lines(r.o.Words.Said, ink.Width) {
+			for _, l := range tableLines(clean, r.o.Words.Said, width) {
 				line(ink.Plain, l)
 			}
 		case display.Checklist:
@@ -98,6 +116,35 @@ func (r *Renderer) own(blocks display.Blocks, width int) {
 			}
 		}
 		r.page.fresh()
+	}
+}
+
+// tableLines lays a table out in columns. A row of several cells that alone would push
+// the last column out of a terminal of this width stands out of line, so that the
+// others can be read.
+func tableLines(t display.Table, say func(string) string, width int) []display.Line {
+	lines := t.Lines(say, ink.Width)
+	out := make(map[int]bool) // the lines that stand alone
+	for {
+		var in []display.Line
+		widest, wide, last := -1, 0, 0
+		for i, l := range lines {
+			if len(l.Cells) < 3 || out[i] {
+				continue
+			}
+			in = append(in, l)
+			for _, cell := range l.Cells[:len(l.Cells)-1] {
+				if n := ink.Width(cell); n > wide {
+					widest, wide = i, n
+				}
+			}
+			last = max(last, l.Columns[len(l.Columns)-1])
+		}
+		if width <= 0 || len(in) < 3 || last+minColumn <= width || wide < width/3 {
+			return lines
+		}
+		out[widest] = true
+		display.Align(slices.DeleteFunc(in, func(l display.Line) bool { return &l.Cells[0] == &lines[widest].Cells[0] }), ink.Width)
 	}
 }
 

@@ -30,6 +30,7 @@ const (
 	foldLines  = 60   // lines of a command or text
 	foldHead   = 40   // of which so many are the first
 	foldDiff   = 400  // lines of a diff
+	foldRest   = 40   // or so many more, if that is all of it: less is not worth a second look
 	foldRunes  = 1000 // runes of one line
 	foldEnds   = 400  // of which so many are kept at each end
 	foldBlanks = 20   // blanks in a row
@@ -382,7 +383,7 @@ func (d drawing) foldDiff(unified string) string {
 	for i, line := range lines {
 		lines[i] = d.foldLine(line)
 	}
-	if len(lines) > foldDiff {
+	if len(lines) > foldDiff+foldRest {
 		*d.hides = true
 		lines = append(lines[:foldDiff:foldDiff], d.t("<%d more lines are not shown here>", len(lines)-foldDiff))
 	}

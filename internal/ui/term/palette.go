@@ -188,7 +188,7 @@ func (p Palette) code(l ink.Look) string {
 }
 
 // monochrome are the codes of the roles without colours.
-var monochrome = map[ink.Role]string{ink.Dim: "2", ink.Tool: "1", ink.Bad: "1", ink.Warn: "1", ink.Link: "2", ink.Comment: "2", ink.Keyword: "1"}
+var monochrome = map[ink.Role]string{ink.Dim: "2", ink.Tool: "1", ink.Bad: "1", ink.Warn: "1", ink.Code: "1", ink.Link: "2", ink.Comment: "2", ink.Keyword: "1"}
 
 // onLight are the colours of what the program says itself, on a light background.
 var onLight = map[ink.Role]struct{ table, rgb string }{

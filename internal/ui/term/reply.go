@@ -167,7 +167,7 @@ func (r *Renderer) message(t *taskView, e event.MessageAdded) {
 		r.enter(nothing)
 		r.page.say(ink.Tool, "[COMMAND]")
 		if e.Blocks == nil {
-			r.bounded(text)
+			r.bounded(text, 0)
 		}
 		r.own(e.Blocks, 0)
 		r.section = inserted
@@ -237,6 +237,7 @@ type flow struct {
 }
 
 func (f *flow) write(text string) {
+	f.wrap.Resize(f.width)
 	for text != "" {
 		line, rest, ends := strings.Cut(text, "\n")
 		f.add(line)

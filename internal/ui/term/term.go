@@ -120,7 +120,7 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 		case event.LocalAdded: // a reply that is arriving goes on below it
 			r.enter(nothing)
 			if e.Failed {
-				r.page.say(ink.Bad, r.o.Words.Said(e.Output))
+				r.page.words(r.width(), ink.Bad, sanitize.Mask(r.o.Words.Said(e.Output)))
 			} else if e.Output != "" || e.Blocks != nil {
 				r.own(e.Shown(), r.width())
 			}

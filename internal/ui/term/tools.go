@@ -61,9 +61,8 @@ func (r *Renderer) tool(rec event.Record) {
 			b.put = func(l ink.Look, text string) { b.kept = append(b.kept, ink.Span{Look: l, Text: text}) }
 			if len(r.status.calls) <= 1 && c.task.parent == "" && !c.task.bang {
 				b.put = func(l ink.Look, text string) {
-					if r.last != c {
-						r.enter(toolLines)
-						r.last = c
+					if r.last != c { // something else was written since its name was
+						r.head(c)
 						text = strings.TrimPrefix(text, "\n")
 					}
 					r.page.put(l, text)
@@ -99,6 +98,11 @@ func (r *Renderer) begin(c *callView) {
 	if c.task.bang {
 		return
 	}
+	r.head(c)
+}
+
+// head names c on a line of its own, below which what it prints belongs.
+func (r *Renderer) head(c *callView) {
 	r.enter(toolLines)
 	// A tool that runs commands has its name in the brackets, unless another
 	// agent uses it.
@@ -157,8 +161,12 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 	if named {
 		r.enter(toolLines)
 	}
-	r.page.fresh()
-	r.page.say(r.outcome(c, e, named))
+	role, line, more := r.outcome(c, e, named)
+	r.page.words(r.width(), role, line)
+	if more != "" {
+		r.bounded(more, 0)
+		r.page.fresh()
+	}
 	for _, span := range c.output.kept {
 		r.page.put(span.Look, span.Text)
 	}
@@ -167,9 +175,13 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 		// Diffs and tables are shown whole, text and code up to the bounds of an outputBox
 		switch b := e.Show.(type) {
 		case display.Text:
-			r.bounded(string(b))
+			width := r.width()
+			if c.exec { // what a program printed, not words
+				width = 0
+			}
+			r.bounded(string(b), width)
 		case display.Code:
-			r.bounded(b.Source)
+			r.bounded(b.Source, 0)
 		case display.Diff:
 			if r.page.fresh(); b.Unified != c.approved {
 				drawDiff(cleaned(b.Unified), r.page.put)
@@ -183,21 +195,22 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 	r.last = nil
 }
 
-// outcome is the last line of a call.
-func (r *Renderer) outcome(c *callView, e event.ToolFinished, named bool) (ink.Role, string) {
+// outcome is the last line of a call, and what is said beyond that line.
+func (r *Renderer) outcome(c *callView, e event.ToolFinished, named bool) (role ink.Role, line, more string) {
 	role, sign := ink.Good, mark(r.o.ASCII, "✓", "ok:")
 	if e.Failed || e.Denied {
 		role, sign = ink.Bad, mark(r.o.ASCII, "✗", "failed:")
 	}
-	line := "  " + sign + " "
+	line = "  " + sign + " "
 	if named {
 		line += c.plainName() + ": "
 	}
-	line += oneLine(r.result(e), summaryRunes)
+	said, more, _ := strings.Cut(strings.TrimSpace(r.result(e)), "\n")
+	line += oneLine(said, summaryRunes)
 	if !e.Denied {
 		line += mark(r.o.ASCII, " · ", ", ") + display.Duration(e.Took)
 	}
-	return role, line
+	return role, line, more
 }
 
 // result is the core of what came of a call.

@@ -45,7 +45,7 @@ func (g Grid) Draw(width int, put Put) []int {
 			if i > 0 {
 				put(Look{}, "\n\n")
 			}
-			g.record(r, put)
+			g.record(r, width, put)
 		}
 		return widths
 	}
@@ -241,7 +241,8 @@ func (g Grid) pad(column, blank int) (before, after int) {
 	return 0, blank
 }
 
-func (g Grid) record(r []Cell, put Put) {
+// record draws a row as a list: each cell on a line, its head before it.
+func (g Grid) record(r []Cell, width int, put Put) {
 	var named []Cell
 	for i, c := range r {
 		if c.width() == 0 {
@@ -261,6 +262,10 @@ func (g Grid) record(r []Cell, put Put) {
 		if i > 0 {
 			put(Look{}, "\n")
 		}
-		c.draw(false, put)
+		w := Wrap{Put: put, Width: width, Indent: len(gap)}
+		for _, s := range c {
+			w.Write(s.Look, s.Text)
+		}
+		w.End()
 	}
 }

@@ -24,6 +24,14 @@ type Wrap struct {
 	long   bool   // the word fits nowhere, and what came of it was put
 }
 
+// Resize has what follows broken for another width, from where the cursor then is:
+// a terminal breaks what stands in the line anew.
+func (w *Wrap) Resize(width int) {
+	if w.Width = width; width > 0 && w.column > 0 {
+		w.column = (w.column-1)%width + 1
+	}
+}
+
 // Fixed puts the beginning of a line, which is not broken.
 func (w *Wrap) Fixed(l Look, text string) {
 	w.column += Width(text)
@@ -130,6 +138,21 @@ func (w *Wrap) Held() []Span {
 func (w *Wrap) End() {
 	w.flush()
 	*w = Wrap{Put: w.Put, Width: w.Width}
+}
+
+// Folded is text with its lines broken between words for a width; 0: as it is.
+func Folded(text string, width int) string {
+	var b strings.Builder
+	w := Wrap{Put: func(_ Look, text string) { b.WriteString(text) }, Width: width}
+	for i, line := range strings.Split(text, "\n") {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		w.Indent = Hanging(line)
+		w.Write(Look{}, line)
+		w.End()
+	}
+	return b.String()
 }
 
 // Hanging is how far the lines of a text go on set in: below the words of an

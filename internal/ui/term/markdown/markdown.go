@@ -55,6 +55,9 @@ const (
 
 // Write takes the next piece.
 func (s *Stream) Write(text string) {
+	if s.Width != nil && s.begun {
+		s.wrap.Resize(s.Width())
+	}
 	for text != "" {
 		head, rest, whole := strings.Cut(text, "\n")
 		s.line += head
@@ -142,8 +145,36 @@ func (s *Stream) advance(whole bool) {
 // not put yet.
 func (s *Stream) Owes() bool { return s.wrote && s.ends > 0 }
 
-// Held is the word that was not put yet, since it is not known where it ends.
-func (s *Stream) Held() []ink.Span { return s.wrap.Held() }
+// Held is what has come and was not put yet, as far as it fits into a line: the word
+// of which it is not known where it ends, the line of code, the row of a table.
+func (s *Stream) Held() []ink.Span {
+	if s.begun || s.line == "" && len(s.table.rows) == 0 {
+		return s.wrap.Held()
+	}
+	line, look := s.line, ink.Look{}
+	switch {
+	case s.fence.open():
+	case len(s.table.rows) > 0 || strings.HasPrefix(strings.TrimLeft(line, " "), "|"):
+		look.Role = ink.Dim
+		if line == "" {
+			line = s.table.rows[len(s.table.rows)-1]
+		}
+	default: // a few signs that may become anything
+		return nil
+	}
+	room := 79
+	if s.Width != nil && s.Width() > 0 {
+		room = s.Width() - 1
+	}
+	line = strings.ReplaceAll(line, "\t", "    ")
+	for i, r := range line {
+		if room -= ink.Width(string(r)); room < 0 {
+			line = line[:i]
+			break
+		}
+	}
+	return []ink.Span{{}, {Look: look, Text: line}} // the blanks before it stay
+}
 
 // put puts text after the line ends that are owed.
 func (s *Stream) put(l ink.Look, text string) {

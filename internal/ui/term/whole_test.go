@@ -1,0 +1,151 @@
+package term_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"coder/internal/core/display"
+	"coder/internal/core/event"
+	"coder/internal/ui/rendertest"
+	"coder/internal/ui/term"
+	"coder/internal/ui/term/ink"
+)
+
+// narrow plays records on a terminal whose width may change meanwhile.
+func narrow(t *testing.T, width *int, play func(*term.Renderer)) string {
+	t.Helper()
+	w := &checked{t: t}
+	play(term.New(term.Options{Out: w, Width: func() int { return *width }}))
+	return w.String()
+}
+
+func emit(t *testing.T, r *term.Renderer, events ...event.Event) {
+	t.Helper()
+	for _, e := range events {
+		rendertest.Play(t, r, []event.Record{{Task: "t", Event: e}})
+	}
+}
+
+func command(id string) event.ToolCallRequested {
+	return event.ToolCallRequested{CallID: id, Effects: []event.Effect{{Kind: event.EffectExec}}}
+}
+
+// Of commands that run side by side, whatever one prints stands below its own name.
+func TestOutputStandsBelowItsName(t *testing.T) {
+	started := func(id string) event.ToolStarted {
+		return event.ToolStarted{CallID: id, Tool: "bash", Title: "run " + id}
+	}
+	ended := func(id string) event.ToolFinished {
+		return event.ToolFinished{CallID: id, Tool: "bash", Title: "run " + id, Summary: "exit 0", Took: time.Second}
+	}
+	width := 80
+	got := narrow(t, &width, func(r *term.Renderer) {
+		emit(t, r, command("a"), command("b"), started("a"), started("b"),
+			event.ToolOutput{CallID: "b", Text: "from b\n"}, ended("b"),
+			event.ToolOutput{CallID: "a", Text: "from a\n"},
+			event.LocalAdded{Input: "/cost", Output: "it cost nothing"},
+			event.ToolOutput{CallID: "a", Text: "more of a\n"}, ended("a"))
+	})
+	const want = "[bash] run a\n[bash] run b\n  ✓ exit 0 · 1 s\nfrom b\n[bash] run a\nfrom a\n\nit cost nothing\n\n[bash] run a\nmore of a\n  ✓ exit 0 · 1 s\n"
+	if got = strings.ReplaceAll(got, "\u00a0", " "); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// What is said in words is broken between them: how a call ended, what another agent
+// answers, what is wrong with a command, a table that is turned into lists.
+func TestWordsOfAllKindsAreKeptWhole(t *testing.T) {
+	const words = "this answer is somewhat longer than the terminal is wide and must be broken twice"
+	width := 30
+	for name, events := range map[string][]event.Event{
+		"task":    {event.ToolStarted{CallID: "c", Tool: "task", Title: "x"}, event.ToolFinished{CallID: "c", Tool: "task", Title: "x", Summary: "done", Show: display.Text(words)}},
+		"outcome": {event.ToolStarted{CallID: "c", Tool: "edit", Title: "x"}, event.ToolFinished{CallID: "c", Tool: "edit", Title: "x", Failed: true, Summary: words}},
+		"command": {event.LocalAdded{Input: "/x", Output: words, Failed: true}},
+		"table":   {event.TextDelta{Text: "| name | this head is long | and so is this |\n|---|---|---|\n| a | " + words + " | " + words + " |\n\n"}},
+	} {
+		got := narrow(t, &width, func(r *term.Renderer) { emit(t, r, events...) })
+		for line := range strings.SplitSeq(got, "\n") {
+			if ink.Width(line) > width {
+				t.Errorf("%s: a line is too wide: %q", name, line)
+			}
+		}
+		if strings.Join(strings.Fields(got), " ") == "" || !strings.Contains(strings.Join(strings.Fields(got), " "), words) {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+}
+
+// What goes wrong may take several lines to tell: they stay lines.
+func TestAReasonOfSeveralLinesStaysThat(t *testing.T) {
+	width := 80
+	got := narrow(t, &width, func(r *term.Renderer) {
+		emit(t, r, event.ToolStarted{CallID: "c", Tool: "edit", Title: "a.go"},
+			event.ToolFinished{CallID: "c", Tool: "edit", Title: "a.go", Failed: true, Summary: "a.go changed on disk\n--- a/a.go\n+++ b/a.go\n-x\n+y"})
+	})
+	if !strings.Contains(got, "✗ a.go changed on disk · ") || !strings.Contains(got, "\n--- a/a.go\n+++ b/a.go\n-x\n+y\n") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A paragraph that is arriving is broken for the width the terminal has by then.
+func TestALineGoesOnAtAnotherWidth(t *testing.T) {
+	for _, delta := range []func(string) event.Event{
+		func(s string) event.Event { return event.TextDelta{Text: s} },
+		func(s string) event.Event { return event.ReasoningDelta{Text: s} },
+	} {
+		width := 80
+		got := narrow(t, &width, func(r *term.Renderer) {
+			emit(t, r, delta("a word "))
+			width = 20
+			for range 12 {
+				emit(t, r, delta("and another "))
+			}
+			emit(t, r, delta("end\n"), event.StateChanged{})
+			if err := r.Break(); err != nil {
+				t.Fatal(err)
+			}
+		})
+		for line := range strings.SplitSeq(got, "\n") {
+			if ink.Width(line) > width {
+				t.Errorf("a line is too wide: %q in %q", line, got)
+			}
+		}
+	}
+}
+
+// One row that is too wide does not push the columns of the others apart.
+func TestATableKeepsItsColumnsBesideAWideRow(t *testing.T) {
+	table := display.Table{Head: display.Words("setting", "value", "from")}
+	for i := range 4 {
+		table.Rows = append(table.Rows, display.Data(fmt.Sprintf("some.key%d", i), "1", "default"))
+	}
+	table.Rows = append(table.Rows, display.Data("wide", strings.Repeat("x", 70), "default"), display.Data("last", "2", "default"))
+	width := 60
+	got := narrow(t, &width, func(r *term.Renderer) {
+		emit(t, r, event.LocalAdded{Input: "/config", Blocks: display.Blocks{table}})
+	})
+	if !strings.Contains(got, "setting    value  from\nsome.key0  1      default\n") || !strings.Contains(got, "last       2      default\n") || !strings.Contains(got, strings.Repeat("x", 70)) {
+		t.Errorf("got:\n%s", got)
+	}
+}
+
+// What is held until its line or its table is whole is seen meanwhile, in one line.
+func TestWhatIsHeldBackIsSeen(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"a word", "word"},
+		{"```go\n\tfunc main() { // it goes on and on", "    func main() { // it goes on"},
+		{"| a | b |\n|---|---|\n| one | tw", "| one | tw"},
+		{"| a | b |\n|---|---|\n| one | two |\n", "| one | two |"},
+		{"| 一 | 二 |\n|---|---|\n| 很长很长很长很长很长很长的一行 |", "| 很长很长很长很长很长很长的一"},
+		{"##", ""},
+	} {
+		var begun string
+		r := term.New(term.Options{Width: func() int { return 32 }, Stream: func(_, b string) error { begun = b; return nil }})
+		emit(t, r, event.TextDelta{Text: tt.text})
+		if got := strings.TrimSpace(begun); got != strings.TrimSpace(tt.want) || ink.Width(begun) >= 32 {
+			t.Errorf("%q: %q is seen, want %q", tt.text, begun, tt.want)
+		}
+	}
+}
