@@ -2,13 +2,11 @@ package app
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"coder/internal/core/display"
 	"coder/internal/model/catalogue"
 	"coder/internal/model/meter"
-	"coder/internal/slash"
 )
 
 // budget is how much a session may spend. A time that cannot be read was told of
@@ -49,12 +47,12 @@ func (a *App) spent(m *meter.Meter) []display.Cell {
 	if used.Unpriced {
 		money = "≥" + money
 	}
-	parts := []string{money, fmt.Sprintf("%d", used.In+used.Out), took.Round(time.Second).String()}
+	parts := []any{money, fmt.Sprint(used.In + used.Out), took.Round(time.Second).String()}
 	b := a.budget()
 	for i, bound := range []string{fmt.Sprintf("$%.2f", b.USD), fmt.Sprintf("%d", b.Tokens), b.Time.String()} {
 		if [...]bool{b.USD > 0, b.Tokens > 0, b.Time > 0}[i] {
-			parts[i] += " / " + bound
+			parts[i] = fmt.Sprint(parts[i], " / ", bound)
 		}
 	}
-	return slash.StatusRow("spent", strings.Join(parts, ", "))
+	return display.Words("spent", fmt.Sprintf("%s, %s tokens, in %s", parts...))
 }

@@ -95,7 +95,7 @@ func (a *App) status(ctx context.Context, sessionID string, kit *toolkit, spendi
 		kept = slash.StatusRow("records", a.Store().Dir("log", sessionID))
 	}
 	c := a.endpoint()
-	provider := c.Kind + " at " + oneLine(c.Address())
+	provider := oneLine(c.Address()) + " (" + c.Kind + ")"
 	switch {
 	case a.scripted():
 		provider = "a script"

@@ -205,13 +205,7 @@ func (a models) doubt(ctx context.Context, name string) error {
 	if a.scripted() || c.BaseURL == "" || described || slices.Contains(slices.Concat(c.Models, c.FallbackModels), name) {
 		return nil
 	}
-	client, err := a.client()
-	if err != nil {
-		return nil // that is told when it is used
-	}
-	ctx, stop := context.WithTimeout(ctx, listTime)
-	defer stop()
-	list, err := client.Models(ctx)
+	list, err := a.offered(ctx) // what is wrong is told when it is used
 	var names []string
 	for _, m := range list {
 		names = append(names, m.Name)

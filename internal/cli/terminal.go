@@ -272,7 +272,7 @@ func (t *terminal) banner() error {
 	if t.session.CutUndo() {
 		add(ink.Warn, w.T("the program ended while it undid or redid a turn; /undo shows what can be taken back now"))
 	}
-	add(ink.Dim, w.T("/help lists the commands · Enter sends · Esc stops a turn · Ctrl+D leaves"))
+	add(ink.Dim, w.T("/help commands · ? keys · Enter sends · Esc stops a turn · Ctrl+D leaves"))
 	for _, text := range t.early {
 		for line := range strings.SplitSeq(w.Said(text), "\n") {
 			add(ink.Warn, line)

@@ -53,6 +53,9 @@ func (g Grant) String() string {
 	case Changes:
 		return "changes to " + g.What
 	case Below:
+		if g.What == "." {
+			return "edits below this folder"
+		}
 		return "edits below " + g.What
 	case Host:
 		return "fetching from " + g.What

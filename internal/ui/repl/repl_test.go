@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -74,6 +75,7 @@ type desk struct {
 	mu   sync.Mutex // guards the fields below
 	seen strings.Builder
 	emu  *vt.Emulator
+	call []string // what the person was called for
 }
 
 // sit starts a REPL whose turns are run. What it returned is told by leave.
@@ -94,6 +96,11 @@ func sit(t *testing.T, run func(ctx context.Context, face *REPL, out event.Sink)
 		Session: func() Session { return d.session }, Status: func() (string, string) { return "m", "build" },
 		Toggle: func() string { return "plan" }, Next: func(from string) string { return from + "+" }, Dir: "/w",
 		Now: func() time.Time { return time.Now().Add(time.Duration(d.ahead.Load())) },
+		Notify: func(text string) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.call = append(d.call, text)
+		},
 	})
 	if err := terminal.Raw(); err != nil {
 		t.Fatal(err)
@@ -284,6 +291,44 @@ func TestTypingIsSeenBelowALineThatStreams(t *testing.T) {
 	close(over)
 	d.shows("half a line and more to its end\ncontext: 7 tokens · model: m\n[build] /w> typed")
 	d.keys("\x15")
+}
+
+// Who looks elsewhere, or whose terminal does not tell, is called at the end of a long
+// turn; nobody is for a short one, or who looks.
+func TestTheEndOfALongTurnCallsThePerson(t *testing.T) {
+	for _, tt := range []struct {
+		name, focus string
+		took        time.Duration
+		called      bool
+	}{
+		{"elsewhere", "\x1b[O", time.Hour, true},
+		{"nobody knows", "", time.Hour, true},
+		{"here", "\x1b[I", time.Hour, false},
+		{"back again", "\x1b[O\x1b[I", time.Hour, false},
+		{"short", "\x1b[O", 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			over := make(chan struct{})
+			d := sit(t, func(ctx context.Context, _ *REPL, out event.Sink) error {
+				err := out.Emit(ctx, event.Record{Event: event.TextDelta{Text: "at work\n"}})
+				pause(ctx, over)
+				return err
+			})
+			d.sees("/w> ")
+			d.keys("go\r")
+			d.shows("at work\n")
+			d.keys(tt.focus + "x")
+			d.shows("> x")
+			d.ahead.Store(int64(tt.took))
+			close(over)
+			d.shows("[build] /w> x")
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if want := []string{"the turn has ended: go"}; tt.called != slices.Equal(d.call, want) || !tt.called && len(d.call) > 0 {
+				t.Errorf("called for %q", d.call)
+			}
+		})
+	}
 }
 
 // All calls that run are named, each with its own time; one that is over is

@@ -55,7 +55,7 @@ func (c Cards) Draw(q uip.Request) string {
 			d.content(part)
 			d.reasons(part)
 		}
-		d.page.words(d.width(), ink.Warn, d.choices(q))
+		d.page.words(d.width(), ink.Warn, d.fill(d.choices(q)))
 	case q.Kind == uip.Composite:
 		for i, part := range q.Parts {
 			d.question(part, i+1, len(q.Parts))
@@ -65,7 +65,7 @@ func (c Cards) Draw(q uip.Request) string {
 		d.content(q)
 		d.again(q)
 		d.reasons(q)
-		d.page.words(d.width(), ink.Warn, d.choices(q))
+		d.page.words(d.width(), ink.Warn, d.fill(d.choices(q)))
 	default:
 		d.question(q, 1, 1)
 	}
@@ -171,8 +171,31 @@ func (d drawing) reasons(q uip.Request) {
 
 const noticeRunes = 1000
 
-// choices is the line that says which key means what.
-func (d drawing) choices(q uip.Request) string {
+// fill puts keys one after the other, each whole on a line where one has room for it.
+func (d drawing) fill(keys []string) string {
+	apart, end := mark(d.ASCII, " · ", ", "), mark(d.ASCII, " ·", ",")
+	width := d.width()
+	var done, line string
+	for i, key := range keys {
+		folded := ink.Folded(line, width)
+		column, wide := ink.Width(folded[strings.LastIndexByte(folded, '\n')+1:]), ink.Width(key+end)
+		switch {
+		case i == 0:
+			line = key
+		case width <= 0 || column+ink.Width(apart)+wide <= width || wide > width:
+			line += apart + key
+		default:
+			if column+ink.Width(end) <= width {
+				line += end
+			}
+			done, line = done+line+"\n", key
+		}
+	}
+	return done + line
+}
+
+// choices say which key means what.
+func (d drawing) choices(q uip.Request) []string {
 	several, options := q.Kind == uip.Composite, q.Options
 	if several && len(options) == 0 {
 		options = []uip.Option{{ID: uip.Approve}, {ID: uip.Reject}}
@@ -217,7 +240,7 @@ func (d drawing) choices(q uip.Request) string {
 	if slices.ContainsFunc(options, func(o uip.Option) bool { return o.ID == uip.Reject }) {
 		keys = append(keys, d.t("y and …, n … = tell the model more"))
 	}
-	return strings.Join(keys, mark(d.ASCII, " · ", ", "))
+	return keys
 }
 
 // remembered is what an answer would remember, in full: nobody can agree to

@@ -18,7 +18,8 @@ const (
 
 // fold breaks a line of the program's own that is too long for the terminal,
 // between words. The last cell of a row goes on below itself. Where there is
-// no room for that, a cell that does not fit begins a line of its own.
+// no room for that it stands on a line of its own; where the others do not fit
+// either, so does each that does not.
 func fold(l display.Line, width int) string {
 	whole := l.String(ink.Width)
 	if width <= 0 || ink.Width(whole) <= width {
@@ -32,10 +33,15 @@ func fold(l display.Line, width int) string {
 	s := lineBuilder{width: width}
 	last := len(l.Cells) - 1
 	at, text := l.Columns[last], l.Cells[last]
+	before := display.Line{Cells: l.Cells[:last], Columns: l.Columns}.String(ink.Width)
 	if last > 0 && width-at >= max(minColumn, longest(text)) {
-		s.put(display.Line{Cells: l.Cells[:last], Columns: l.Columns}.String(ink.Width))
+		s.put(before)
 		s.setIn(at - s.column)
 		s.words(text, at)
+	} else if last > 1 && ink.Width(before) <= width {
+		s.put(before)
+		s.newline(l.Columns[0] + setIn)
+		s.words(text, l.Columns[0]+setIn)
 	} else {
 		lead := l.Columns[0]
 		if width-lead < minColumn { // little room would be left beside it

@@ -49,7 +49,7 @@ func TestLongLinesAreBrokenForPeople(t *testing.T) {
 		{"prose", "Enter sends, Esc stops a turn.", 20, "Enter sends, Esc\nstops a turn."},
 		{"a word too long for a line", "folder  /a/very/long/path/that/is/one/word", 20, "folder\n    /a/very/long/path/that/is/one/word"},
 		{"a word too long for the column", "sandbox        on  /a/very/long/path/that/is/one/word x", 45,
-			"sandbox  on\n    /a/very/long/path/that/is/one/word x"},
+			"sandbox        on\n    /a/very/long/path/that/is/one/word x"},
 		{"Chinese", "/undo [all]              撤回上一轮对文件的改动，以及（如果要求）命令的改动", 50,
 			"/undo [all]              撤回上一轮对文件的改动，\n                         以及（如果要求）命令的改\n                         动"},
 		{"a sign does not begin a line", "撤回上一轮对文件，以及", 16, "撤回上一轮对文\n件，以及"},

@@ -94,6 +94,7 @@ func TestThemes(t *testing.T) {
 		{term.Basic, "light", ink.Warn, "\x1b[33mx\x1b[0m"},
 		{term.True, "mono", ink.Bad, "\x1b[1mx\x1b[0m"},
 		{term.True, "mono", ink.String, "x"},
+		{term.True, "mono", ink.Code, "\x1b[1mx\x1b[0m"},
 		{term.None, "light", ink.Bad, "x"},
 	} {
 		if got := (term.Palette{Level: test.level}).Themed(test.theme).Paint(test.role, "x"); got != test.want {

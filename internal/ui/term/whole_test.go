@@ -149,3 +149,23 @@ func TestWhatIsHeldBackIsSeen(t *testing.T) {
 		}
 	}
 }
+
+// Where lines are only printed, a table that no terminal would hold is a list: it can be
+// listened to. One that fits stays in columns.
+func TestAWideTableIsAListWhereLinesArePrinted(t *testing.T) {
+	width := 0
+	for _, tt := range []struct{ cell, want string }{
+		{strings.Repeat("word ", 20), "name: a\nwhat: " + strings.Repeat("word ", 19) + "word\n\nname: b\nwhat: x\n"},
+		{"short", "name  what\n────  ─────\na     short\nb     x\n"},
+	} {
+		got := narrow(t, &width, func(r *term.Renderer) {
+			emit(t, r, event.TextDelta{Text: "| name | what |\n|---|---|\n| a | " + tt.cell + " |\n| b | x |\n\n"})
+			if err := r.Break(); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if !strings.Contains(got, tt.want) {
+			t.Errorf("got %q, want %q", got, tt.want)
+		}
+	}
+}

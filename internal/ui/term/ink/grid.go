@@ -38,15 +38,7 @@ const gap = "  "
 func (g Grid) Draw(width int, put Put) []int {
 	widths := g.Widths()
 	if width > 0 && !g.squeeze(widths, width) {
-		if len(g.Rows) == 0 {
-			g.row(g.Head, make([]int, len(g.Head)), true, put)
-		}
-		for i, r := range g.Rows {
-			if i > 0 {
-				put(Look{}, "\n\n")
-			}
-			g.record(r, width, put)
-		}
+		g.List(width, put)
 		return widths
 	}
 	g.row(g.Head, widths, true, put)
@@ -64,6 +56,19 @@ func (g Grid) Draw(width int, put Put) []int {
 	}
 	g.More(widths, len(g.Head) == 0, put)
 	return widths
+}
+
+// List puts each row as a list of its cells, each with the head before it.
+func (g Grid) List(width int, put Put) {
+	if len(g.Rows) == 0 {
+		g.row(g.Head, make([]int, len(g.Head)), true, put)
+	}
+	for i, r := range g.Rows {
+		if i > 0 {
+			put(Look{}, "\n\n")
+		}
+		g.record(r, width, put)
+	}
 }
 
 // narrowest is the least that a column is squeezed to.

@@ -13,6 +13,9 @@ const (
 	tableBytes = 32 << 10
 )
 
+// usualWidth is taken for the width of a terminal that does not tell it.
+const usualWidth = 80
+
 // table is the rows that may turn out to be one.
 type table struct {
 	rows   []string // as typed; the second is the rule below the head
@@ -81,7 +84,16 @@ func (s *Stream) drawTable() []int {
 	if s.Width != nil {
 		width = s.Width()
 	}
-	widths := g.Draw(width, s.put)
+	widths := g.Widths()
+	wide := 0
+	for _, w := range widths {
+		wide += w
+	}
+	if width == 0 && s.Source && wide > usualWidth { // lines that somebody listens to, perhaps
+		g.List(0, s.put)
+	} else {
+		widths = g.Draw(width, s.put)
+	}
 	s.ends = 0
 	return widths
 }

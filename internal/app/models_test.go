@@ -1,0 +1,48 @@
+package app
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A model that the endpoint does not have is refused with the nearest one, unless
+// the person insists; those it has complete the command.
+func TestModelsThatTheEndpointDoesNotHave(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		_, _ = w.Write([]byte(`{"data": [{"id": "coder-small"}, {"id": "coder-large"}]}`))
+	}))
+	defer server.Close()
+	s := newStudio(t, "", nil)
+	s.Options.Script = ""
+	s.Config.Provider.Kind, s.Config.Provider.BaseURL, s.Config.Provider.Model = "openai", server.URL+"/v1", "coder-small"
+	for name, want := range map[string]string{
+		"nosuch":      "the endpoint has no model nosuch; /model lists those it has (/model nosuch force takes it all the same)",
+		"coder-lareg": "the endpoint has no model coder-lareg; did you mean coder-large? (/model coder-lareg force takes it all the same)",
+	} {
+		was := s.ModelName()
+		if _, err := (models{s.App}).Switch(t.Context(), name, false); err == nil || err.Error() != want || s.ModelName() != was {
+			t.Errorf("%s: %v, and %s is in use", name, err, s.ModelName())
+		}
+	}
+	asked = 0
+	for range 2 {
+		if got := s.Offered(t.Context()); !slices.Contains(got, "coder-small") || !slices.Contains(got, "coder-large") || len(got) != 2 {
+			t.Errorf("offered: %s", strings.Join(got, ", "))
+		}
+	}
+	if asked != 1 {
+		t.Errorf("the endpoint was asked %d times", asked)
+	}
+	if _, err := (models{s.App}).Switch(t.Context(), "nosuch", true); err != nil || s.ModelName() != "nosuch" {
+		t.Errorf("by force: %v, and %s is in use", err, s.ModelName())
+	}
+	s.Config.Provider.BaseURL = "http://127.0.0.1:1/v1" // one that does not answer
+	if got := s.Offered(t.Context()); slices.Contains(got, "coder-large") {
+		t.Errorf("of another endpoint: %s", strings.Join(got, ", "))
+	}
+}

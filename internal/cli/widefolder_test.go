@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"coder/internal/app"
+	"coder/internal/ui/i18n"
+)
+
+// The root of the system and the person's home are no projects, whichever way they
+// are written; what lies below them may be one.
+func TestFoldersThatAreNoProjectAreWarnedOf(t *testing.T) {
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := filepath.Join(t.TempDir(), "home")
+	if err := os.Symlink(home, linked); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ lang, home, root, want string }{
+		{"en", home, "/", "the root of the whole system"},
+		{"en", home, home, "your home folder"},
+		{"en", linked, home, "your home folder"},
+		{"zh-CN", home, home, "主目录"},
+		{"en", home, filepath.Join(home, "project"), ""},
+		{"en", "", "/srv", ""},
+	} {
+		x := &terminal{app: &app.App{}, inv: &invocation{words: i18n.For(tt.lang), Env: Env{Env: app.Env{Environ: []string{"HOME=" + tt.home}}}}}
+		x.app.Root = tt.root
+		if got := x.wideFolder(); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
+			t.Errorf("%s at home in %q: %q", tt.root, tt.home, got)
+		}
+	}
+}
