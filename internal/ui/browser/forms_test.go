@@ -117,6 +117,25 @@ func TestAPageFollowsWhoWorks(t *testing.T) {
 	}
 }
 
+// TestWhoIsThereIsToldFromWhoWorks: a terminal that waits for its person does not work.
+func TestWhoIsThereIsToldFromWhoWorks(t *testing.T) {
+	s := newSite(t)
+	s.pulse = browser.Pulse{Holder: "process 7"}
+	for _, tt := range []struct {
+		event event.Event
+		want  string
+	}{
+		{event.TaskCreated{TaskID: "t1", Title: "work"}, "works in process 7"}, {event.TaskCompleted{TaskID: "t1"}, "is open in process 7"},
+		{event.TaskCreated{TaskID: "t2"}, "works in process 7"}, {event.TaskFailed{TaskID: "t2"}, "is open in process 7"},
+		{event.TaskCreated{TaskID: "t3"}, "works in process 7"}, {edit("q1"), "waits for your answer, here or in process 7"},
+	} {
+		s.add(tt.event)
+		if _, page := s.get(s.of("")); !strings.Contains(page, tt.want) {
+			t.Errorf("%+v: not %q:\n%s", tt.event, tt.want, page)
+		}
+	}
+}
+
 // TestRecordsThatVanish: open pages are told, and nothing is said to what is left.
 func TestRecordsThatVanish(t *testing.T) {
 	s := newSite(t)

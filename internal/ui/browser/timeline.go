@@ -346,6 +346,8 @@ func (p *page) state(v view, pulse Pulse) markup {
 		who = p.t("works here")
 	case pulse.Ours:
 		who = p.t("waits here for what you say")
+	case pulse.Holder != "" && v.turn == "":
+		who = p.t("is open in %s", p.words.Said(pulse.Holder))
 	case pulse.Holder != "":
 		who = p.t("works in %s", p.words.Said(pulse.Holder))
 	}
