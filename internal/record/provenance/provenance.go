@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
@@ -286,7 +287,7 @@ func (t *tracer) goBack(text []byte, hash string, from Origin) {
 		from, t.doubt = t.doubt, Origin{}
 	}
 	earlier := linesOf(text)
-	match := patch.Match(earlier, t.text)
+	match := matchIndented(earlier, t.text)
 	left := t.open[:0]
 	for _, p := range t.open {
 		if at := match[p.at]; at >= 0 {
@@ -296,6 +297,33 @@ func (t *tracer) goBack(text []byte, hash string, from Origin) {
 		}
 	}
 	t.open, t.text, t.hash = left, earlier, hash
+}
+
+// matchIndented finds for each line where it stood earlier, -1 if nowhere: the same
+// line, or else one that is the same but for the blanks around it.
+func matchIndented(earlier, now []string) []int {
+	match := patch.Match(earlier, now)
+	if !slices.Contains(match, -1) {
+		return match
+	}
+	taken := make(map[int]bool, len(match))
+	for _, at := range match {
+		taken[at] = true
+	}
+	for i, at := range patch.Match(trimmed(earlier), trimmed(now)) {
+		if match[i] < 0 && at >= 0 && !taken[at] && strings.ContainsFunc(now[i], func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+			match[i] = at
+		}
+	}
+	return match
+}
+
+func trimmed(lines []string) []string {
+	list := make([]string, len(lines))
+	for i, l := range lines {
+		list[i] = strings.TrimSpace(l)
+	}
+	return list
 }
 
 // resembles reports whether at least half of the file is what text holds.

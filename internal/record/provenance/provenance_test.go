@@ -76,6 +76,9 @@ func (w *world) change(by string) {
 		}
 		w.lines = slices.Concat(w.lines[:at:at], more, w.lines[at+gone:])
 	}
+	for i := w.random.IntN(len(w.lines) + 1); i < len(w.lines) && w.random.IntN(4) > 0; i++ { // moved in or out; whose they are stays
+		w.lines[i].text = strings.Repeat("\t", w.random.IntN(3)) + strings.TrimSpace(w.lines[i].text) + "\n"
+	}
 }
 
 func (w *world) text() string {
