@@ -30,6 +30,7 @@ var plan = []struct {
 	{"core/jsonx", ""},
 	{"core/lazy", ""},
 	{"core/clip", ""},
+	{"core/clock", ""},
 	{"core/chat", "jsonx"},
 	{"core/display", "jsonx lazy"},
 	{"core/uip", "display jsonx"},
@@ -53,7 +54,7 @@ var plan = []struct {
 	{"host/sandbox", "lazy repofile"},
 	{"host/child", ""},
 	{"host/lsp/lsptest", ""},
-	{"host/lsp", "child clip repofile"},
+	{"host/lsp", "child clip clock jsonx repofile"},
 	{"host/codeindex", "workspace"},
 	{"host/stdio", ""},
 	{"host/pathfind", ""},
@@ -64,7 +65,7 @@ var plan = []struct {
 	{"authored/skills", "clip frontmatter"},
 	{"authored/usercommand", "frontmatter"},
 	{"authored/mention", "frontmatter workspace"},
-	{"authored/plugin", "atomicfile frontmatter repofile"},
+	{"authored/plugin", "atomicfile frontmatter jsonx repofile"},
 
 	// what the model can do: the contract, and the tools
 	{"tool", "chat display event jsonx"},
@@ -81,7 +82,7 @@ var plan = []struct {
 	{"tool/delegate", "clip display tool uip"},
 	{"tool/skill", "display event skills tool"},
 	{"tool/structured", "clip display jsonx tool"},
-	{"tool/mcp", "chat child clip display event jsonx lazy sanitize tool uip"},
+	{"tool/mcp", "chat child clip clock display event jsonx lazy sanitize tool uip"},
 
 	// whether it may
 	{"policy", "chat tool"},
@@ -93,7 +94,7 @@ var plan = []struct {
 	{"policy/confine", "bash risk sandbox secret tool"},
 
 	// who is asked: the contract, and the wires
-	{"model/provider", "chat"},
+	{"model/provider", "chat clock"},
 	{"model/providertest", "chat provider"},
 	{"model/catalogue", ""},
 	{"model/meter", "catalogue chat event provider"},
@@ -104,7 +105,7 @@ var plan = []struct {
 	{"model/anthropic", "chat jsonscan provider transport"},
 	{"model/gemini", "chat jsonscan provider transport"},
 	{"model/textcalls", "chat dialect jsonx lazy provider"},
-	{"model/scripted", "chat clip provider"},
+	{"model/scripted", "chat clock clip provider"},
 	{"model/faultserver", "jsonx provider"},
 
 	// what is kept
@@ -138,7 +139,7 @@ var plan = []struct {
 	{"agent/verify", "clip event"},
 	{"agent/subagent", "clip frontmatter policy tool"},
 	{"agent/hooks", "bash chat clip dialect event jsonx nearest tool toolrun uip"},
-	{"agent/orchestrator", "chat clip compact complexity conversation display event frontmatter hooks jsonx mention mode nearest prompt provider secret skills tool toolrun uip usercommand verify"},
+	{"agent/orchestrator", "chat clock clip compact complexity conversation display event frontmatter hooks jsonx mention mode nearest prompt provider secret skills tool toolrun uip usercommand verify"},
 	{"agent/ledger", "chat compact conversation event lazy prompt sanitize"},
 	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator sanitize seal session task timeline tool toolrun uip undo"},
 	{"agent/rerun", "atomicfile chat compact event lazy mode orchestrator provider repofile secret supervisor tool uip workspace"},
@@ -165,7 +166,7 @@ var plan = []struct {
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config conversation display event git ledger mcp mode orchestrator patch prompt provenance sanitize session skills trust undo"},
 	{"app", "anthropic asof atomicfile audit authkey bash bundle catalogue chat clip codeindex codenav codesearch config confine conversation delegate dialect disk display event export failover files frontmatter fulltext gemini git gitindex gitsafe hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator plan plugin policy prompt provenance provider repofile rerun responses risk rule sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace"},
-	{"cli", "acp app asof atomicfile audit browser chat config confine control dialect display drive event events export fulltext hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy provenance provider repl repofile rerun rule sanitize scripted session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo verify"},
+	{"cli", "acp app asof atomicfile audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy provenance provider repl repofile rerun rule sanitize scripted session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo verify"},
 
 	// beyond one machine: the second program, coder-fleet
 	{"fleet/jetstore", "event jsonx session"},

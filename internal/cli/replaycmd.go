@@ -12,6 +12,7 @@ import (
 	"coder/internal/agent/rerun"
 	"coder/internal/app"
 	"coder/internal/core/chat"
+	"coder/internal/core/clock"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/patch"
@@ -189,14 +190,7 @@ func (p *pace) wait(ctx context.Context, at time.Time) error {
 	if pause <= 0 {
 		return ctx.Err()
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return clock.Sleep(ctx, pause)
 }
 
 // errEnough says that the person has seen enough.

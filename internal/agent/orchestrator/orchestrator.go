@@ -16,6 +16,7 @@ import (
 	"coder/internal/agent/hooks"
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/chat"
+	"coder/internal/core/clock"
 	"coder/internal/core/event"
 	"coder/internal/core/secret"
 	"coder/internal/core/uip"
@@ -97,7 +98,7 @@ func (e Engine) pause(ctx context.Context, d time.Duration) error {
 	if e.Sleep != nil {
 		return e.Sleep(ctx, d)
 	}
-	return provider.Sleep(ctx, d)
+	return clock.Sleep(ctx, d)
 }
 
 // Subtask is how the task of an agent that works for another is recorded.

@@ -20,6 +20,7 @@ import (
 	"unicode"
 
 	"coder/internal/authored/frontmatter"
+	"coder/internal/core/jsonx"
 	"coder/internal/host/repofile"
 )
 
@@ -51,27 +52,14 @@ type manifest struct {
 	Name        string          `json:"name"`
 	Version     string          `json:"version"`
 	Description string          `json:"description"`
-	Commands    paths           `json:"commands"`
-	Skills      paths           `json:"skills"`
-	Agents      paths           `json:"agents"`
+	Commands    jsonx.List      `json:"commands"`
+	Skills      jsonx.List      `json:"skills"`
+	Agents      jsonx.List      `json:"agents"`
 	Hooks       json.RawMessage `json:"hooks"`
 	Servers     json.RawMessage `json:"mcpServers"`
 
 	OutputStyles json.RawMessage `json:"outputStyles"`
 	LSPServers   json.RawMessage `json:"lspServers"`
-}
-
-// paths is one path or a list of them.
-type paths []string
-
-// UnmarshalJSON takes either form.
-func (p *paths) UnmarshalJSON(text []byte) error {
-	var one string
-	if json.Unmarshal(text, &one) == nil {
-		*p = paths{one}
-		return nil
-	}
-	return json.Unmarshal(text, (*[]string)(p))
 }
 
 // Read reads the plugin in a folder. Its error says what is wrong with it.
@@ -118,7 +106,7 @@ func (r *reader) read() error {
 	for _, part := range []struct {
 		roots  *[]frontmatter.Root
 		folder string
-		more   paths
+		more   jsonx.List
 	}{{&r.p.Commands, "commands", m.Commands}, {&r.p.Skills, "skills", m.Skills}, {&r.p.Agents, "agents", m.Agents}} {
 		if err := r.roots(part.roots, part.folder, part.more); err != nil {
 			return err
@@ -170,7 +158,7 @@ func (r *reader) manifest() (m manifest, found bool, err error) {
 
 // roots finds the folders of one sort: the usual one, and those the manifest
 // names, which may also be single files, or skills.
-func (r *reader) roots(into *[]frontmatter.Root, usual string, more paths) error {
+func (r *reader) roots(into *[]frontmatter.Root, usual string, more jsonx.List) error {
 	seen := map[string]bool{}
 	for _, name := range slices.Concat([]string{usual}, more) {
 		at, err := inside(name)
@@ -208,7 +196,7 @@ func (r *reader) isSkill(at string) bool {
 // texts are what the usual file holds, and what the manifest says: the thing
 // itself, or files that hold it.
 func (r *reader) texts(key, usual string, given json.RawMessage) (texts [][]byte, err error) {
-	names := paths{}
+	names := jsonx.List{}
 	switch text := bytes.TrimSpace(given); {
 	case len(text) == 0 || string(text) == "null":
 	case text[0] == '{':

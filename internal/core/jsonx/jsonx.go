@@ -28,6 +28,19 @@ func Must(v any) json.RawMessage {
 	return b
 }
 
+// List is a list of strings; a single one may stand for itself.
+type List []string
+
+// UnmarshalJSON takes either form.
+func (l *List) UnmarshalJSON(text []byte) error {
+	var one string
+	if json.Unmarshal(text, &one) == nil {
+		*l = List{one}
+		return nil
+	}
+	return json.Unmarshal(text, (*[]string)(l))
+}
+
 // Strings is a JSON text in which f has been applied to every string, names of
 // members included. Only what f changes is written anew; if that is nothing the
 // text is the one that was given.

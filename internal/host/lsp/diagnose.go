@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"coder/internal/core/clock"
 )
 
 const (
@@ -171,7 +173,7 @@ func (s *server) pull(ctx context.Context, path string, d document, ask func(con
 		case ctx.Err() != nil:
 			return items, true, nil
 		case errors.As(err, &refusal) && (refusal.Code == serverCancelled || refusal.Code == contentModified): // it broke off
-			if pause(ctx, retryPause) != nil {
+			if clock.Sleep(ctx, retryPause) != nil {
 				return nil, true, nil
 			}
 			continue
@@ -241,16 +243,5 @@ func (s *server) quiet(ctx context.Context, while time.Duration) (pending bool, 
 		case <-s.conn.done:
 			return false, s.conn.gone()
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"coder/internal/core/jsonx"
 )
 
 // Kind is a sort of language server: what it is for and how it is started.
@@ -251,7 +253,7 @@ func runnable(file string) bool {
 
 // configured is a server as a user writes it down.
 type configured struct {
-	Command     words             `json:"command"`
+	Command     jsonx.List        `json:"command"`
 	Args        []string          `json:"args"`
 	Files       map[string]string `json:"files"`
 	RootMarkers []string          `json:"root_markers"`
@@ -259,18 +261,6 @@ type configured struct {
 	Settings    map[string]any    `json:"settings"`
 	Env         map[string]string `json:"env"`
 	Disabled    bool              `json:"disabled"`
-}
-
-// words is a program, alone or with its arguments.
-type words []string
-
-func (w *words) UnmarshalJSON(b []byte) error {
-	var one string
-	if json.Unmarshal(b, &one) == nil {
-		*w = words{one}
-		return nil
-	}
-	return json.Unmarshal(b, (*[]string)(w))
 }
 
 // Configured makes a Kind of a user's setting. If name is that of a server or a

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"coder/internal/core/clock"
 )
 
 // server is the one at the post for kind and root, started if need be. It waits
@@ -153,7 +155,7 @@ func (p *Pool) serve(life context.Context, sv *service, do duty) (died error, pr
 }
 
 func (p *Pool) begin(life context.Context, do duty) (*server, error) {
-	if err := pause(life, do.delay); err != nil {
+	if err := clock.Sleep(life, do.delay); err != nil {
 		return nil, err
 	}
 	dir, env, err := p.options.surroundings(do.root)

@@ -7,6 +7,8 @@ import (
 	"iter"
 	"sync"
 	"time"
+
+	"coder/internal/core/clock"
 )
 
 // Lookup finds out how many tokens a server takes.
@@ -139,7 +141,7 @@ func (l *learner) begin(ctx context.Context, model string) (answer <-chan int, s
 	}
 	go func() {
 		defer close(told) // there is one answer
-		if Sleep(ctx, later) == nil {
+		if clock.Sleep(ctx, later) == nil {
 			told <- l.Ask(ctx, model)
 		}
 	}()

@@ -8,6 +8,8 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"coder/internal/core/clock"
 )
 
 // Backoff says how to try again. Zero fields mean the defaults.
@@ -39,7 +41,7 @@ func Retry(p Provider, b Backoff) Provider {
 	b.Most = cmp.Or(max(b.Most, 0), mostWait)
 	b.Obey = cmp.Or(max(b.Obey, 0), obeyWait)
 	if b.Sleep == nil {
-		b.Sleep = Sleep
+		b.Sleep = clock.Sleep
 	}
 	return retrier{p, b}
 }
@@ -176,15 +178,3 @@ func (f fallback) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 
 // passing are the failures of one model that another may not have.
 var passing = []error{ErrNoModel, ErrOverloaded, ErrLoading, ErrRateLimited, ErrUnreachable, ErrCutOff}
-
-// Sleep passes d in real time, or until ctx ends.
-func Sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}

@@ -51,6 +51,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/clip"
+	"coder/internal/core/clock"
 	"coder/internal/model/provider"
 )
 
@@ -76,7 +77,7 @@ type Provider struct {
 // New returns a provider that plays s from the start.
 func New(s Script, opt Options) *Provider {
 	if opt.Sleep == nil {
-		opt.Sleep = provider.Sleep
+		opt.Sleep = clock.Sleep
 	}
 	if opt.Pieces == nil {
 		opt.Pieces = words

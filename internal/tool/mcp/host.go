@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"coder/internal/core/clock"
 	"coder/internal/core/sanitize"
 )
 
@@ -82,7 +83,7 @@ type Host struct {
 // New makes a Host. Nothing is started.
 func New(o Options) *Host {
 	if o.Sleep == nil {
-		o.Sleep = sleep
+		o.Sleep = clock.Sleep
 	}
 	h := &Host{o: o, probing: discoverPatience, connecting: connectPatience, greeting: lastPatience}
 	h.life, h.end = context.WithCancel(context.Background())
@@ -106,18 +107,6 @@ func New(o Options) *Host {
 	}
 	slices.SortFunc(h.peers, func(a, b *peer) int { return cmp.Compare(a.Name, b.Name) })
 	return h
-}
-
-// sleep waits, or returns ctx's error.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // Start starts the servers, beside whatever is done. It does not wait.

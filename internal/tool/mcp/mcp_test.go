@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"coder/internal/core/clock"
 	"coder/internal/tool"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -330,7 +331,7 @@ func TestAServerThatWantsToKnowWhoAsks(t *testing.T) {
 func TestServersThatCannotBeHad(t *testing.T) {
 	w := serving(t, false, "dies", "mute", "floods", "plain")
 	w.connecting, w.greeting = 500*time.Millisecond, 500*time.Millisecond
-	w.o.Sleep = sleep // as it is
+	w.o.Sleep = clock.Sleep // as it is
 	w.peers = append(w.peers, &peer{Server: Server{Name: "missing", Type: Stdio, Command: "no-such-program-at-all"}, host: w.Host, again: make(chan struct{}, 1), settled: make(chan struct{})})
 	w.up(t)
 	for _, want := range []string{"dies failed: it ended: no licence found", "mute failed: it did not answer", "floods failed: it", "missing failed: start no-such-program-at-all"} {
