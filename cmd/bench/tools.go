@@ -253,7 +253,7 @@ func (y *yard) greps() (rows []row, err error) {
 	if err != nil {
 		return nil, err
 	}
-	tools := search.All(ws)
+	tools := search.With(ws, search.Options{})
 	for _, g := range []struct{ what, pattern, flag string }{
 		{"grep, a literal", "ErrUnexpectedEOF", "--case-sensitive"},
 		{"grep, ignoring case", "errunexpectedeof", "--ignore-case"},
@@ -281,12 +281,12 @@ func (y *yard) globs() ([]row, error) {
 	}
 	return []row{
 		{what: "glob, 5,000 files", all: []entrant{
-			{"glob", y.call(search.All(ws), "glob", `{"pattern":"**/*_test.go"}`)},
+			{"glob", y.call(search.With(ws, search.Options{}), "glob", `{"pattern":"**/*_test.go"}`)},
 			{"rg --files", y.run(y.rg, y.tree, "--no-config", "--files", "--hidden", "--glob=*_test.go")},
 			{"git ls-files", y.run(y.git, y.tree, "ls-files", "-co", "--exclude-standard", "*_test.go")},
 		}},
 		{what: "glob, 100,000 files", all: []entrant{
-			{"glob", y.call(search.All(many), "glob", `{"pattern":"**/*7.go"}`)},
+			{"glob", y.call(search.With(many, search.Options{}), "glob", `{"pattern":"**/*7.go"}`)},
 			{"rg --files", y.run(y.rg, y.many, "--no-config", "--files", "--hidden", "--glob=*7.go")},
 		}},
 	}, nil
@@ -358,7 +358,7 @@ func (y *yard) files() ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	tools := files.All(ws)
+	tools := files.With(ws, files.Options{})
 	if err := y.call(tools, "read", `{"path":"large.txt","offset":-10}`)(); err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func loreBench(t *testing.T, script string) *bench {
 	}
 	t.Cleanup(func() { _ = ws.Close() })
 	b := newBench(t, script)
-	set, err := tool.NewSet(append(files.All(ws), b.tool("bash", tool.Exec), b.tool("todowrite", tool.Note))...)
+	set, err := tool.NewSet(append(files.With(ws, files.Options{}), b.tool("bash", tool.Exec), b.tool("todowrite", tool.Note))...)
 	if err != nil {
 		t.Fatal(err)
 	}

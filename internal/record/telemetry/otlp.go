@@ -82,14 +82,6 @@ func (s *span) fail(why string) {
 
 type object = map[string]any
 
-// traces is a request that tells of spans.
-func (e *Exporter) traces(spans []span) object {
-	return object{"resourceSpans": []object{{
-		"resource":   object{"attributes": e.o.Resource},
-		"scopeSpans": []object{{"scope": e.scope(), "spans": spans}},
-	}}}
-}
-
 func (e *Exporter) scope() object { return object{"name": defaultService, "version": e.o.Version} }
 
 // metrics is a request that tells of all that was counted since the beginning.

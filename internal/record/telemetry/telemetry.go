@@ -364,7 +364,10 @@ func (e *Exporter) sendSpans(ctx context.Context) {
 		if n == 0 {
 			return
 		}
-		body, err := json.Marshal(e.traces(batch))
+		body, err := json.Marshal(object{"resourceSpans": []object{{
+			"resource":   object{"attributes": e.o.Resource},
+			"scopeSpans": []object{{"scope": e.scope(), "spans": batch}},
+		}}})
 		again := false
 		if err == nil {
 			again, err = e.send(ctx, e.o.Traces, body)

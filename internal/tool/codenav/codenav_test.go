@@ -73,7 +73,7 @@ func openWith(t testing.TB, patience time.Duration, o lsp.Options) house {
 	})
 	d := &codenav.Diagnoser{Workspace: h.ws, Pool: h.pool, Limit: patience}
 	list := []tool.Tool{codenav.All(h.ws, h.pool)}
-	for _, w := range files.All(h.ws) {
+	for _, w := range files.With(h.ws, files.Options{}) {
 		list = append(list, codenav.WithDiagnostics(w, d))
 	}
 	if h.tools, err = tool.NewSet(list...); err != nil {

@@ -52,8 +52,8 @@ func toolkit(t *testing.T) tool.Set {
 	commands, jobs := bash.All(bash.Options{Workspace: ws, Now: time.Now})
 	t.Cleanup(func() { _ = jobs.Close() })
 	all := commands
-	all = append(all, files.All(ws)...)
-	all = append(all, search.All(ws)...)
+	all = append(all, files.With(ws, files.Options{})...)
+	all = append(all, search.With(ws, search.Options{})...)
 	all = append(all, codesearch.SearchCode(ws, codeindex.New(ws, codeindex.Options{Now: time.Now}), nil))
 	all = append(all, web.Fetch(web.Options{}), plan.ExitPlan(plan.ExitOptions{}))
 	all = append(all, plan.Question())

@@ -28,9 +28,6 @@ type Options struct {
 	Buffer Buffer // what the person has not saved yet; may be nil
 }
 
-// All returns every tool of this package for a model that sees no pictures.
-func All(ws *workspace.Workspace) []tool.Tool { return With(ws, Options{}) }
-
 // With returns every tool of this package, keeping watch together over what the
 // model has seen.
 func With(ws *workspace.Workspace, o Options) []tool.Tool {

@@ -27,7 +27,7 @@ func open(t testing.TB) (tools tool.Set, dir string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ws.Close() })
-	tools, err = tool.NewSet(files.All(ws)...)
+	tools, err = tool.NewSet(files.With(ws, files.Options{})...)
 	if err != nil {
 		t.Fatal(err)
 	}

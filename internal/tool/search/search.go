@@ -21,9 +21,6 @@ type Options struct {
 	Hide func(path string) bool
 }
 
-// All returns every tool of this package, using nothing but itself.
-func All(ws *workspace.Workspace) []tool.Tool { return With(ws, Options{}) }
-
 // With returns every tool of this package.
 func With(ws *workspace.Workspace, o Options) []tool.Tool { return []tool.Tool{Glob(ws), Grep(ws, o)} }
 
