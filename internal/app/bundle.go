@@ -142,6 +142,9 @@ type Imported struct {
 	Original string // its id there
 	From     string // the folder of its workspace there
 	Records  int
+	// Unchecked is how many of them carry no check, so that nobody can tell whether
+	// they were changed on the way.
+	Unchecked int
 }
 
 // Import takes in a session from another machine, and returns the id it has
@@ -152,7 +155,7 @@ func (a *App) Import(ctx context.Context, r io.Reader, as string) (id string, fr
 	if err != nil {
 		return "", from, inputf("%v", err)
 	}
-	from = Imported{Original: b.Session, From: b.Root, Records: len(b.Records)}
+	from = Imported{Original: b.Session, From: b.Root, Records: len(b.Records), Unchecked: b.Unchecked}
 	s := a.Store()
 	if why := errors.Join(s.barred["log"], s.barred["runs"], s.barred["undo"], s.barred["sessions"]); why != nil {
 		return "", from, why
@@ -187,6 +190,7 @@ func (a *App) Import(ctx context.Context, r io.Reader, as string) (id string, fr
 	if err != nil {
 		return "", from, err
 	}
+	s.logs.MarkImported(id)
 	if err := errors.Join(s.Logs.Append(ctx, 0, b.Records...), release()); err != nil {
 		return "", from, fmt.Errorf("keep the records: %w", err)
 	}

@@ -118,7 +118,7 @@ var plan = []struct {
 	{"record/telemetry", "chat event"},
 	{"record/provenance", "chat event jsonx patch uip"},
 	{"record/asof", "event provenance uip"},
-	{"record/bundle", "event jsonx"},
+	{"record/bundle", "audit event jsonx"},
 	{"record/fulltext", "chat display event jsonx"},
 	{"record/export", "chat display event frontmatter lazy sanitize secret session uip"},
 	{"record/undo/blob", "atomicfile disk"},

@@ -39,12 +39,16 @@ func (inv *invocation) runImport(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
+	if was.Unchecked > 0 {
+		inv.warn(fmt.Sprintf("%d records carry no check: whether they were changed on the way cannot be told", was.Unchecked))
+	}
 	var lines []string
 	if inv.flags.session.ID == "" && id != was.Original {
 		lines = append(lines, inv.words.T("there is a session %s here already", oneLine(was.Original)))
 	}
 	lines = append(lines,
 		inv.words.T("session %s: %d records from %s", id, was.Records, oneLine(was.From)),
+		inv.words.T("this machine did not write them: coder audit verify %s says what is signed for", id),
 		inv.words.T("nothing that was allowed there is allowed here; coder -r %s goes on with it", id))
 	return inv.print(lines...)
 }

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"coder/internal/core/event"
 )
@@ -48,6 +49,10 @@ type Head struct {
 	// Mended tells that what was beyond it had been damaged or lost, and is
 	// no longer part of the session.
 	Mended bool
+	// Imported tells that the session up to it was not written here: it came from
+	// another machine, or is a copy.
+	Imported bool
+	Time     time.Time
 }
 
 // End is the newest record of one log and the link after it. A log without
@@ -70,6 +75,10 @@ type Report struct {
 	Unchecked int      // lines of an earlier form, which carry no check
 	Vouched   uint64   // the newest record that a head vouches for
 	Lost      []uint64 // the records after which something was lost and mended
+	// Imported is the newest record that was not written here, and Since when
+	// such records came.
+	Imported uint64
+	Since    time.Time
 }
 
 // Sentences say it of a session, in sentences that t translates.
@@ -80,6 +89,13 @@ func (r Report) Sentences(id string, t func(format string, args ...any) string) 
 	}
 	for _, seq := range r.Lost {
 		lines = append(lines, t("what followed record %d was found damaged or missing once, and was set aside", seq))
+	}
+	if r.Imported > 0 {
+		lines = append(lines, t("records 1 to %d were imported on %s: this machine did not write them, and has signed only that they are as they came", r.Imported, r.Since.Local().Format("2006-01-02 15:04:05")))
+		if r.Vouched > r.Imported {
+			lines = append(lines, t("records %d to %d are what this machine signed for", r.Imported+1, r.Vouched))
+		}
+		return lines
 	}
 	if r.Vouched > 0 {
 		return append(lines, t("up to record %d they are what this machine signed for", r.Vouched))
@@ -93,7 +109,11 @@ func Verify(sources []Source, heads []Head) (Report, error) {
 	var report Report
 	var still []Head // without those of what was lost later
 	for _, h := range heads {
+		if h.Imported {
+			report.Imported, report.Since = h.Seq, h.Time
+		}
 		if h.Mended {
+			report.Imported = min(report.Imported, h.Seq)
 			report.Lost = append(report.Lost, h.Seq)
 			still = slices.DeleteFunc(still, func(old Head) bool { return old.Seq > h.Seq })
 		}
@@ -120,6 +140,9 @@ func Verify(sources []Source, heads []Head) (Report, error) {
 	}
 	if len(heads) > 0 {
 		report.Vouched = heads[len(heads)-1].Seq
+	}
+	if report.Imported == 0 && !report.Since.IsZero() { // it was cut short, so nobody knows how far it came
+		report.Imported = report.Vouched
 	}
 	return report, nil
 }

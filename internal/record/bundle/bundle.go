@@ -2,7 +2,7 @@
 // machine, and reads such a file.
 //
 // A bundle is a compressed archive of a fixed form: what it is of, the records of
-// the three logs without their seals, what files held, kept output, and last the
+// the three logs without their seals, each line with its check, what files held, kept output, and last the
 // sums of all that. Whoever reads one believes nothing of it: names are compared
 // with the few there can be and never become paths, sizes are bounded, sums are
 // held against what came, and records let nothing be done, for no seal of this
@@ -27,6 +27,7 @@ import (
 
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/record/audit"
 )
 
 // Format and Version say what a file is.
@@ -60,6 +61,9 @@ type Bundle struct {
 	Records  []event.Record
 	Contents map[string][]byte // what files held, by its hash
 	Output   map[string][]byte // kept output of calls, by the name of its file
+	// Unchecked is how many records came without the check that ties each to those
+	// before it. Bundles of earlier versions have none.
+	Unchecked int
 }
 
 // What the entries of a bundle are named.
@@ -75,9 +79,9 @@ func logName(l event.Log) string { return l.String() + ".jsonl" }
 // Write writes b.
 func Write(w io.Writer, b Bundle) error {
 	b.Format, b.Version, b.Manifest.Records = Format, Version, uint64(len(b.Records))
-	logs := make(map[event.Log]*bytes.Buffer)
+	logs, links := make(map[event.Log]*bytes.Buffer), make(map[event.Log]audit.Link)
 	for _, l := range event.Logs {
-		logs[l] = new(bytes.Buffer)
+		logs[l], links[l] = new(bytes.Buffer), audit.First(l)
 	}
 	for _, r := range b.Records {
 		r.Seal = ""
@@ -85,7 +89,9 @@ func Write(w io.Writer, b Bundle) error {
 		if err != nil {
 			return fmt.Errorf("record %d: %w", r.Seq, err)
 		}
-		log := logs[event.LogOf(r.Event)]
+		kind := event.LogOf(r.Event)
+		line, links[kind] = audit.Sum(line, links[kind])
+		log := logs[kind]
 		log.Write(line)
 		log.WriteByte('\n')
 	}
@@ -166,6 +172,9 @@ func Read(r io.Reader) (b Bundle, err error) {
 		if file, ok := strings.CutPrefix(name, outputDir); ok {
 			b.Output[file] = data
 		}
+	}
+	if b.Unchecked, err = checkChain(entries); err != nil {
+		return b, err
 	}
 	b.Records, err = readRecords(b.Manifest, entries)
 	return b, err
@@ -248,6 +257,20 @@ func checkSums(entries map[string][]byte) error {
 		}
 	}
 	return nil
+}
+
+// checkChain makes sure that no line was changed, removed, moved or put in between.
+// Whoever writes the checks anew is not found out: no key of ours is in a bundle.
+func checkChain(entries map[string][]byte) (unchecked int, err error) {
+	var logs []audit.Source
+	for _, l := range event.Logs {
+		logs = append(logs, audit.Source{Log: l, Name: logName(l), Data: bytes.NewReader(entries[logName(l)])})
+	}
+	report, err := audit.Verify(logs, nil)
+	if err != nil {
+		return 0, refuse("it was changed: %v", err)
+	}
+	return report.Unchecked, nil
 }
 
 // readRecords reads the three logs into one order.

@@ -27,6 +27,7 @@ type claim struct {
 	logs         [logCount]logFile
 	unsyncedDirs bool  // names of files were made that may not be on the disk
 	broken       error // why nobody knows any more what is on the disk
+	imported     bool  // what is written was not written here first
 	apart        bool  // a mark says that the session went on in memory
 	closed       bool
 }
@@ -113,7 +114,7 @@ func (c *claim) append(last uint64, rs []event.Record) error {
 
 // head is how far the logs go now.
 func (c *claim) head(mended bool) audit.Head {
-	h := audit.Head{Seq: c.last, Mended: mended}
+	h := audit.Head{Seq: c.last, Mended: mended, Imported: c.imported}
 	for i := range c.logs {
 		h.Ends[i] = c.logs[i].end
 	}

@@ -69,6 +69,7 @@ type headLine struct {
 	Audit        headEnd   `json:"audit,omitzero"`
 	Conversation headEnd   `json:"conversation,omitzero"`
 	Mended       bool      `json:"mended,omitempty"`
+	Imported     bool      `json:"imported,omitempty"`
 	Time         time.Time `json:"time,omitzero"`
 	Sig          string    `json:"sig,omitempty"`
 }
@@ -101,7 +102,7 @@ func (e headEnd) end() (end audit.End) {
 
 // add keeps one more head, if that can be done.
 func (h *headFile) add(head audit.Head) {
-	if h.base == "" || h.off || head.Seq == h.newest && !head.Mended {
+	if h.base == "" || h.off || head.Seq == h.newest && !head.Mended && !head.Imported {
 		return
 	}
 	if err := h.write(head); err != nil {
@@ -121,7 +122,7 @@ func (h *headFile) write(head audit.Head) (err error) {
 			return err
 		}
 	}
-	l := headLine{Seq: head.Seq, Events: endOf(head.Ends[0]), Audit: endOf(head.Ends[1]), Conversation: endOf(head.Ends[2]), Mended: head.Mended}
+	l := headLine{Seq: head.Seq, Events: endOf(head.Ends[0]), Audit: endOf(head.Ends[1]), Conversation: endOf(head.Ends[2]), Mended: head.Mended, Imported: head.Imported}
 	if h.Now != nil {
 		l.Time = h.Now().UTC().Truncate(time.Second)
 	}
@@ -178,7 +179,7 @@ func (h *headFile) all(limit int64) ([]audit.Head, error) {
 			continue
 		}
 		heads = append(heads, audit.Head{
-			Seq: l.Seq, Ends: [3]audit.End{l.Events.end(), l.Audit.end(), l.Conversation.end()}, Mended: l.Mended,
+			Seq: l.Seq, Ends: [3]audit.End{l.Events.end(), l.Audit.end(), l.Conversation.end()}, Mended: l.Mended, Imported: l.Imported, Time: l.Time,
 		})
 	}
 	return heads, nil

@@ -42,6 +42,17 @@ func (s *Store) Verify(session string) (audit.Report, error) {
 	return audit.Verify(sources, heads)
 }
 
+// MarkImported notes that what is written into session while it is claimed comes from
+// elsewhere, so that nobody takes it for what was done here.
+func (s *Store) MarkImported(session string) {
+	if c := s.claimed(session); c != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.imported = true
+		c.heads.add(c.head(false))
+	}
+}
+
 // MarkApart notes that session goes on in memory from here on, so that nobody
 // takes its logs for all that happened. The mark goes away when the logs are
 // complete again, or when a later process has settled what they leave open.
