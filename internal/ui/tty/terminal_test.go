@@ -78,7 +78,7 @@ func askPart() {
 	t.poll(forever)
 	t.asked = time.Now()
 	t.Close()
-	n, err := unix.IoctlGetInt(0, unix.TIOCINQ)
+	n, err := unix.Poll([]unix.PollFd{{Fd: 0, Events: unix.POLLIN}}, 0)
 	fmt.Println("left", n, err)
 }
 
