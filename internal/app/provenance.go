@@ -4,7 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"io/fs"
 	"iter"
+	"slices"
 
 	"coder/internal/agent/conversation"
 	"coder/internal/agent/verify"
@@ -40,19 +43,35 @@ func (a *App) Provenance(ctx context.Context, file string, line int) (*slash.Pro
 		return nil, inputf("%v", err)
 	}
 	s := a.Store()
-	all := s.changes(ctx, name)
 	p := &slash.Provenance{Name: name, Stories: make(map[*provenance.Change]*provenance.Story)}
-	if p.Lines, err = provenance.Trace(ctx, name, now, line, all, a.kept(ws)); err != nil {
+	if p.Lines, err = provenance.Trace(ctx, name, now, line, s.changes(ctx, name), a.kept(ws), nil); err != nil {
 		return nil, err
 	}
-	bySession, others := make(map[string][]*provenance.Change), false
+	wanted := func(i int) bool { return line == 0 || i == line-1 }
+	others := func() bool {
+		for i, l := range p.Lines {
+			if wanted(i) && !l.BySession() {
+				return true
+			}
+		}
+		return false
+	}
+	var unknown []*provenance.Change
+	if others() { // unless it had another name once, or a call was cut off
+		var more []string
+		gone := func(name string) bool { _, err := ws.Lstat(name); return errors.Is(err, fs.ErrNotExist) }
+		if more, unknown = s.survey(ctx, name, gone); len(more) > 0 {
+			if p.Lines, err = provenance.Trace(ctx, name, now, line, s.changes(ctx, name, more...), a.kept(ws), gone); err != nil {
+				return nil, err
+			}
+		}
+	}
+	bySession := make(map[string][]*provenance.Change)
 	for i, l := range p.Lines {
-		if line > 0 && i != line-1 {
+		if !wanted(i) || !l.BySession() {
 			continue
 		}
-		if !l.BySession() {
-			others = true
-		} else if list := bySession[l.By.Session]; len(list) == 0 || list[len(list)-1] != l.By {
+		if list := bySession[l.By.Session]; len(list) == 0 || list[len(list)-1] != l.By {
 			bySession[l.By.Session] = append(list, l.By)
 		}
 	}
@@ -65,16 +84,42 @@ func (a *App) Provenance(ctx context.Context, file string, line int) (*slash.Pro
 			p.Stories[c] = story
 		}
 	}
-	if others {
+	if others() {
 		p.Commits, p.NoGit = git.Blame(ctx, git.Options{Workspace: ws, Env: a.ChildEnv()}, name)
+		if info, err := ws.Lstat(name); err == nil {
+			p.Doubt(unknown, info.ModTime())
+		}
 	}
 	return p, ctx.Err()
 }
 
+// maxGone is how many files that are no longer there are looked at.
+const maxGone = 64
+
+// survey finds files that sessions changed and that are gone, and calls that may have
+// changed a file and whose end is not known.
+func (s *Store) survey(ctx context.Context, name string, gone func(string) bool) (names []string, unknown []*provenance.Change) {
+	for _, id := range s.IDs() {
+		var seen provenance.Survey
+		for range s.read(ctx, id, func(line []byte) bool { seen.See(line); return false }, event.Audit) {
+			break // it is as far as it could be read
+		}
+		for file := range seen.Files {
+			if len(names) < maxGone && !slices.Contains(names, file) && gone(file) {
+				names = append(names, file)
+			}
+		}
+		if wants := seen.Unsettled(); wants != nil {
+			unknown = append(unknown, provenance.Unknown(s.read(ctx, id, wants, event.Audit), name)...)
+		}
+	}
+	return names, unknown
+}
+
 // changes are the calls of all sessions that changed a file, under whatever name
-// it had, in the order of time.
-func (s *Store) changes(ctx context.Context, name string) (all []*provenance.Change) {
-	names := []string{name}
+// it had or those of others that it may have had, in the order of time.
+func (s *Store) changes(ctx context.Context, name string, others ...string) (all []*provenance.Change) {
+	names := append([]string{name}, others...)
 	for {
 		all = nil
 		touches := provenance.Touches(names)
@@ -86,7 +131,7 @@ func (s *Store) changes(ctx context.Context, name string) (all []*provenance.Cha
 			all = append(all, list...)
 		}
 		provenance.Sort(all)
-		more := provenance.Names(name, all)
+		more := provenance.Names(names, all)
 		if len(more) <= len(names) {
 			return all
 		}

@@ -78,6 +78,7 @@ type originRow struct {
 	Session string            `json:"session,omitempty"`
 	Record  uint64            `json:"record,omitempty"`
 	Unsure  bool              `json:"unsure,omitempty"`
+	Perhaps string            `json:"perhaps,omitempty"` // the call of unknown outcome that may have written it, as SESSION:RECORD
 	Commit  string            `json:"commit,omitempty"`
 	Story   *provenance.Story `json:"story,omitempty"`
 }
@@ -98,6 +99,9 @@ func (inv *invocation) printOrigins(p *slash.Provenance, line int) error {
 			}
 		case l.Outside:
 			row.By = "outside"
+		}
+		if c := l.Perhaps; c != nil {
+			row.Perhaps = fmt.Sprintf("%s:%d", c.Session, c.Seq)
 		}
 		if !l.BySession() && i < len(p.Commits) {
 			row.Commit = p.Commits[i].Commit

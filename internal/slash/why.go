@@ -25,6 +25,18 @@ type Provenance struct {
 	NoGit   error        // why git could not be asked
 }
 
+// Doubt names for the lines that no session is known to have written the call that may
+// have, among those whose end is not known; the file was last written at modified.
+func (p *Provenance) Doubt(unknown []*provenance.Change, modified time.Time) {
+	for i := range p.Lines {
+		l := &p.Lines[i]
+		l.Doubt(unknown)
+		if c := l.Perhaps; c != nil && (l.Until.IsZero() && modified.Before(c.Time.Truncate(time.Second)) || p.commit(i).Commit != "" && p.commit(i).Time.Before(c.Time.Truncate(time.Second))) {
+			l.Perhaps = nil // it was there before
+		}
+	}
+}
+
 // storiesShown is how many calls are told of one file.
 const storiesShown = 10
 
@@ -116,6 +128,8 @@ func (p *Provenance) row(o provenance.Origin, commit git.Blamed) []display.Cell 
 			what += ": " + orchestrator.Title(s.Prompt.Text)
 		}
 		return display.Data(fmt.Sprintf("%s:%d", o.By.Session, o.By.Seq), when(o.By.Time), sanitize.Line(what, 200))
+	case o.Perhaps != nil:
+		return slices.Concat(display.Words(fmt.Sprintf("perhaps %s:%d", o.Perhaps.Session, o.Perhaps.Seq)), display.Data(when(o.Perhaps.Time)), display.Words("a call of unknown outcome"))
 	case commit.Commit != "":
 		return display.Data("git "+commit.Commit[:min(len(commit.Commit), 8)], when(commit.Time), commit.Author+": "+commit.Summary)
 	case o.Outside:
@@ -131,7 +145,7 @@ func (p *Provenance) Label(i int) display.Cell {
 	switch {
 	case o.BySession():
 		return display.Cell{Text: strings.Join([]string{row[0].Text, row[1].Text, o.By.Tool}, " ")}
-	case commit.Commit != "":
+	case commit.Commit != "" && o.Perhaps == nil:
 		return display.Cell{Text: strings.Join([]string{row[0].Text, row[1].Text, commit.Author}, " ")}
 	}
 	return row[0]
@@ -146,7 +160,10 @@ func (p *Provenance) explainLine(line int) display.Table {
 		return p.story(o)
 	}
 	said := "no session wrote this line"
-	if o.Outside && o.By != nil {
+	switch c := o.Perhaps; {
+	case c != nil:
+		said = fmt.Sprintf("it is not known by whom: %s, record %d of session %s, may have written it; its outcome is unknown", c.Tool, c.Seq, c.Session)
+	case o.Outside && o.By != nil:
 		said = fmt.Sprintf("no session wrote this line: it came after record %d of session %s, from somebody else", o.By.Done, o.By.Session)
 	}
 	t := display.Table{Rows: [][]display.Cell{display.Words("written", said)}}

@@ -2,7 +2,7 @@
 // from. It replays what the audit logs say became of the file, from content to
 // content, and follows lines by what they say, not by where they stand: a line
 // keeps its origin through later edits around it, through undoing and redoing,
-// and when the file gets another name in a call.
+// and when the file gets another name, in a call or by a person.
 //
 // What a person or another program changed shows where a call found something
 // else than the call before it had left. Nothing here is executed or believed:
@@ -53,6 +53,11 @@ type Origin struct {
 	By *Change
 	// Outside says that a person or another program wrote it.
 	Outside bool
+	// Until is when the next call after By found the line there; zero if none has.
+	Until time.Time
+	// Perhaps is a call whose end is not on record, and that may have written the
+	// line.
+	Perhaps *Change
 	// Unsure says that it may also have been somebody else, shortly before or
 	// after the call: what the file held then was not kept.
 	Unsure bool
@@ -113,8 +118,9 @@ func Sort(all []*Change) {
 // Trace tells where the lines come from that the file of that name has now: all,
 // or the one of a number, counted from 1. All are the changes of every session,
 // in the order of time. It goes back from one to the one before until every line
-// is accounted for.
-func Trace(ctx context.Context, name string, now []byte, line int, all []*Change, kept Contents) ([]Line, error) {
+// is accounted for. Gone reports whether a file is no longer there, so that this one
+// may be what it was; nil if none is.
+func Trace(ctx context.Context, name string, now []byte, line int, all []*Change, kept Contents, gone func(name string) bool) ([]Line, error) {
 	texts := linesOf(now)
 	t := tracer{
 		ctx: ctx, kept: kept, now: now, name: name, hash: hashOf(now), nowHash: hashOf(now), text: texts,
@@ -126,9 +132,17 @@ func Trace(ctx context.Context, name string, now []byte, line int, all []*Change
 			t.open = append(t.open, place{i, i})
 		}
 	}
+	for _, c := range all {
+		if gone != nil {
+			c.Expand(ctx, kept)
+		}
+	}
 	for at := len(all) - 1; at >= 0 && len(t.open) > 0; at-- {
 		c := all[at]
 		c.Expand(ctx, kept)
+		if gone != nil && !slices.ContainsFunc(all[:at+1], func(c *Change) bool { return c.touches(t.name) }) {
+			t.rename(all[:at+1], gone)
+		}
 		if i := slices.IndexFunc(c.Files, func(f event.FileChange) bool { return f.After.Path == t.name }); i >= 0 {
 			t.find(c, c.Files[i])
 			if next, ok := t.restored(all[:at], c); ok {
@@ -136,21 +150,57 @@ func Trace(ctx context.Context, name string, now []byte, line int, all []*Change
 			} else {
 				t.leave(c, c.Files[i])
 			}
+			t.until = c.Time
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 	}
 	for _, p := range t.open {
-		t.lines[p.line].Origin = t.doubt
+		if t.lines[p.line].Origin = t.doubt; t.doubt == (Origin{}) {
+			t.lines[p.line].Until = t.until
+		}
 	}
 	return t.lines, nil
 }
 
-// Names are the names that the file had, as far as calls gave them to it: the one
-// it has, and those before.
-func Names(name string, all []*Change) []string {
-	names := []string{name}
+// touches reports whether a call changed a file of that name.
+func (c *Change) touches(name string) bool {
+	return slices.ContainsFunc(c.Files, func(f event.FileChange) bool { return f.After.Path == name || f.Before.Path == name })
+}
+
+// rename goes on with the file that this one was before somebody gave it another
+// name: one that is no longer there and held the same, or at least half of it.
+func (t *tracer) rename(all []*Change, gone func(name string) bool) {
+	looked, best := make(map[string]bool), ""
+	for _, c := range slices.Backward(all) {
+		for _, f := range c.Files {
+			name := f.After.Path
+			if looked[name] {
+				continue
+			}
+			looked[name] = true
+			switch {
+			case !holds(f.After) || !gone(name):
+			case f.After.Hash == t.hash:
+				t.name = name
+				return
+			case best == "" && path.Ext(name) == path.Ext(t.name):
+				if text, err := t.outcome(c, f); err == nil && t.resembles(text) {
+					best = name
+				}
+			}
+		}
+	}
+	if best != "" {
+		t.name = best
+	}
+}
+
+// Names are these names of a file and those that it had before, as far as calls
+// gave it others.
+func Names(names []string, all []*Change) []string {
+	names = slices.Clone(names)
 	for _, c := range slices.Backward(all) {
 		for _, f := range c.Files {
 			if !slices.Contains(names, f.After.Path) {
@@ -225,6 +275,7 @@ type tracer struct {
 	text       []string
 	open       []place
 	doubt      Origin // of what is new since the last content that is known
+	until      time.Time
 }
 
 // place is where a line of the file stood earlier.
@@ -256,7 +307,7 @@ func (t *tracer) find(c *Change, f event.FileChange) {
 		t.hash = ""
 		return
 	}
-	t.goBack(text, f.After.Hash, Origin{By: c, Outside: true})
+	t.goBack(text, f.After.Hash, Origin{By: c, Outside: true, Until: t.until})
 }
 
 // leave goes back to what a call found in the file. What is different by now the

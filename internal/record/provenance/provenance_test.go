@@ -144,6 +144,20 @@ func (w *world) rename(session string) {
 	}, tool.Effect{Kind: tool.Exec, Target: "mv"})
 }
 
+// move gives the file another name, and another line now and then, by hand.
+func (w *world) move() {
+	w.serial++
+	next := fmt.Sprintf("moved%d.txt", w.serial)
+	if err := os.Rename(filepath.Join(w.dir, w.name), filepath.Join(w.dir, next)); err != nil {
+		w.t.Fatal(err)
+	}
+	if w.name = next; w.random.IntN(2) == 0 {
+		w.serial++
+		w.lines = append(w.lines, modelLine{fmt.Sprintf("line %d of person\n", w.serial), "person"})
+		w.write()
+	}
+}
+
 func (w *world) person() {
 	w.change("person")
 	w.write()
@@ -171,7 +185,10 @@ func (w *world) trace() []modelLine {
 		all = append(all, list...)
 	}
 	provenance.Sort(all)
-	lines, err := provenance.Trace(context.Background(), w.name, []byte(w.text()), 0, all, w.keeper)
+	lines, err := provenance.Trace(context.Background(), w.name, []byte(w.text()), 0, all, w.keeper, func(name string) bool {
+		_, err := os.Lstat(filepath.Join(w.dir, name))
+		return err != nil
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -216,6 +233,9 @@ func TestEveryLineHasItsOrigin(t *testing.T) {
 				case n < 7:
 					what = "rename"
 					w.rename(session)
+				case n < 8:
+					what = "rename by a person"
+					w.move()
 				default:
 					what = "person"
 					w.person()

@@ -1,0 +1,88 @@
+package provenance
+
+import (
+	"bytes"
+	"encoding/json"
+	"iter"
+
+	"coder/internal/core/event"
+)
+
+// Survey is a look over the lines of the audit log of one session: which files it
+// changed, and which of its calls have no end that is known. The zero Survey has
+// seen nothing.
+type Survey struct {
+	Files map[string]bool
+	open  map[string]uint64 // the records of requests, by call
+}
+
+// See takes the next line.
+func (s *Survey) See(line []byte) {
+	if s.Files == nil {
+		s.Files, s.open = make(map[string]bool), make(map[string]uint64)
+	}
+	head := line[:min(len(line), 1024)]
+	_, rest, _ := bytes.Cut(head, []byte(`"toolCallId":"`))
+	id, _, _ := bytes.Cut(rest, []byte(`"`))
+	switch _, kind, _ := bytes.Cut(head, []byte(`"type":"`)); {
+	case bytes.HasPrefix(kind, []byte("ToolCallRequested")):
+		s.open[string(id)] = event.Number(line)
+	case bytes.HasPrefix(kind, []byte("ToolCallCompleted")):
+		if !bytes.Contains(line, []byte(`"unknown":true`)) {
+			delete(s.open, string(id))
+		}
+		for rest := line; ; {
+			_, after, ok := bytes.Cut(rest, []byte(`"after":{"path":`))
+			if !ok {
+				return
+			}
+			var name string
+			if json.NewDecoder(bytes.NewReader(after)).Decode(&name) == nil {
+				s.Files[name] = true
+			}
+			rest = after
+		}
+	}
+}
+
+// Unsettled reports by the line of a record whether it asked for a call that has
+// no known end.
+func (s *Survey) Unsettled() func(line []byte) bool {
+	if len(s.open) == 0 {
+		return nil
+	}
+	seqs := make(map[uint64]bool)
+	for _, seq := range s.open {
+		seqs[seq] = true
+	}
+	return func(line []byte) bool { return seqs[event.Number(line)] }
+}
+
+// Unknown are the calls among requests that may have changed a file of that name
+// before they were cut off.
+func Unknown(requests iter.Seq2[event.Record, error], name string) (list []*Change) {
+	for r, err := range requests {
+		e, ok := r.Event.(event.ToolCallRequested)
+		if err != nil || !ok || e.Verdict != event.Allowed {
+			continue
+		}
+		for _, effect := range e.Effects {
+			if effect.Kind <= event.EffectExec || effect.Kind == event.EffectWrite && effect.Target == name {
+				list = append(list, &Change{Session: r.Session, Seq: r.Seq, Time: r.Time, Tool: e.Tool, callID: e.CallID})
+				break
+			}
+		}
+	}
+	return list
+}
+
+// Doubt names the newest of calls that may have written the line after all: one that
+// began after the call before it had ended, and before the line was found.
+func (o *Origin) Doubt(calls []*Change) {
+	for _, c := range calls {
+		inTime := (o.By == nil || !c.Time.Before(o.By.Time)) && (o.Until.IsZero() || c.Time.Before(o.Until))
+		if inTime && !o.BySession() && (o.Perhaps == nil || c.Time.After(o.Perhaps.Time)) {
+			o.Perhaps = c
+		}
+	}
+}
