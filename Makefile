@@ -27,10 +27,10 @@ run: build ## run one turn: make run PROMPT="..."; without a provider or a PROMP
 
 # The same seeds and the same order every time, so few cases of each property do:
 # chance belongs to fuzz and soak.
-# Whole sessions, confined processes and logs damaged at every byte run without the
+# Whole sessions and fleets, confined processes and logs damaged at every byte run without the
 # race detector, which makes them several times slower; race runs those with it too.
 SEEDED := RAPID_SEED=1 RAPID_CHECKS=30 GORACE=atexit_sleep_ms=0
-LONG   := ./cmd/coder ./internal/host/sandbox ./internal/record/store/jsonl ./internal/model/textcalls
+LONG   := ./cmd/coder ./internal/fleet/fleetcli ./internal/host/sandbox ./internal/record/store/jsonl ./internal/model/textcalls
 test: vet ## run every test, all but the longest with the race detector
 	$(SEEDED) $(GO) test -race -shuffle=1 -timeout 30m $$($(GO) list $(PKGS) | grep -v $(patsubst ./%,-e /%$$,$(LONG)))
 	$(SEEDED) $(GO) test -shuffle=1 -timeout 30m $(LONG)

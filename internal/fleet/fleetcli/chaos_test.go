@@ -127,7 +127,7 @@ func (c *chaos) cluster() {
 			}
 		}
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
 		if _, code := c.run("ps", "--url", c.urls); code == 0 {
 			return
 		}

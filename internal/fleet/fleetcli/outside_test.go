@@ -90,7 +90,7 @@ func (a *authority) outside(change func(*server.Options)) (url string) {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(patience) {
 		a.t.Fatal("the server does not listen")
 	}
 	return "tls://" + s.Addr().String()
