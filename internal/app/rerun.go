@@ -157,7 +157,25 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 			})
 		},
 	})
+	if err == nil && report.Difference != nil && !world.Whole {
+		report.Missing = a.missing(id, world, report.Difference.What)
+	}
 	return report, err
+}
+
+// missing is why a rerun may have lacked files that the session began with, "" if what
+// differs does not come from files or nothing says that some were lacking.
+func (a *App) missing(id string, world *rerun.World, differs string) string {
+	if !slices.Contains([]string{"request", "result", "files", "course"}, differs) {
+		return ""
+	}
+	if report, err := a.Store().Verify(id); err == nil && report.Imported > 0 {
+		return "it was imported, and with a session come only the files that it changed"
+	}
+	if world.Tree != "" {
+		return "the undo store does not have the state of all files any more"
+	}
+	return ""
 }
 
 // withSettingsOf is the program with the settings file that a session was run

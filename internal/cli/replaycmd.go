@@ -65,10 +65,13 @@ func (inv *invocation) verify(ctx context.Context, a *app.App, id string, record
 	} else {
 		err = inv.tellRerun(id, report)
 	}
-	if err == nil && report.Difference != nil {
-		return &exitError{code: ExitError}
+	switch {
+	case err != nil || report.Difference == nil:
+		return err
+	case report.Missing != "":
+		return &exitError{code: ExitInput}
 	}
-	return err
+	return &exitError{code: ExitError}
 }
 
 // tellRerun says whether a session came to the same again, and shows the first
@@ -79,6 +82,10 @@ func (inv *invocation) tellRerun(name string, report *rerun.Report) error {
 		return inv.print(inv.words.T("%s agrees: %d steps, %d records, the same but for %s", oneLine(name), report.Steps, report.Records, inv.normalised()))
 	}
 	line := inv.words.T("%s differs at step %d, record %d (%s), after %d records that agree", oneLine(name), d.Step, d.Record, inv.whatDiffers(d), d.Agreement)
+	if report.Missing != "" {
+		line = inv.words.T("whether %s comes to the same cannot be told: files that it began with are not here (%s)", oneLine(name), inv.words.T(report.Missing)) + "\n" +
+			inv.words.T("put them into the workspace as they were; the first thing that is missed: step %d, record %d (%s)", d.Step, d.Record, inv.whatDiffers(d))
+	}
 	text, _, _ := patch.Unified(inv.words.T("record %d", d.Record), []byte(d.Was), []byte(d.Is))
 	text = inv.shortDifference(text)
 	if len(report.Unsure) > 0 {

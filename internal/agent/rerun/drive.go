@@ -25,6 +25,9 @@ type Report struct {
 	Difference *Difference `json:"difference,omitempty"`
 	// Unsure are files that may have been others at the beginning.
 	Unsure []string `json:"unsure,omitempty"`
+	// Missing is why not all files that the session began with can be had, if that may
+	// be where the difference comes from.
+	Missing string `json:"missing,omitempty"`
 }
 
 // Again runs the take again. The error is for what kept it from being run at all.
