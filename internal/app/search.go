@@ -55,6 +55,28 @@ func shortHash(s string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
+// SessionsAbove is the folder whose sessions are asked about from dir: the nearest,
+// dir itself or one above it, that has sessions and in which file lies, if one is
+// named. Folders above count where this user has worked in them. If there is none it
+// is dir.
+func SessionsAbove(env Env, dir, file string) string {
+	home := homeOf(env)
+	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
+		_, err := os.Lstat(filepath.Join(home, workspacesDir, shortHash(at)))
+		known := at == filepath.Clean(dir) || home != "" && err == nil
+		if within, err := filepath.Rel(at, file); known && len(sessionsOf(at)) > 0 && (file == "" || err == nil && filepath.IsLocal(within)) {
+			return at
+		}
+		if at == filepath.Dir(at) {
+			return dir
+		}
+	}
+}
+
+// HasSession reports whether there is a session of that id in the folder of a
+// workspace.
+func HasSession(root, id string) bool { return slices.Contains(sessionsOf(root), id) }
+
 // Workspaces are the folders that are known to have sessions, and this one.
 // Those that are gone are passed over.
 func (a *App) Workspaces() []string {

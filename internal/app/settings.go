@@ -37,11 +37,7 @@ func Load(env Env, o Options) (s Settings, err error) { return load(env, o, trus
 
 // load is Load, for a workspace that stands as state tells.
 func load(env Env, o Options, state func(trust.Book, string) (trust.State, error)) (s Settings, err error) {
-	if s.Home = env.Getenv("CODER_HOME"); s.Home == "" {
-		if home := env.Getenv("HOME"); home != "" {
-			s.Home = filepath.Join(home, ".coder")
-		}
-	}
+	s.Home = homeOf(env)
 	if s.Trust.Now = env.Now; s.Home != "" {
 		s.Trust.Path = filepath.Join(s.Home, "trust.json")
 	}
@@ -80,6 +76,17 @@ func load(env Env, o Options, state func(trust.Book, string) (trust.State, error
 		s.warnings = append(s.warnings, w.String())
 	}
 	return s, nil
+}
+
+// homeOf is the person's own folder, "" if there is none.
+func homeOf(env Env) string {
+	if home := env.Getenv("CODER_HOME"); home != "" {
+		return home
+	}
+	if home := env.Getenv("HOME"); home != "" {
+		return filepath.Join(home, ".coder")
+	}
+	return ""
 }
 
 // absolute resolves dir from base and makes sure that it is a folder.

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"coder/internal/app"
@@ -71,6 +72,9 @@ func Main(env Env) int {
 	env.Stdout, env.Stderr = stdio.NewWriter(ctx, env.Stdout), stdio.NewWriter(ctx, env.Stderr)
 	inv := &invocation{Env: env, input: stdio.NewReader(env.Stdin), exit: &shutdown{leaving: make(chan struct{})}}
 	err := inv.exit.watch(ctx, again, func() error { return inv.run(ctx) })
+	if errors.Is(err, syscall.EPIPE) && inv.flags != nil && inv.flags.command != nil {
+		err = &exitError{code: ExitError} // whoever read it has read enough
+	}
 	if text := message(err); text != "" {
 		words := inv.words
 		if errors.Is(err, errStuck) { // what is stuck may still be at work on it
@@ -108,6 +112,7 @@ type invocation struct {
 	words    *i18n.Printer
 	input    *stdio.Reader // of Stdin
 	exit     *shutdown
+	below    string // where the program was called, if the sessions asked about are those of a folder above
 }
 
 func (inv *invocation) run(ctx context.Context) error {
@@ -129,12 +134,15 @@ func (inv *invocation) run(ctx context.Context) error {
 	if fl.command != nil && fl.command.name == "trust" && len(fl.args) == 1 {
 		fl.Dir = fl.args[0]
 	}
+	inv.lookAbove(fl)
 	inv.load(fl)
 	switch {
 	case fl.help:
 		return writeHelp(inv.Stdout, inv.words, fl.command)
 	case fl.command != nil:
 		return fl.command.run(inv, ctx)
+	case !fl.print && !fl.prompt && !fl.driven && inv.mistaken() != nil:
+		return inv.mistaken()
 	case fl.inputFormat == "events":
 		return inv.runAnswered(ctx)
 	case fl.inputFormat == "stream-json" && fl.outputFormat == "stream-json" && fl.onAsk == "":

@@ -43,8 +43,12 @@ func (inv *invocation) runDiff(ctx context.Context, a *app.App) error {
 	from, to, ok := strings.Cut(inv.flags.args[1], "..")
 	first, err1 := strconv.ParseUint(cmp.Or(from, "0"), 10, 32)
 	last, err2 := strconv.ParseUint(cmp.Or(to, "0"), 10, 32)
-	if !ok || err1 != nil || err2 != nil || last > 0 && first > last {
+	if !ok || err1 != nil || err2 != nil || to != "" && first > last {
 		return usagef("coder diff wants two records of the session as A..B, not %q", inv.flags.args[1])
+	}
+	if to != "" && last == 0 { // nothing had happened yet
+		_, err := a.Store().Known(ctx, inv.flags.args[0])
+		return err
 	}
 	return inv.asOf(ctx, a, []uint64{max(first, 1), last}, func(states []app.AsOf, kept provenance.Contents) error {
 		for _, d := range asof.Compare(ctx, states[0].State, states[1].State, kept) {
@@ -72,7 +76,13 @@ func (inv *invocation) asOf(ctx context.Context, a *app.App, at []uint64, do fun
 // printFile prints what a file of the session held.
 func (inv *invocation) printFile(ctx context.Context, s asof.State, kept provenance.Contents) error {
 	name := filepath.ToSlash(filepath.Clean(inv.flags.file))
-	i := slices.IndexFunc(s.Files, func(f asof.File) bool { return f.Path == name })
+	find := func(name string) int {
+		return slices.IndexFunc(s.Files, func(f asof.File) bool { return f.Path == filepath.ToSlash(name) })
+	}
+	i := find(name)
+	if within, err := filepath.Rel(inv.settings.Root, inv.named(name)); i < 0 && inv.below != "" && err == nil {
+		i = find(within) // as it is called where the person is
+	}
 	if i < 0 {
 		return inputf("the session had not changed %s by record %d", name, s.Seq)
 	}

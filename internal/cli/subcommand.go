@@ -2,12 +2,15 @@ package cli
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"coder/internal/app"
 	"coder/internal/core/nearest"
+	"coder/internal/slash"
 )
 
 // subcommand is a word that, standing first, may not be a prompt.
@@ -125,6 +128,68 @@ func subcommands() []subcommand {
 		{"help", none, nil, (*invocation).runHelp, []use{{"", "this help"}}},
 		{"version", none, nil, (*invocation).runVersion, []use{{"", "the version"}}},
 	}
+}
+
+// Subcommands that ask about sessions, and those that ask about a file.
+var (
+	ofSessions = []string{"show", "diff", "replay", "context", "export", "audit", "golden"}
+	ofFiles    = []string{"why", "blame"}
+)
+
+// lookAbove finds the sessions of the project that the program was called somewhere
+// below of, where they are asked about.
+func (inv *invocation) lookAbove(fl *flags) {
+	if fl.command == nil || fl.Dir != "" || inv.Dir == "" || fl.command.name == "golden" {
+		return
+	}
+	file := ""
+	if slices.Contains(ofFiles, fl.command.name) && len(fl.args) == 1 {
+		file = inv.named(fl.args[0])
+	} else if !slices.Contains(ofSessions, fl.command.name) {
+		return
+	}
+	if root := app.SessionsAbove(inv.Env.Env, inv.Dir, file); root != inv.Dir {
+		fl.Dir, inv.below = root, inv.Dir
+	}
+}
+
+// named is where the file is that a person names, with a line of it or not.
+func (inv *invocation) named(arg string) string {
+	if file, _, err := slash.SplitLine(arg); err == nil {
+		arg = file
+	}
+	if !filepath.IsAbs(arg) {
+		arg = filepath.Join(inv.Dir, arg)
+	}
+	return filepath.Clean(arg)
+}
+
+// mistaken says how a subcommand of the timeline is called, if the line is no prompt
+// but such a call with arguments that it does not take: the first of them is a session
+// or a file that there is.
+func (inv *invocation) mistaken() error {
+	words := inv.flags.args
+	if len(words) < 2 {
+		return nil
+	}
+	name, first := words[0], words[1]
+	if name == "golden" && first == "save" && len(words) > 2 {
+		first = words[2]
+	}
+	there := false
+	switch {
+	case slices.Contains(ofSessions, name):
+		there = app.HasSession(app.SessionsAbove(inv.Env.Env, inv.settings.Root, ""), first)
+	case slices.Contains(ofFiles, name) || name == "import":
+		info, err := os.Lstat(inv.named(first))
+		there = err == nil && !info.IsDir()
+	}
+	all := subcommands()
+	i := slices.IndexFunc(all, func(s subcommand) bool { return s.name == name })
+	if !there || i < 0 {
+		return nil
+	}
+	return usagef("it is called as coder %s %s (coder -- %s makes it a prompt)", name, all[i].uses[0].args, strings.Join(words, " "))
 }
 
 // findSubcommand tells a subcommand from a prompt by the words of a line. A word

@@ -58,11 +58,17 @@ func (inv *invocation) provenance(ctx context.Context, command string) (*slash.P
 	if len(inv.flags.args) != 1 {
 		return nil, 0, usagef("coder %s needs one file, and may name a line of it: FILE:LINE", command)
 	}
+	file, line, err := slash.SplitLine(inv.flags.args[0])
+	if err != nil {
+		return nil, 0, usagef("%v", err)
+	}
 	a, err := inv.newApp(inv.warn)
 	if err != nil {
 		return nil, 0, err
 	}
-	file, line := slash.SplitLine(inv.flags.args[0])
+	if inv.below != "" {
+		file = inv.named(file)
+	}
 	if command == "blame" {
 		line = 0
 	}

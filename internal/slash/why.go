@@ -49,7 +49,10 @@ func Why(trace func(ctx context.Context, file string, line int) (*Provenance, er
 			if c.Args == "" {
 				return wrong("/why needs a file, and may name a line of it: /why FILE:LINE")
 			}
-			file, line := SplitLine(c.Args)
+			file, line, err := SplitLine(c.Args)
+			if err != nil {
+				return wrong("%v", err)
+			}
 			p, err := trace(ctx, file, line)
 			if err != nil {
 				return wrong("%v", err)
@@ -64,13 +67,16 @@ func Why(trace func(ctx context.Context, file string, line int) (*Provenance, er
 }
 
 // SplitLine reads FILE:LINE; the line is zero if none is named.
-func SplitLine(arg string) (file string, line int) {
-	if i := strings.LastIndexByte(arg, ':'); i > 0 {
-		if n, err := strconv.Atoi(arg[i+1:]); err == nil && n > 0 {
-			return arg[:i], n
-		}
+func SplitLine(arg string) (file string, line int, err error) {
+	i := strings.LastIndexByte(arg, ':')
+	n, wrong := strconv.Atoi(arg[i+1:])
+	switch {
+	case i <= 0 || wrong != nil:
+		return arg, 0, nil
+	case n < 1:
+		return "", 0, fmt.Errorf("%s has no line %d: lines begin at 1", arg[:i], n)
 	}
-	return arg, 0
+	return arg[:i], n, nil
 }
 
 // Explain tells what stands behind a line, or behind all if it is zero.
