@@ -105,7 +105,7 @@ func TestProviderFailures(t *testing.T) {
 		says     string
 		requests int
 	}{
-		{"http-401", 41, "check CODER_API_KEY", 1},
+		{"http-401", 41, "check CODER_API_KEY, your vendor's variable or provider.api_key", 1},
 		{"http-403", 41, "not authorised", 1},
 		{"http-400", 54, "request refused", 1},
 		{"http-404-model", 54, "choose one with --model", 1},

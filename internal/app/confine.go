@@ -32,7 +32,14 @@ func (a *App) confiner(p *protectedFiles) *confine.Confiner {
 	}
 	return confine.New(confine.Options{
 		Demand: a.Config.Safety.Sandbox, Exe: a.Env.Exe, LookPath: exec.LookPath, Root: a.Root, Home: home,
-		Write:   write,
+		Write: write,
+		Needed: func() []string {
+			return confine.NeededCaches(home, a.Env.Getenv, func(program string) bool {
+				_, missing := exec.LookPath(program)
+				info, err := os.Stat(filepath.Join(a.Root, program))
+				return missing == nil || err == nil && info.Mode().IsRegular()
+			})
+		},
 		Protect: protect,
 		Network: func() bool {
 			m, _ := a.Modes.Current()

@@ -121,11 +121,14 @@ func (s *Store) idle(id string) bool {
 // Unused reports whether nothing was asked or decided in a session that has logs.
 func (s *Store) Unused(id string) bool { return s.logged(id) == 0 || s.idle(id) }
 
-// logged is when the logs of session id were last written to, or zero.
+// logged is when the logs of session id were last written to, or zero if nothing
+// stands in them: a full disk takes the names of files and not a line.
 func (s *Store) logged(id string) int64 {
 	var last int64
 	for _, l := range event.Logs {
-		last = max(last, modified(s.Dir("log", id, l.String()+".jsonl")))
+		if info, err := os.Stat(s.Dir("log", id, l.String()+".jsonl")); err == nil && info.Size() > 0 {
+			last = max(last, info.ModTime().UnixNano())
+		}
 	}
 	return last
 }

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"text/tabwriter"
+	"strings"
 
 	"coder/internal/app"
 	"coder/internal/config"
@@ -29,14 +29,22 @@ func (inv *invocation) runConfig(context.Context) error {
 		if inv.loadErr != nil {
 			return inv.loadErr
 		}
-		w := tabwriter.NewWriter(inv.Stdout, 0, 4, 2, ' ', 0)
-		for _, r := range inv.settings.Report.Rows() {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", r.Key, r.Value, inv.words.Said(r.Origin.String()))
-		}
 		for _, warning := range inv.settings.Report.Warnings {
 			inv.warn(warning.String())
 		}
-		return w.Flush()
+		const wide = 32 // a longer value pushes no other to the right
+		rows, key, value := inv.settings.Report.Rows(), 0, 0
+		for _, r := range rows {
+			if key = max(key, len(r.Key)); len(r.Value) <= wide {
+				value = max(value, len(r.Value))
+			}
+		}
+		pad := func(s string, width int) string { return s + strings.Repeat(" ", max(width-len(s), 0)+2) }
+		lines := make([]string, len(rows))
+		for i, r := range rows {
+			lines[i] = pad(r.Key, key) + pad(r.Value, value) + inv.words.Said(r.Origin.String())
+		}
+		return inv.print(lines...)
 	case "path":
 		if inv.settings.Root == "" {
 			return inv.loadErr

@@ -162,7 +162,7 @@ func (inv *invocation) demoInPipe(ctx context.Context) error {
 	if err := inv.introduceDemo(inv.Stdout); err != nil {
 		return err
 	}
-	out, face := inv.newLines()
+	out, face := inv.newLines(a)
 	after := demoReport{inv: inv, app: a, colours: inv.palette(false), out: face, say: face.Insert}
 	if err := face.Insert("> " + inv.demoPrompt()); err != nil {
 		return err

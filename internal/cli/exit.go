@@ -115,7 +115,7 @@ func message(err error) string {
 	case errors.As(err, &mistake):
 		return mistake.Error()
 	case errors.Is(err, syscall.EPIPE):
-		return "nobody reads the output any more; the turn was stopped"
+		return "nobody reads the output any more, so it ended here"
 	case errors.As(err, &claimed):
 		return claimed.Error() + "; wait for it, or start another session"
 	case errors.Is(err, uip.ErrParked):
@@ -154,7 +154,7 @@ func providerHint(err error) string {
 	case errors.As(err, &full):
 		return "" // it says what to do
 	case errors.Is(err, provider.ErrAuth):
-		return "check CODER_API_KEY (or provider.api_key)"
+		return "check CODER_API_KEY, your vendor's variable or provider.api_key; coder config show tells which is used"
 	case errors.Is(err, provider.ErrRateLimited) && strings.Contains(text, "the limit ends at"):
 		return "--wait-limit DURATION waits for it"
 	case errors.Is(err, provider.ErrNoModel):

@@ -160,7 +160,7 @@ func (inv *invocation) runPiped(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out, _ := inv.newLines()
+	out, _ := inv.newLines(a)
 	err = inv.withSession(ctx, a, out, func(s *headless) error {
 		line := strings.Join(inv.flags.args, " ")
 		for {

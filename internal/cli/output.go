@@ -39,13 +39,13 @@ type output struct {
 	form       json.RawMessage        // that of the turn under way
 
 	unkept    func() error   // why something is not kept on disk; nil if all is
-	approving bool           // the person lets pass what is only asked about
+	approving func() bool    // --auto-approve was given, or would not help
 	local     display.Blocks // the last answer of the program's own
 }
 
 func (inv *invocation) newOutput(a *app.App) *output {
 	fl := inv.flags
-	o := &output{inv: inv, approving: fl.AutoApprove, checked: a.Checked}
+	o := &output{inv: inv, checked: a.Checked, approving: inv.approving(a)}
 	if fl.Schema != nil {
 		o.structured = a.Structured
 	}
@@ -75,11 +75,20 @@ func (inv *invocation) eventStream() event.Sink {
 
 // newLines is the face of a run that is read as it goes, like a terminal's, by
 // something that is none.
-func (inv *invocation) newLines() (*output, *term.Renderer) {
-	o := &output{inv: inv, approving: inv.flags.AutoApprove, checked: func() verify.Check { return verify.Check{} }}
+func (inv *invocation) newLines(a *app.App) (*output, *term.Renderer) {
+	o := &output{inv: inv, approving: inv.approving(a), checked: func() verify.Check { return verify.Check{} }}
 	face := term.New(term.Options{Out: inv.Stdout, Palette: inv.palette(false), Words: inv.words, Now: inv.Now})
 	o.Sink = event.Tee(event.SinkFunc(o.count), face)
 	return o, face
+}
+
+// approving says whether nothing more passes by --auto-approve: it is given, or the
+// mode lets nothing pass that is asked about.
+func (inv *invocation) approving(a *app.App) func() bool {
+	return func() bool {
+		m, _ := a.Modes.Current()
+		return inv.flags.AutoApprove || m.ReadOnly
+	}
 }
 
 // count keeps the turn's account.
@@ -195,7 +204,7 @@ func (o *output) refused(n int) string {
 	if n != 1 {
 		text = fmt.Sprintf("finished, but %d calls were refused", n)
 	}
-	if o.alone && !o.approving {
+	if o.alone && !o.approving() {
 		text += "; --auto-approve lets pass what is only asked about"
 	}
 	return text

@@ -114,6 +114,8 @@ func (inv *invocation) policyCheck(ctx context.Context, a *app.App, command stri
 	offers, err := j.Offers(call)
 	i := slices.IndexFunc(offers, func(o policy.Offer) bool { return o.Scope == policy.ThisProject })
 	switch {
+	case o.Verdict == policy.Deny:
+		v.Never = "it is refused"
 	case o.Verdict == policy.Ask && !o.Waivable():
 		v.Never = "it is asked about every time"
 	case err != nil:

@@ -35,7 +35,11 @@ type Options struct {
 	LookPath func(name string) (string, error)
 
 	Root, Home string
-	Write      []string    // more folders that may be written to
+	Write      []string // more folders that may be written to
+	// Needed, which may be nil, lists those of them that tools of this machine do
+	// not work without. What is missing is made before the first command that may
+	// write.
+	Needed     func() []string
 	Protect    []string    // more paths that may not, wherever they lie
 	Network    func() bool // may commands use it now?
 	AnyNetwork bool        // may they in some mode?
@@ -78,6 +82,7 @@ type Confiner struct {
 	once sync.Once
 	box  *sandbox.Sandbox
 	told sync.Once
+	made sync.Once
 }
 
 // New returns a Confiner. Nothing is looked into yet.
@@ -101,6 +106,9 @@ func (c *Confiner) Close() error { return c.box.Close() }
 // Command is the confinement of one command line, by the reading of it that
 // was judged.
 func (c *Confiner) Command(ctx context.Context, read tool.Line) (bash.Confinement, error) {
+	if r, ok := read.(risk.Report); !ok || !r.ReadOnly {
+		c.makeCaches()
+	}
 	limits, err := c.limits(ctx, read)
 	if err != nil {
 		return bash.Confinement{}, err
@@ -200,6 +208,9 @@ type Helper struct {
 // does our own end, however that comes. Where everything is demanded and cannot
 // be had the error says so, and the program must not be started.
 func (c *Confiner) Helper(ctx context.Context, cmd *osexec.Cmd, h Helper) (confined bool, err error) {
+	if !h.Private && !h.ReadOnly {
+		c.makeCaches()
+	}
 	limits, err := c.limits(ctx, nil)
 	if err != nil {
 		return false, err

@@ -277,3 +277,68 @@ func TestSocketsThatSomebodyListensOnAreHidden(t *testing.T) {
 		}
 	}
 }
+
+func TestCachesThatToolsNeedAreMade(t *testing.T) {
+	getenv := func(vars map[string]string) func(string) string {
+		return func(name string) string { return vars[name] }
+	}
+	have := func(programs ...string) func(string) bool {
+		return func(name string) bool { return slices.Contains(programs, name) }
+	}
+	for _, c := range []struct {
+		vars     map[string]string
+		programs []string
+		want     []string
+	}{
+		{nil, nil, nil},
+		{nil, []string{"go"}, []string{"/h/.cache/go-build", "/h/go/pkg/mod", "/h/go/pkg/sumdb"}},
+		{map[string]string{"GOCACHE": "/c", "GOPATH": "/p"}, []string{"go"}, []string{"/c", "/p/pkg/mod", "/p/pkg/sumdb"}},
+		{map[string]string{"XDG_CACHE_HOME": "/x"}, []string{"uv", "cargo"}, []string{"/h/.cargo/registry", "/h/.cargo/git", "/x/uv"}},
+		{nil, []string{"mvnw"}, []string{"/h/.m2/repository"}},
+	} {
+		if got := confine.NeededCaches("/h", getenv(c.vars), have(c.programs...)); !slices.Equal(got, c.want) {
+			t.Errorf("%v %v: %q, want %q", c.vars, c.programs, got, c.want)
+		}
+	}
+
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, err := os.MkdirTemp(here, ".home-") // a temporary folder may be written to anyway
+	if err != nil {
+		t.Skipf("there is no place for a home: %v", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	if strings.HasPrefix(home, os.TempDir()+"/") || strings.HasPrefix(home, "/tmp/") {
+		t.Skip("the sources lie in a temporary folder")
+	}
+	in := func(name string) string { return filepath.Join(home, name) }
+	isThere := func(name string) bool { _, err := os.Lstat(in(name)); return err == nil }
+	o, _ := helpless(t, confine.Auto)
+	o.Needed = func() []string {
+		return []string{in(".cache/go-build"), "off", in("a") + ":" + in("b"), filepath.Join(o.Root, "home/.cache")}
+	}
+	c := confine.New(o)
+	if _, err := c.Command(t.Context(), read("ls")); err != nil || isThere(".cache") {
+		t.Errorf("made for a line that only reads: %v", err)
+	}
+	if _, err := c.Helper(t.Context(), exec.Command("true"), confine.Helper{ReadOnly: true}); err != nil || isThere(".cache") {
+		t.Errorf("made for a program that only reads: %v", err)
+	}
+	if _, err := c.Command(t.Context(), read("go test ./...")); err != nil || !isThere(".cache/go-build") {
+		t.Errorf("not made: %v", err)
+	}
+	left, err := os.ReadDir(home)
+	if err != nil || len(left) != 1 {
+		t.Errorf("in the home: %v, %v", left, err)
+	}
+	if left, err := os.ReadDir(o.Root); err != nil || len(left) > 0 {
+		t.Errorf("in the workspace: %v, %v", left, err)
+	}
+
+	o.Demand, o.Needed = confine.Off, func() []string { return []string{in("off")} }
+	if _, err := confine.New(o).Command(t.Context(), read("go test ./...")); err != nil || isThere("off") {
+		t.Errorf("made where nothing is confined: %v", err)
+	}
+}

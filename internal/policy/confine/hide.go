@@ -143,22 +143,23 @@ type cache struct {
 	env  string   // the variable that says where; may be empty
 	home string   // else from the home
 	subs []string // only these below it; all of it if there are none
+	of   []string // programs, or scripts of a project, that do not work without it
 }
 
 // caches are those of common tools.
 var caches = []cache{
-	{env: "GOCACHE", home: ".cache/go-build"}, {env: "GOMODCACHE", home: "go/pkg/mod"}, {env: "GOPATH", home: "go", subs: []string{"pkg/mod", "pkg/sumdb"}},
-	{env: "GOLANGCI_LINT_CACHE", home: ".cache/golangci-lint"}, {env: "STATICCHECK_CACHE", home: ".cache/staticcheck"}, {home: ".cache/gopls"}, {home: ".cache/goimports"},
-	{env: "CARGO_HOME", home: ".cargo", subs: []string{"registry", "git"}}, {env: "SCCACHE_DIR", home: ".cache/sccache"}, {env: "CCACHE_DIR", home: ".cache/ccache"}, {home: ".ccache"},
-	{env: "npm_config_cache", home: ".npm", subs: []string{"_cacache", "_logs"}}, {home: ".pnpm-store"}, {home: ".local/share/pnpm/store"}, {home: ".cache/pnpm"},
-	{env: "YARN_CACHE_FOLDER", home: ".cache/yarn"}, {home: ".yarn/berry/cache"}, {home: ".bun/install/cache"}, {env: "DENO_DIR", home: ".cache/deno"},
+	{env: "GOCACHE", home: ".cache/go-build", of: []string{"go"}}, {env: "GOMODCACHE", home: "go/pkg/mod"}, {env: "GOPATH", home: "go", subs: []string{"pkg/mod", "pkg/sumdb"}, of: []string{"go"}},
+	{env: "GOLANGCI_LINT_CACHE", home: ".cache/golangci-lint", of: []string{"golangci-lint"}}, {env: "STATICCHECK_CACHE", home: ".cache/staticcheck"}, {home: ".cache/gopls"}, {home: ".cache/goimports"},
+	{env: "CARGO_HOME", home: ".cargo", subs: []string{"registry", "git"}, of: []string{"cargo"}}, {env: "SCCACHE_DIR", home: ".cache/sccache"}, {env: "CCACHE_DIR", home: ".cache/ccache"}, {home: ".ccache"},
+	{env: "npm_config_cache", home: ".npm", subs: []string{"_cacache", "_logs"}, of: []string{"npm"}}, {home: ".pnpm-store"}, {home: ".local/share/pnpm/store"}, {home: ".cache/pnpm"},
+	{env: "YARN_CACHE_FOLDER", home: ".cache/yarn"}, {home: ".yarn/berry/cache"}, {home: ".bun/install/cache"}, {env: "DENO_DIR", home: ".cache/deno", of: []string{"deno"}},
 	{home: ".cache/node-gyp"}, {home: ".cache/typescript"}, {home: ".cache/turbo"}, {home: ".cache/electron"},
-	{env: "PIP_CACHE_DIR", home: ".cache/pip"}, {env: "UV_CACHE_DIR", home: ".cache/uv"}, {home: ".cache/pypoetry/cache"}, {home: ".cache/pypoetry/artifacts"},
+	{env: "PIP_CACHE_DIR", home: ".cache/pip"}, {env: "UV_CACHE_DIR", home: ".cache/uv", of: []string{"uv"}}, {home: ".cache/pypoetry/cache"}, {home: ".cache/pypoetry/artifacts"},
 	{home: ".cache/pylint"}, {home: ".cache/black"}, {home: ".cache/mypy"}, {home: ".cache/ruff"}, {home: ".cache/matplotlib"}, {home: ".cache/fontconfig"},
 	{home: ".cache/huggingface/hub"}, {home: ".cache/huggingface/datasets"}, {home: ".cache/torch/hub/checkpoints"}, {home: ".cache/jedi"}, {home: ".cache/parso"},
-	{home: ".m2/repository"}, {env: "GRADLE_USER_HOME", home: ".gradle", subs: []string{"caches", "daemon", "native", "notifications", "workers", ".tmp"}},
-	{home: ".ivy2/cache"}, {home: ".cache/coursier/v1"}, {home: ".cache/bazel"}, {home: ".cache/zig"}, {home: ".cache/clangd"}, {home: ".cache/composer"},
-	{home: ".nuget/packages"}, {home: ".local/share/NuGet"}, {home: ".pub-cache/hosted"}, {home: ".cache/rubocop_cache"}, {home: ".cache/nix"}, {home: ".stack/pantry"},
+	{home: ".m2/repository", of: []string{"mvn", "mvnw"}}, {env: "GRADLE_USER_HOME", home: ".gradle", subs: []string{"caches", "daemon", "native", "notifications", "workers", ".tmp"}, of: []string{"gradle", "gradlew"}},
+	{home: ".ivy2/cache"}, {home: ".cache/coursier/v1"}, {home: ".cache/bazel", of: []string{"bazel"}}, {home: ".cache/zig", of: []string{"zig"}}, {home: ".cache/clangd"}, {home: ".cache/composer"},
+	{home: ".nuget/packages", of: []string{"dotnet"}}, {home: ".local/share/NuGet"}, {home: ".pub-cache/hosted"}, {home: ".cache/rubocop_cache"}, {home: ".cache/nix"}, {home: ".stack/pantry"},
 	{home: ".cabal/packages"}, {home: ".cache/cabal/packages"}, {home: ".hex/packages"}, {home: ".cache/rebar3"}, {home: ".cache/julia"}, {home: ".cache/swift-build"},
 	{home: "Library/Caches/go-build"}, {home: "Library/Caches/pip"}, {home: "Library/Caches/Yarn"}, {home: "Library/Caches/deno"}, {home: "Library/Caches/golangci-lint"},
 }
@@ -168,28 +169,61 @@ const inCache = ".cache"
 
 // Caches are the folders of common tools that commands may write to.
 func Caches(home string, getenv func(string) string) (all []string) {
-	base := getenv("XDG_CACHE_HOME")
 	for _, c := range caches {
-		dir := ""
-		if c.env != "" {
-			dir = getenv(c.env)
-		}
-		rel, err := filepath.Rel(inCache, c.home)
-		switch {
-		case dir != "":
-		case base != "" && err == nil && filepath.IsLocal(rel):
-			dir = filepath.Join(base, rel)
-		case home != "":
-			dir = filepath.Join(home, c.home)
-		default:
-			continue
-		}
-		if len(c.subs) == 0 {
-			all = append(all, dir)
-		}
-		for _, sub := range c.subs {
-			all = append(all, filepath.Join(dir, sub))
+		all = append(all, c.dirs(home, getenv)...)
+	}
+	return all
+}
+
+func (c cache) dirs(home string, getenv func(string) string) (all []string) {
+	dir, base := "", getenv("XDG_CACHE_HOME")
+	if c.env != "" {
+		dir = getenv(c.env)
+	}
+	rel, err := filepath.Rel(inCache, c.home)
+	switch {
+	case dir != "":
+	case base != "" && err == nil && filepath.IsLocal(rel):
+		dir = filepath.Join(base, rel)
+	case home != "":
+		dir = filepath.Join(home, c.home)
+	default:
+		return nil
+	}
+	if len(c.subs) == 0 {
+		return []string{dir}
+	}
+	for _, sub := range c.subs {
+		all = append(all, filepath.Join(dir, sub))
+	}
+	return all
+}
+
+// NeededCaches are the caches of those tools that are there and do not work
+// without them.
+func NeededCaches(home string, getenv func(string) string, isThere func(program string) bool) (all []string) {
+	for _, c := range caches {
+		if slices.ContainsFunc(c.of, isThere) {
+			all = append(all, c.dirs(home, getenv)...)
 		}
 	}
 	return all
+}
+
+// makeCaches makes the caches that tools need and that nobody made yet, as in a
+// new home: a command could not make them, since only what is there can be
+// opened to it. Where that fails the command says what it misses.
+func (c *Confiner) makeCaches() {
+	if c.o.Needed == nil || c.o.Demand == Off {
+		return
+	}
+	c.made.Do(func() {
+		writable := c.writable()
+		for _, dir := range c.o.Needed() {
+			within := func(root string) bool { return holds(root, dir) }
+			if filepath.IsAbs(dir) && !strings.ContainsRune(dir, filepath.ListSeparator) && !slices.ContainsFunc(writable, within) {
+				_ = os.MkdirAll(dir, 0o700)
+			}
+		}
+	})
 }
