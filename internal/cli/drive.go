@@ -416,7 +416,7 @@ func (d *driven) open(ctx context.Context, init *initialization) error {
 	}
 	d.app, d.channel.Root = a, a.Root
 	d.agents, d.about = a.Agents()
-	d.out = &output{inv: d.inv, json: d.lines, unkept: a.Store().Unkept, checked: a.Checked}
+	d.out = &output{inv: d.inv, json: d.lines, unkept: a.Store().Unkept, checked: a.Checked, approving: d.inv.approving(a)}
 	if fl.Schema != nil {
 		d.out.structured = a.Structured
 	}

@@ -39,7 +39,7 @@ type output struct {
 	form       json.RawMessage        // that of the turn under way
 
 	unkept    func() error   // why something is not kept on disk; nil if all is
-	approving func() bool    // --auto-approve was given, or would not help
+	approving func() bool    // --auto-approve was given, or would not help; nil: neither
 	local     display.Blocks // the last answer of the program's own
 }
 
@@ -204,7 +204,7 @@ func (o *output) refused(n int) string {
 	if n != 1 {
 		text = fmt.Sprintf("finished, but %d calls were refused", n)
 	}
-	if o.alone && !o.approving() {
+	if o.alone && (o.approving == nil || !o.approving()) {
 		text += "; --auto-approve lets pass what is only asked about"
 	}
 	return text

@@ -13,6 +13,7 @@ import (
 	"coder/internal/policy/judge"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/risk"
+	"coder/internal/policy/rule"
 	"coder/internal/tool"
 )
 
@@ -65,6 +66,9 @@ func TestModeRulesAndRisksAreWeighedTogether(t *testing.T) {
 	allowAll := func(o *judge.Options) { o.Given = map[string]risk.Patterns{"bash": {"*": policy.Allow}} }
 	unasked := func(o *judge.Options) { o.Unasked = true }
 	fearless := func(o *judge.Options) { o.Unasked, o.Fearless = true, true }
+	forbidding := func(o *judge.Options) {
+		o.Deny = []rule.Spec{{Tool: "bash", On: "git push *"}, {Tool: "bash", On: "make"}}
+	}
 	write := policy.Case{Tool: "write", Plan: tool.Plan{Effects: []tool.Effect{{Kind: tool.Write, Target: "a"}}}}
 	tests := []struct {
 		name, mode string
@@ -84,6 +88,10 @@ func TestModeRulesAndRisksAreWeighedTogether(t *testing.T) {
 		{"plan changes nothing", "plan", fearless, write, policy.Deny},
 		{"and asks about every command", "plan", fearless, run("make"), policy.Ask},
 		{"yolo runs everything", "yolo", nil, run("rm -rf /"), policy.Allow},
+		{"but what this run may not", "yolo", forbidding, run("git push origin"), policy.Deny},
+		{"wherever it stands", "yolo", forbidding, run("cd x && if true; then make; fi"), policy.Deny},
+		{"or may be meant", "yolo", forbidding, run("$x"), policy.Deny},
+		{"and nothing else", "yolo", forbidding, run("rm -rf /; git status"), policy.Allow},
 		{"yolo does not leave the sandbox unasked", "yolo", nil, policy.Case{Tool: "bash", Plan: tool.Plan{Effects: run("ls").Plan.Effects, Unconfined: true}}, policy.Ask},
 	}
 	for _, tt := range tests {

@@ -119,11 +119,11 @@ func (b *Book) judge(p Preset, c policy.Case, e tool.Effect) []finding {
 	switch e.Kind {
 	case tool.Exec:
 		r := b.read(c.Plan, e.Target)
+		if s, ok := objects(b.Deny, name, r); ok { // said for this run alone, so it holds however the run goes
+			return []finding{denied(s)}
+		}
 		if p.Unchecked {
 			return nil
-		}
-		if s, ok := objects(b.Deny, name, r); ok {
-			return []finding{denied(s)}
 		}
 		fs := append([]finding{b.line(p, name, r)}, b.named(p, r)...)
 		if p.Wary { // there every command that does more than read is asked about anyway
@@ -383,7 +383,7 @@ type Preset struct {
 	// Wary is set if every other command is asked about each time, whatever
 	// was allowed or remembered.
 	Wary bool
-	// Unchecked is set if commands are not judged at all.
+	// Unchecked is set if commands are judged by nothing but the rules of the run.
 	Unchecked bool
 }
 
