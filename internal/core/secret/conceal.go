@@ -104,6 +104,7 @@ func searchFor(keys []string) *search {
 		c.pairs.add(k.prefix)
 	}
 	c.pairs.add(escape)
+	c.pairs.add(`:\`) // an address as some write it in JSON
 	return c
 }
 
@@ -133,7 +134,7 @@ func next[T string | []byte](c *search, s T, i int) int {
 	p := uint16(s[i])
 	for start := i; i+1 < len(s); i++ {
 		p = p<<8 | uint16(s[i+1])
-		if c.pairs[p] && (i == start || !inWord[s[i-1]] || s[i] == keyHeader[0] || s[i-1] == 'm' || i > 1 && s[i-2] == '\\' || c.known[p]) {
+		if c.pairs[p] && (i == start || !inWord[s[i-1]] || s[i] == keyHeader[0] || s[i] == addressMark[0] || s[i-1] == 'm' || i > 1 && s[i-2] == '\\' || c.known[p]) {
 			return i
 		}
 	}
@@ -169,7 +170,20 @@ func (c *search) scan(s string, before byte, last bool, other func(key string, k
 			}
 		}
 		b.WriteString(s[from:begin])
-		b.WriteString(other(s[i:i+n], known))
+		key := s[i : i+n]
+		if !known && strings.HasPrefix(key, addressMark) { // who it is for stays, unless that is a key
+			at := beforePassword(key)
+			user, _ := c.scan(key[:at], 0, true, other)
+			b.WriteString(user)
+			key = key[at:]
+			if known = slices.Contains(c.keys, key); !known && !begins(key) && other(key, false) == Masked(key) {
+				key = ""
+				b.WriteString(mark) // of a password nothing stays
+			}
+		}
+		if key != "" {
+			b.WriteString(other(key, known))
+		}
 		from = i + n
 		i = next(c, s, from)
 	}
@@ -203,7 +217,11 @@ func (c *search) at(s string, i int, before byte, last bool) (n int, known, open
 			break
 		}
 	}
-	if rest[0] != keyHeader[0] && joined(s, i, before) {
+	if rest[0] == addressMark[0] {
+		if !inWord[before] {
+			return n, known, false
+		}
+	} else if rest[0] != keyHeader[0] && joined(s, i, before) {
 		return n, known, false
 	}
 	for _, k := range shapesBy[rest[0]] {
@@ -298,6 +316,12 @@ func suspects[T string | []byte](c *search, s T) bool {
 				return true
 			}
 		}
+		if s[i] == addressMark[0] {
+			if starts(s, i, `:\/\/`) || starts(s, i, addressMark) && mayEndPassword(s[i:min(len(s), i+longestAddress)]) {
+				return true
+			}
+			continue
+		}
 		if i > 1 && inWord[s[i-1]] && s[i-2] != '\\' && s[i-1] != 'm' {
 			continue // within a word, and not behind a sign that JSON writes otherwise, or a colour
 		}
@@ -305,6 +329,17 @@ func suspects[T string | []byte](c *search, s T) bool {
 			if starts(s, i, k.prefix) || starts(s, i, footer) {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// mayEndPassword reports whether an @ stands in s, or a sign that may be where a text was
+// cut off.
+func mayEndPassword[T string | []byte](s T) bool {
+	for i := range len(s) {
+		if s[i] == '@' || s[i] == "…"[0] {
+			return true
 		}
 	}
 	return false

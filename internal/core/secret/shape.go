@@ -28,7 +28,7 @@ var shapes = []shape{
 	{"hvs.", run(dashed, 20)}, {"dckr_pat_", run(dashed, 20)}, {"lin_api_", run(plainLetters, 30)}, {"AGE-SECRET-KEY-1", run(plainLetters, 40)},
 	{"ATATT3", run(dashed, 40)}, {"tvly-", run(dashed, 20)}, {"1//0", run(dashed, 30)},
 	{"hooks.slack.com/services/", run(base64, 30)}, {"AccountKey=", run(base64, 40)}, {"SharedAccessKey=", run(base64, 30)},
-	{"eyJ", webToken}, {keyHeader, privateKey},
+	{"eyJ", webToken}, {keyHeader, privateKey}, {addressMark, address},
 }
 
 // shapesBy are the shapes by the first byte.

@@ -59,6 +59,63 @@ func TestWordsAreNoKeys(t *testing.T) {
 	}
 }
 
+func TestPasswordsInAddressesAreMasked(t *testing.T) {
+	c := secret.Conceal([]string{"known-password"})
+	for in, want := range map[string]string{
+		"postgres://bob:S3cr3tPassw0rd@db.example.com:5432/shop":         "postgres://bob:…[masked]@db.example.com:5432/shop",
+		"see https://user:pass@host/path?q=1#x, or":                      "see https://user:…[masked]@host/path?q=1#x, or",
+		`DATABASE_URL="mysql+pymysql://root:p%40ss%2Fword@10.0.0.1/x"`:   `DATABASE_URL="mysql+pymysql://root:…[masked]@10.0.0.1/x"`,
+		"redis://:hunter2@cache:6379/0":                                  "redis://:…[masked]@cache:6379/0",
+		"amqp://guest:a@b@mq/":                                           "amqp://guest:…[masked]@mq/",
+		"http://a:one@h http://b:two@h":                                  "http://a:…[masked]@h http://b:…[masked]@h",
+		"https://bob:known-password@host":                                "https://bob:[provider key]@host",
+		"https://ghp_0123456789abcdefghij:x-oauth-basic@github.com":      "https://ghp_01…[masked]:…[masked]@github.com",
+		"https://oauth2:glpat-0123456789abcdefghij@gitlab.example.com/x": "https://oauth2:glpat-…[masked]@gitlab.example.com/x",
+		"cut off: https://bob:S3cr3…":                                    "cut off: https://bob:…[masked]…",
+		"mongodb+srv://app:Zm9v.YmFy!@cluster0.example.net":              "mongodb+srv://app:…[masked]@cluster0.example.net",
+		"postgres://bob:bob@db.example.com (not on this machine)":        "postgres://bob:…[masked]@db.example.com (not on this machine)",
+	} {
+		got := c.Text(in)
+		if got != want {
+			t.Errorf("%q became %q, want %q", in, got, want)
+		}
+		if again := c.Text(got); again != got {
+			t.Errorf("%q became %q when it was masked again", got, again)
+		}
+		raw, _ := json.Marshal(map[string]string{"a": in})
+		var v map[string]string
+		if err := json.Unmarshal(c.JSON(raw), &v); err != nil || v["a"] != want {
+			t.Errorf("%s became %q, %v", raw, v["a"], err)
+		}
+		for n := 1; n < 9 && !strings.Contains(in, "…"); n++ {
+			var out strings.Builder
+			w := c.Writer(&out)
+			for rest := in; rest != ""; rest = rest[min(n, len(rest)):] {
+				_, _ = w.Write([]byte(rest[:min(n, len(rest))]))
+			}
+			if _ = w.Flush(); out.String() != want {
+				t.Errorf("%q in pieces of %d: %q", in, n, out.String())
+			}
+		}
+	}
+	if got := string(c.JSON([]byte(`{"a":"https:\/\/u:secret@h"}`))); strings.Contains(got, "secret") {
+		t.Error(got)
+	}
+}
+
+func TestOrdinaryAddressesAreLeftAlone(t *testing.T) {
+	for _, s := range []string{
+		"https://example.com/a:b@c", "http://localhost:8080", "http://localhost:8080/x@y", "https://user@host/x", "git@github.com:owner/repo.git", "ssh://git@host:22/x",
+		"https://example.com?mail=a:b@c", "https://example.com:443#a@b", "postgres://$USER:$PASSWORD@host", "postgres://bob:${PW}@host", "https://{user}:{password}@{host}",
+		"fmt.Sprintf(\"https://%s:%s@%s\", a, b, c)", "https://user:<password>@host", "https://user:***@host", "https://user:xxx@host", "postgres://postgres:postgres@localhost:5432/test",
+		"\"postgres://\" + user + \":\" + password + \"@\" + host", "http://[::1]:8080/", "see: ://a:b@c", "file:///a:b@c", "mailto:a@b", "mysql://root:@localhost", "https://host:80…", "note: //a:b@c",
+	} {
+		if got := secret.Shapes().Text(s); got != s {
+			t.Errorf("%q became %q", s, got)
+		}
+	}
+}
+
 func TestWhatIsLeftOfAKeyIsMasked(t *testing.T) {
 	c := secret.Conceal([]string{"known-0123456789-abcdef"})
 	for in, want := range map[string]string{
@@ -119,6 +176,7 @@ func TestWhatHoldsNoKeyCostsNoMemory(t *testing.T) {
 func FuzzConceal(f *testing.F) {
 	f.Add("known-0123456789", "a known-0123456789 b", "ghp_0123456789abcdefghijkl", uint16(7))
 	f.Add(`quo"te\key`, `{"a":"quo\"te\\key"}`, "-----BEGIN PRIVATE KEY-----\n"+body, uint16(3))
+	f.Add("S3cr3tPassw0rd", "http://bob:", "@host ://:@ https://a:b@c", uint16(2))
 	f.Add("sk-0123456789abcdef", "sk-0123456789abcdef0123456789", "\\u0073k-", uint16(1))
 	f.Fuzz(func(t *testing.T, key, text, more string, cut uint16) {
 		if len(key) < 8 || strings.ContainsAny(key, "[]…\x1b") || strings.ToValidUTF8(key, "") != key {
