@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"coder/internal/agent/conversation"
+	"coder/internal/agent/ledger"
 	"coder/internal/agent/verify"
 	"coder/internal/core/event"
 	"coder/internal/host/workspace"
@@ -178,6 +179,10 @@ type AsOf struct {
 	asof.State
 	Conversation *conversation.Conversation
 	Transcript   export.Transcript
+	// Ledger is what had filled the window until then, and Tools the tokens that
+	// described the tools.
+	Ledger *ledger.Book
+	Tools  int
 }
 
 // AsOf reads a session as of each of the records named, and hands these and the
@@ -193,16 +198,25 @@ func (a *App) AsOf(ctx context.Context, id string, at []uint64, do func([]AsOf, 
 	for _, seq := range at {
 		state := AsOf{Conversation: new(conversation.Conversation)}
 		var records []event.Record
+		book := ledger.New(a.newMeter().Priced, nil)
 		for r, err := range asof.Until(s.Logs.Read(ctx, id, 0), seq) {
 			if err != nil {
 				return err
 			}
 			records = append(records, r)
 			state.Conversation.Add(r)
+			book.Add(r)
+			if e, ok := r.Event.(event.MessageAdded); ok && len(e.Tools) > 0 {
+				state.Tools = 0
+				for _, n := range e.Tools {
+					state.Tools += n
+				}
+			}
 		}
 		if seq > uint64(len(records)) {
 			return inputf("session %s has %d records", id, len(records))
 		}
+		state.Ledger = book.Done()
 		each := func(yield func(event.Record, error) bool) {
 			for _, r := range records {
 				if !yield(r, nil) {

@@ -102,7 +102,7 @@ func (inv *invocation) standing(s app.AsOf) []display.Block {
 	blocks := []display.Block{
 		display.Table{Rows: [][]display.Cell{
 			slash.StatusRow("record", fmt.Sprintf("%d, %s", s.Seq, s.Time.Local().Format("2006-01-02 15:04:05"))),
-			slash.StatusRow("mode", cmp.Or(strings.TrimSpace(s.Mode+" "+s.Preset), mode.Build)),
+			slash.StatusRow("mode", cmp.Or(strings.TrimSpace(s.Mode+" "+strings.TrimPrefix(s.Preset, s.Mode)), mode.Build)),
 		}},
 	}
 	if todos := s.Conversation.Todos(); len(todos) > 0 {
@@ -119,7 +119,8 @@ func (inv *invocation) standing(s app.AsOf) []display.Block {
 		}
 		blocks = append(blocks, display.Text("\nopen questions"), t)
 	}
-	blocks = append(blocks, display.Text("\nwhat the model sees"), slash.Filling(s.Conversation))
+	blocks = append(blocks, display.Text("\nwhat the model sees"), slash.Filling(s.Conversation, s.Tools))
+	blocks = append(blocks, slash.Sources(s.Ledger, inv.flags.args[0])...)
 	if len(s.Files) > 0 {
 		t := display.Table{Head: display.Words("file", "state", "record", "bytes")}
 		for _, f := range s.Files {

@@ -82,10 +82,13 @@ func parts(c call, set orchestrator.Settings) display.Table {
 	return t
 }
 
-// Filling tells what a conversation is made of, without the tools, which are not
-// on record.
-func Filling(talk *conversation.Conversation) display.Table {
+// Filling tells what a conversation is made of, and what the tools take that the model
+// is told of, where that is on record.
+func Filling(talk *conversation.Conversation, tools int) display.Table {
 	t := display.Table{Head: display.Words("part", "tokens, about")}
+	if tools > 0 {
+		t.Rows = append(t.Rows, slices.Concat(display.Words("tools, together"), display.Data(strconv.Itoa(tools))))
+	}
 	EachPart(talk, func(name string, n int) {
 		t.Rows = append(t.Rows, slices.Concat(display.Words(name), display.Data(strconv.Itoa(n))))
 	})

@@ -31,10 +31,23 @@ func (c Check) Verified() bool {
 // say of it. The zero Checks has seen nothing.
 type Checks struct {
 	mu      sync.Mutex
-	edits   int
+	edits   []edit
 	running map[string]begun // checks under way, by their call
 	last    Check
 	at      int // edits when the last one began
+}
+
+// edit is a call that changed what a check could look at: what it found and left in
+// each file. What was taken back of it since is out of force.
+type edit struct{ files []edited }
+
+type edited struct {
+	path, found, left string
+	undone            bool
+}
+
+func (e edit) inForce() bool {
+	return slices.ContainsFunc(e.files, func(f edited) bool { return !f.undone })
 }
 
 // begun is a check under way.
@@ -56,7 +69,7 @@ func (c *Checks) Add(r event.Record) {
 		if c.running == nil {
 			c.running = make(map[string]begun)
 		}
-		c.running[e.CallID] = begun{in.Command, c.edits}
+		c.running[e.CallID] = begun{in.Command, len(c.edits)}
 	case event.ToolCallCompleted:
 		check, ran := c.running[e.CallID]
 		delete(c.running, e.CallID)
@@ -69,10 +82,52 @@ func (c *Checks) Add(r event.Record) {
 			}
 			return
 		}
-		if slices.ContainsFunc(e.Changes, func(f event.FileChange) bool { return mayMatter(cmp.Or(f.After.Path, f.Before.Path)) }) {
-			c.edits++
+		restores, own := e.Author == event.ActorUser && (e.Tool == "undo" || e.Tool == "redo"), edit{}
+		for _, f := range e.Changes {
+			name := cmp.Or(f.After.Path, f.Before.Path)
+			if mayMatter(name) && !(restores && c.restore(name, f.After.Hash)) {
+				own.files = append(own.files, edited{path: name, found: f.Before.Hash, left: f.After.Hash})
+			}
+		}
+		if len(own.files) > 0 {
+			c.edits = append(c.edits, own)
 		}
 	}
+}
+
+// restore takes edits of a file out of force, or into it again, when that is what
+// brings back what it held: those since the last check, for what was checked was
+// checked with the edits before. It reports whether there are such.
+func (c *Checks) restore(name, hash string) bool {
+	since := c.at
+	for _, b := range c.running {
+		since = max(since, b.edits)
+	}
+	var list []*edited // oldest first
+	for i := range c.edits[since:] {
+		for j := range c.edits[since+i].files {
+			if f := &c.edits[since+i].files[j]; f.path == name {
+				list = append(list, f)
+			}
+		}
+	}
+	for i, f := range slices.Backward(list) {
+		if !f.undone && f.found == hash {
+			for _, later := range list[i:] {
+				later.undone = true
+			}
+			return true
+		}
+	}
+	for i, f := range slices.Backward(list) {
+		if f.undone && f.left == hash {
+			for _, earlier := range list[:i+1] {
+				earlier.undone = false
+			}
+			return true
+		}
+	}
+	return false
 }
 
 // Last is how things stand.
@@ -80,7 +135,14 @@ func (c *Checks) Last() Check {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last := c.last
-	last.Edits, last.Edited = c.edits-c.at, c.edits > 0
+	for i, e := range c.edits {
+		if e.inForce() {
+			last.Edited = true
+			if i >= c.at {
+				last.Edits++
+			}
+		}
+	}
 	return last
 }
 

@@ -74,6 +74,53 @@ func TestWhatWasCheckedLast(t *testing.T) {
 	}
 }
 
+// Edits that were taken back do not count, and count again when they are brought back;
+// what goes back behind a check is a change that was not checked.
+func TestEditsThatWereTakenBack(t *testing.T) {
+	change := func(path, from, to string) event.FileChange {
+		return event.FileChange{Before: event.FileState{Path: path, Hash: from}, After: event.FileState{Path: path, Hash: to}}
+	}
+	edit := func(changes ...event.FileChange) event.ToolCallCompleted {
+		return event.ToolCallCompleted{CallID: "e", Tool: "edit", Author: "main", Changes: changes}
+	}
+	back := func(tool string, changes ...event.FileChange) event.ToolCallCompleted {
+		return event.ToolCallCompleted{CallID: "u", Tool: tool, Author: event.ActorUser, Changes: changes}
+	}
+	check := func(c *Checks) {
+		c.Add(event.Record{Event: event.ToolCallRequested{CallID: "c", Input: json.RawMessage(`{"command":"go test"}`), Verdict: event.Allowed}})
+		c.Add(event.Record{Event: event.ToolCallCompleted{CallID: "c", Output: json.RawMessage(`{"exit_code":0}`)}})
+	}
+	a1, a2, b1 := change("a.go", "0", "1"), change("a.go", "1", "2"), change("b.go", "", "1")
+	for _, tt := range []struct {
+		name   string
+		checks int // after how many a check is run; -1 never
+		steps  []event.ToolCallCompleted
+		edits  int
+		edited bool
+	}{
+		{"undone", -1, []event.ToolCallCompleted{edit(a1), back("undo", change("a.go", "1", "0"))}, 0, false},
+		{"one of two", -1, []event.ToolCallCompleted{edit(a1), edit(a2), back("undo", change("a.go", "2", "1"))}, 1, true},
+		{"both at once", -1, []event.ToolCallCompleted{edit(a1), edit(a2), back("undo", change("a.go", "2", "0"))}, 0, false},
+		{"and again", -1, []event.ToolCallCompleted{edit(a1), edit(a2), back("undo", change("a.go", "2", "0")), back("redo", change("a.go", "0", "2"))}, 2, true},
+		{"rewound, undone, rewound", -1, []event.ToolCallCompleted{edit(a1), edit(b1), back("undo", change("b.go", "1", "")), back("redo", change("b.go", "", "1")), back("undo", change("b.go", "1", ""))}, 1, true},
+		{"one file of two", -1, []event.ToolCallCompleted{edit(a1, b1), back("undo", change("b.go", "1", ""))}, 1, true},
+		{"since the check", 1, []event.ToolCallCompleted{edit(a1), edit(a2), back("undo", change("a.go", "2", "1"))}, 0, true},
+		{"behind the check", 1, []event.ToolCallCompleted{edit(a1), back("undo", change("a.go", "1", "0"))}, 1, true},
+		{"behind the check and back", 1, []event.ToolCallCompleted{edit(a1), back("undo", change("a.go", "1", "0")), back("redo", change("a.go", "0", "1"))}, 0, true},
+		{"by the model", -1, []event.ToolCallCompleted{edit(a1), edit(change("a.go", "1", "0"))}, 2, true},
+	} {
+		var c Checks
+		for i, e := range tt.steps {
+			if c.Add(event.Record{Event: e}); i+1 == tt.checks {
+				check(&c)
+			}
+		}
+		if got := c.Last(); got.Edits != tt.edits || got.Edited != tt.edited {
+			t.Errorf("%s: %+v", tt.name, got)
+		}
+	}
+}
+
 // What is changed while a check runs came after what it saw.
 func TestAnEditDuringACheckIsUnchecked(t *testing.T) {
 	var c Checks
