@@ -177,7 +177,7 @@ func New(env Env, o Options, s Settings, warn func(string)) (*App, error) {
 	for _, w := range s.warnings {
 		warn(w)
 	}
-	if err := errors.Join(a.newState(), a.checkModelInfo(), a.readServers(), a.readHooks(), a.readPlugins(), a.readMCP(), a.readSchema()); err != nil {
+	if err := errors.Join(a.newState(), a.checkModelInfo(), a.readServers(), a.readHooks(), a.readPlugins(), a.readMCP(), a.readSchema(), a.findAddDirs()); err != nil {
 		return nil, err
 	}
 	a.tellTrust()
@@ -190,6 +190,21 @@ func New(env Env, o Options, s Settings, warn func(string)) (*App, error) {
 		return a, a.checkData()
 	}
 	return a, nil
+}
+
+// findAddDirs makes out the further folders, from where the person is. They mean
+// the same to file tools and to commands.
+func (a *App) findAddDirs() error {
+	named := a.Options.AddDirs
+	a.Options.AddDirs = nil
+	for _, dir := range named {
+		found, err := absolute(a.Env.Dir, dir)
+		if err != nil {
+			return err
+		}
+		a.Options.AddDirs = append(a.Options.AddDirs, found)
+	}
+	return nil
 }
 
 // readSchema reads the form that answers are to have.

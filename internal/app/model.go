@@ -52,6 +52,8 @@ func (a *App) Provider(m *meter.Meter) (p provider.Provider, err error) {
 		err = configf("provider.preset %s needs an address: set %s, or provider.base_url", c.Preset, config.PresetNamed(c.Preset).Bases[0])
 	case c.BaseURL == "":
 		err = configf("no provider is configured; set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL (see README), run coder setup, or try: coder demo")
+	case c.Model == "" && a.Env.Getenv("CODER_MODEL") != "":
+		err = configf("no model is chosen; CODER_MODEL goes with another endpoint, so use --model NAME (coder models lists what there is)")
 	case c.Model == "":
 		err = configf("no model is chosen; use --model NAME or CODER_MODEL (coder models lists what there is)")
 	default:
