@@ -98,8 +98,10 @@ func (a *App) runKeyCommand(ctx context.Context, words []string) (string, error)
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "", fmt.Errorf("provider.api_key_command: it printed no key within %v", keyTime)
 	case err != nil:
-		first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
-		return "", fmt.Errorf("provider.api_key_command: %w (%s)", err, sanitize.Line(sanitize.Mask(first), 200))
+		if first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n"); first != "" {
+			err = fmt.Errorf("%w (%s)", err, sanitize.Line(sanitize.Mask(first), 200))
+		}
+		return "", fmt.Errorf("provider.api_key_command: %w", err)
 	case key == "" || strings.ContainsAny(key, "\r\n\x00"):
 		return "", errors.New("provider.api_key_command: it has to print one line, the key")
 	}

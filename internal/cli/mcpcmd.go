@@ -178,6 +178,9 @@ func (inv *invocation) mcpAdd(a *app.App, name string, line []string) error {
 	if _, skipped, err := config.Servers(jsonx.Must(map[string]any{name: settings}), inv.Env.Getenv, nil); err == nil && len(skipped) > 0 {
 		inv.warn(fmt.Sprintf("the MCP server %s is left out as long as this holds: %v", name, skipped[0].Err))
 	}
+	if inv.mcpScope() == app.MCPProject { // what is trusted is the file as it was
+		return inv.print(inv.words.T("written to %s: %s; coder trust lets it be used here, then coder mcp test %s tries it", file, name, name))
+	}
 	return inv.print(inv.words.T("written to %s: %s; coder mcp test %s tries it", file, name, name))
 }
 
