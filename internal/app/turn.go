@@ -9,6 +9,8 @@ import (
 	"coder/internal/agent/verify"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/host/patch"
+	"coder/internal/host/workspace"
 	"coder/internal/model/meter"
 	"coder/internal/slash"
 )
@@ -108,6 +110,104 @@ func (t *tally) lines(ctx context.Context, name string) (added, deleted int, sam
 		}
 	}
 	return t.compare.Lines(name, old)
+}
+
+// Turns follows the turns of a session by its records alone.
+type Turns struct {
+	app    *App
+	checks verify.Checks
+	root   string    // the task of the turn
+	begun  time.Time // it, or zero
+	asked  time.Time // since when a person is waited for
+	waited time.Duration
+	told   bool // a model replied
+	turn   Turn
+	names  []string
+	files  map[string]event.FileChange // what became of each in the turn
+}
+
+// Turns begins to follow a session.
+func (a *App) Turns() *Turns { return &Turns{app: a} }
+
+// Add takes the next record. If a turn ends with it in which a model took part, that
+// is returned.
+func (t *Turns) Add(ctx context.Context, r event.Record) (turn Turn, ended bool) {
+	t.checks.Add(r)
+	switch e := r.Event.(type) {
+	case event.TaskCreated:
+		if e.ParentID == "" {
+			t.root, t.begun, t.waited, t.told, t.turn, t.names, t.files = e.TaskID, r.Time, 0, false, Turn{}, nil, make(map[string]event.FileChange)
+		}
+	case event.InteractionRequested:
+		t.asked = r.Time
+	case event.InteractionResponded:
+		if !t.asked.IsZero() {
+			t.waited += r.Time.Sub(t.asked)
+		}
+		t.asked = time.Time{}
+	case event.MessageAdded:
+		t.told = t.told || e.Message.Role == chat.Assistant && e.Model != ""
+		if e.Usage != nil {
+			t.turn.Usage = t.turn.Usage.Add(*e.Usage)
+		}
+	case event.Spent:
+		t.turn.Usage = t.turn.Usage.Add(e.Usage)
+	case event.ToolCallCompleted:
+		t.turn.Called = true
+		for _, c := range e.Changes {
+			name := cmp.Or(c.Before.Path, c.After.Path)
+			if was, known := t.files[name]; known {
+				c.Before = was.Before
+			} else {
+				t.names = append(t.names, name)
+			}
+			if t.files != nil {
+				t.files[name] = c
+			}
+		}
+	case event.TaskCompleted:
+		return t.end(ctx, e.TaskID, r.Time)
+	case event.TaskFailed:
+		return t.end(ctx, e.TaskID, r.Time)
+	case event.TaskCanceled:
+		return t.end(ctx, e.TaskID, r.Time)
+	}
+	return Turn{}, false
+}
+
+func (t *Turns) end(ctx context.Context, task string, at time.Time) (Turn, bool) {
+	if task != t.root || t.begun.IsZero() || !t.told {
+		return Turn{}, false
+	}
+	t.turn.Took, t.turn.Check = at.Sub(t.begun)-t.waited, t.checks.Last()
+	t.begun = time.Time{}
+	ws, err := workspace.Open(t.app.Root, t.app.Options.AddDirs...)
+	if err != nil {
+		t.turn.Files = len(t.names)
+		return t.turn, true
+	}
+	defer ws.Close()
+	kept := t.app.kept(ws)
+	held := func(s event.FileState) ([]byte, error) {
+		if s.Hash == "" && !s.Lost {
+			return nil, nil
+		}
+		return kept.Content(ctx, s, slash.MaxCompared)
+	}
+	for i, name := range t.names {
+		c := t.files[name]
+		if c.Before.Hash == c.After.Hash {
+			continue
+		}
+		t.turn.Files++
+		old, err1 := held(c.Before)
+		now, err2 := held(c.After)
+		if i < maxTallied && err1 == nil && err2 == nil {
+			_, added, deleted := patch.Unified(name, old, now)
+			t.turn.Added, t.turn.Deleted = t.turn.Added+added, t.turn.Deleted+deleted
+		}
+	}
+	return t.turn, true
 }
 
 // LastTurn is what the turn that has ended took and came to, once; it reports

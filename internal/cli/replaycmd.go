@@ -51,7 +51,7 @@ func (inv *invocation) runReplay(ctx context.Context, a *app.App) error {
 	case fl.verify:
 		return inv.verify(ctx, a, id, records, n)
 	}
-	return inv.play(ctx, id, records[:n])
+	return inv.play(ctx, a, id, records[:n])
 }
 
 // verify runs a session again and tells what came of it.
@@ -132,7 +132,7 @@ var rerunWords = map[string]string{
 }
 
 // play shows the records of a session as they were shown, from the record alone.
-func (inv *invocation) play(ctx context.Context, id string, records []event.Record) error {
+func (inv *invocation) play(ctx context.Context, a *app.App, id string, records []event.Record) error {
 	_, _, person := inv.Terminal()
 	if inv.flags.step && !person {
 		return usagef("--step waits for Enter, so it needs a terminal")
@@ -141,11 +141,17 @@ func (inv *invocation) play(ctx context.Context, id string, records []event.Reco
 		inv.warn("Enter shows the next step; q and Enter ends it")
 	}
 	out, _ := inv.watcher(id)
+	turns := a.Turns()
 	pace := pace{speed: inv.flags.speed, still: !person && inv.flags.speed == 0 || inv.flags.events != ""}
 	for _, r := range records {
 		err := pace.wait(ctx, r.Time)
 		if err == nil {
 			err = out.Emit(ctx, r)
+		}
+		if face, ok := out.(*replay); ok && err == nil {
+			if turn, ended := turns.Add(ctx, r); ended {
+				err = face.face.Tell(turnLine{inv.words, inv.apart()}.of(turn))
+			}
 		}
 		if err == nil && inv.flags.step && ends(r) {
 			err = inv.next(ctx)

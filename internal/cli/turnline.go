@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	"coder/internal/agent/verify"
+	"coder/internal/app"
 	"coder/internal/core/display"
 	"coder/internal/core/sanitize"
+	"coder/internal/ui/i18n"
 	"coder/internal/ui/term/ink"
 )
 
@@ -17,8 +19,18 @@ func (t *terminal) sumUp(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
+	return t.face.Tell(turnLine{t.inv.words, t.apart()}.of(turn))
+}
+
+// turnLine says in one line what a turn took and came to.
+type turnLine struct {
+	words *i18n.Printer
+	apart string // between its parts
+}
+
+func (t turnLine) of(turn app.Turn) []ink.Span {
 	var parts []string // tokens, money, files
-	w, u := t.inv.words, turn.Usage
+	w, u := t.words, turn.Usage
 	if u.In+u.Out > 0 {
 		parts = append(parts, w.T("%d tokens in, %d out", u.In, u.Out))
 	}
@@ -36,10 +48,10 @@ func (t *terminal) sumUp(ctx context.Context) error {
 	default:
 		parts = append(parts, w.T("%d files, +%d -%d", turn.Files, turn.Added, turn.Deleted))
 	}
-	line := span(ink.Dim, strings.Join(parts, t.apart()))
+	line := span(ink.Dim, strings.Join(parts, t.apart))
 	add := func(role ink.Role, text string) {
 		if len(line) > 1 || line[0].Text != "" {
-			line = append(line, span(ink.Dim, t.apart())...)
+			line = append(line, span(ink.Dim, t.apart)...)
 		}
 		line = append(line, span(role, text)...)
 	}
@@ -47,12 +59,12 @@ func (t *terminal) sumUp(ctx context.Context) error {
 		add(role, said)
 	}
 	add(ink.Dim, strings.ReplaceAll(display.Duration(turn.Took), " ", "\u00a0")) // the unit stays with its number
-	return t.face.Tell(line)
+	return line
 }
 
 // standing says what was checked last, and what was changed since.
-func (t *terminal) standing(c verify.Check) (said string, role ink.Role) {
-	w := t.inv.words
+func (t turnLine) standing(c verify.Check) (said string, role ink.Role) {
+	w := t.words
 	if c.Command == "" {
 		switch {
 		case !c.Edited:
@@ -79,12 +91,14 @@ func (t *terminal) standing(c verify.Check) (said string, role ink.Role) {
 	if role == ink.Good {
 		role = ink.Warn
 	}
-	return said + t.apart() + since, role
+	return said + t.apart + since, role
 }
 
 // apart stands between the parts of a line.
-func (t *terminal) apart() string {
-	if t.inv.utf8() && !t.app.Config.UI.Plain {
+func (t *terminal) apart() string { return t.inv.apart() }
+
+func (inv *invocation) apart() string {
+	if inv.utf8() && !inv.settings.Config.UI.Plain {
 		return " · "
 	}
 	return ", "

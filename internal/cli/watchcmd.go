@@ -164,9 +164,48 @@ type replay struct {
 	face  *term.Renderer
 	words *i18n.Printer
 	seen  *seen
+	// held are the records of what a command of the person's took back or brought back:
+	// they come before the command itself.
+	held []event.Record
+}
+
+// release shows what was held.
+func (p *replay) release(ctx context.Context) error {
+	held := p.held
+	p.held = nil
+	for _, r := range held {
+		if err := p.seen.Emit(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restores reports whether a record is of a call that took files back, or brought them
+// back, for the person.
+func restores(e event.Event) bool {
+	tool, author := "", ""
+	switch e := e.(type) {
+	case event.ToolCallRequested:
+		tool, author = e.Tool, e.Author
+	case event.ToolCallCompleted:
+		tool, author = e.Tool, e.Author
+	}
+	return author == event.ActorUser && (tool == "undo" || tool == "redo")
 }
 
 func (p *replay) Emit(ctx context.Context, r event.Record) error {
+	if restores(r.Event) {
+		p.held = append(p.held, r)
+		return nil
+	}
+	switch r.Event.(type) {
+	case event.LocalAdded, event.ContextRewound, event.TodosChanged: // the command follows
+	default:
+		if err := p.release(ctx); err != nil {
+			return err
+		}
+	}
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
 		if e.Message.Role == chat.User && r.Actor == "user" {
@@ -175,7 +214,7 @@ func (p *replay) Emit(ctx context.Context, r event.Record) error {
 			}
 		}
 	case event.LocalAdded:
-		if err := p.face.Insert("> " + sanitize.Text(e.Input)); err != nil {
+		if err := errors.Join(p.face.Insert("> "+sanitize.Text(e.Input)), p.release(ctx)); err != nil {
 			return err
 		}
 	case event.InteractionRequested:
@@ -208,12 +247,18 @@ func (p *seen) Emit(ctx context.Context, r event.Record) error {
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
 		p.calls[e.CallID] = e
-		started := event.ToolStarted{CallID: e.CallID, Tool: e.Tool, Title: strings.Join(event.Targets(e.Effects), ", ")}
+		started := event.ToolStarted{CallID: e.CallID, Tool: e.Tool, Title: titleOf(e)}
 		return errors.Join(p.to.Emit(ctx, r), p.to.Emit(ctx, p.made(r, started)))
 	case event.ToolCallCompleted:
 		return p.finish(ctx, r, e)
 	}
 	return p.to.Emit(ctx, r)
+}
+
+// titleOf is what the person was shown of a call; records of earlier versions tell only
+// what it was about.
+func titleOf(e event.ToolCallRequested) string {
+	return cmp.Or(e.Title, strings.Join(event.Targets(e.Effects), ", "))
 }
 
 // made is something that was only seen, told by r.
@@ -236,7 +281,7 @@ func (p *seen) finish(ctx context.Context, r event.Record, e event.ToolCallCompl
 	call := p.calls[e.CallID]
 	delete(p.calls, e.CallID)
 	done := event.ToolFinished{
-		CallID: e.CallID, Tool: e.Tool, Title: strings.Join(event.Targets(call.Effects), ", "), Failed: e.IsError, Denied: call.Verdict != event.Allowed,
+		CallID: e.CallID, Tool: e.Tool, Title: titleOf(call), Failed: e.IsError, Denied: call.Verdict == event.Denied,
 		Took: time.Duration(e.DurationMs) * time.Millisecond, Summary: out.Operation, Result: chat.ToolResult{CallID: e.CallID, Name: e.Tool, Text: string(e.Output), Failed: e.IsError},
 	}
 	switch {
@@ -248,6 +293,7 @@ func (p *seen) finish(ctx context.Context, r event.Record, e event.ToolCallCompl
 		diff := display.Counted(out.Diff)
 		done.Show, done.Summary = diff, fmt.Sprintf("%s, +%d -%d", out.Operation, diff.Added, diff.Deleted)
 	}
+	done.Summary = cmp.Or(e.Summary, done.Summary)
 	if text := out.Stdout + out.Stderr; text != "" {
 		if err := p.to.Emit(ctx, p.made(r, event.ToolOutput{CallID: e.CallID, Text: text})); err != nil {
 			return err

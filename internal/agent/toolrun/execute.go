@@ -55,7 +55,7 @@ func (r *run) request(ctx context.Context, a *admission) error {
 	e := event.ToolCallRequested{
 		CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Input: a.call.Args,
 		Timestamp: r.Now().UnixMilli(), ReadOnly: a.readOnly(), Effects: plan.Effects, Confined: plan.Confined,
-		Verdict: a.verdict(), DecidedBy: a.by, Before: a.kept.Before, Tree: a.kept.Tree,
+		Verdict: a.verdict(), DecidedBy: a.by, Title: plan.Title, Before: a.kept.Before, Tree: a.kept.Tree,
 	}
 	for _, why := range a.opinion.Reasons {
 		e.Reasons = append(e.Reasons, why.String())
@@ -207,7 +207,7 @@ func (r *run) close(ctx context.Context, i int, a *admission, done execution, sh
 	}
 	err := r.emit(ctx, event.ToolCallCompleted{
 		CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Output: f.text,
-		IsError: f.failed, DurationMs: done.took.Milliseconds(), Timestamp: r.Now().UnixMilli(), Changes: r.changes(ctx, a), Saw: sights(res.Saw),
+		IsError: f.failed, DurationMs: done.took.Milliseconds(), Timestamp: r.Now().UnixMilli(), Summary: summary(res, a.err), Changes: r.changes(ctx, a), Saw: sights(res.Saw),
 	})
 	if err != nil {
 		r.stop(err)

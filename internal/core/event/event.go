@@ -92,6 +92,7 @@ type (
 		Verdict   Verdict         `json:"verdict,omitempty"`
 		Reasons   []string        `json:"reasons,omitempty"`
 		DecidedBy string          `json:"decidedBy,omitempty"` // an actor
+		Title     string          `json:"title,omitempty"`     // what the person is shown of it
 		// Confined is how the system keeps the call within bounds.
 		Confined string `json:"sandbox,omitempty"`
 		// Before is what the call would overwrite, kept so that it can be
@@ -110,6 +111,7 @@ type (
 		Unknown    bool            `json:"unknown,omitempty"` // nobody saw how it ended
 		DurationMs int64           `json:"durationMs"`
 		Timestamp  int64           `json:"timestamp"`
+		Summary    string          `json:"summary,omitempty"` // what the person is shown of it
 		// Changes is what the call did to files.
 		Changes []FileChange `json:"changes,omitempty"`
 		// Saw is what the model knows of files by the call. The hash is the

@@ -32,12 +32,12 @@ func Samples() []event.Event {
 		}},
 		event.InteractionResponded{Response: uip.Response{ID: "ui_1", TaskID: "t1", Author: "user", Option: uip.Reject, Input: "why?", Comment: "not now", Dismissed: true, Parts: []uip.Response{{ID: "ui_1.1", Option: uip.Approve}}, Via: "stdin", Args: json.RawMessage(`{"command":"ls"}`), Stop: true}},
 		event.ToolCallRequested{
-			CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Input: json.RawMessage(`{"command":"ls > x && :"}`), Timestamp: 1700000000000,
+			Title: "ls", CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Input: json.RawMessage(`{"command":"ls > x && :"}`), Timestamp: 1700000000000,
 			Effects: []event.Effect{{Kind: event.EffectExec, Target: "ls <x> & y"}}, Confined: "writes only below /w", ReadOnly: true, Verdict: "ask", Reasons: []string{"writes"}, DecidedBy: "user",
 			Before: []event.FileState{file("a.txt"), {Path: "none"}}, Tree: "tree",
 		},
 		event.ToolCallCompleted{
-			CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Output: json.RawMessage(`{"stdout":"\u0000"}`), IsError: true, Unknown: true, DurationMs: 12, Timestamp: 1700000000012,
+			CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Summary: "exit 1", Output: json.RawMessage(`{"stdout":"\u0000"}`), IsError: true, Unknown: true, DurationMs: 12, Timestamp: 1700000000012,
 			Changes: []event.FileChange{{Before: file("a.txt"), After: file("a.txt")}}, Saw: []event.FileState{file("a.txt")},
 		},
 		event.MessageAdded{
