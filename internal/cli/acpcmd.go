@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"coder/internal/agent/orchestrator"
@@ -42,6 +43,7 @@ type edited struct {
 	conn  *acp.Conn
 	face  *acp.Face
 	queue *drive.Queue
+	asked atomic.Int64  // prompts that are not answered yet
 	ended chan struct{} // closed when nothing of it runs any more
 }
 
@@ -165,7 +167,7 @@ func (e *editor) open(ctx context.Context, m acp.Message) (result any, after fun
 	}
 	id := which.Resume + which.ID
 	if s, open := e.sessions[id]; open {
-		if running, waiting := s.queue.State(); running || waiting > 0 {
+		if s.asked.Load() > 0 {
 			return nil, nil, &acp.Error{Code: acp.CodeParams, Message: "a turn runs in the session; cancel it, or wait for its end"}
 		}
 		if err := e.shut(id, s); err != nil {
@@ -272,6 +274,7 @@ func (e *editor) prompt(m acp.Message) error {
 		err = checkPrompt(said.Text)
 	}
 	if err == nil {
+		s.asked.Add(1)
 		s.queue.Add(drive.Message{Said: said, ID: string(m.ID)})
 	}
 	return err
@@ -375,6 +378,7 @@ func (s *edited) turn(ctx context.Context, m drive.Message) error {
 }
 
 func (s *edited) reply(m drive.Message, stop string, err error) error {
+	s.asked.Add(-1) // who has the answer may go on at once
 	return s.conn.Reply(json.RawMessage(m.ID), map[string]string{"stopReason": stop}, err)
 }
 
