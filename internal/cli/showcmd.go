@@ -28,7 +28,7 @@ func (inv *invocation) runShow(ctx context.Context, a *app.App) error {
 		if inv.flags.file != "" {
 			return inv.printFile(ctx, states[0].State, kept)
 		}
-		if err := inv.show(inv.standing(states[0])...); err != nil {
+		if err := inv.show(inv.standing(states[0], inv.flags.args[0])...); err != nil {
 			return err
 		}
 		if err := inv.print(""); err != nil {
@@ -98,7 +98,7 @@ func (inv *invocation) printFile(ctx context.Context, s asof.State, kept provena
 }
 
 // standing tells how a session stood.
-func (inv *invocation) standing(s app.AsOf) []display.Block {
+func (inv *invocation) standing(s app.AsOf, session string) []display.Block {
 	blocks := []display.Block{
 		display.Table{Rows: [][]display.Cell{
 			slash.StatusRow("record", fmt.Sprintf("%d, %s", s.Seq, s.Time.Local().Format("2006-01-02 15:04:05"))),
@@ -120,7 +120,7 @@ func (inv *invocation) standing(s app.AsOf) []display.Block {
 		blocks = append(blocks, display.Text("\nopen questions"), t)
 	}
 	blocks = append(blocks, display.Text("\nwhat the model sees"), slash.Filling(s.Conversation, s.Tools))
-	blocks = append(blocks, slash.Sources(s.Ledger, inv.flags.args[0])...)
+	blocks = append(blocks, slash.Sources(s.Ledger, session)...)
 	if len(s.Files) > 0 {
 		t := display.Table{Head: display.Words("file", "state", "record", "bytes")}
 		for _, f := range s.Files {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -103,7 +104,7 @@ func (w *web) serve(ctx context.Context, at net.Listener, cert *tls.Certificate)
 	defer over()
 	srv := &http.Server{
 		Handler: w.pages, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return requests }, ErrorLog: silent(),
+		BaseContext: func(net.Listener) context.Context { return requests }, ErrorLog: log.New(mishaps{w.inv.Stderr}, "", 0),
 	}
 	if cert != nil {
 		at = tls.NewListener(at, &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}})
@@ -315,7 +316,7 @@ func (w *web) stand(ctx context.Context, p browser.Place, at uint64) (s browser.
 	}
 	err = a.Standing(ctx, p.Session, []uint64{at}, func(states []app.AsOf, _ provenance.Contents) error {
 		state := states[0]
-		s = browser.Standing{Seq: state.Seq, Time: state.Time, Blocks: w.inv.standing(state)}
+		s = browser.Standing{Seq: state.Seq, Time: state.Time, Blocks: w.inv.standing(state, p.Session)}
 		slash.EachPart(state.Conversation, func(name string, n int) { s.Parts = append(s.Parts, browser.Part{Name: name, Tokens: n}) })
 		return nil
 	})

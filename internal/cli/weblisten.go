@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -12,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"math/big"
 	"net"
 	"strconv"
@@ -20,8 +20,15 @@ import (
 	"time"
 )
 
-// silent is a log that nobody reads: what a stranger sends is not news.
-func silent() *log.Logger { return log.New(io.Discard, "", 0) }
+// mishaps passes on what went wrong with us; what a stranger sends is not news.
+type mishaps struct{ to io.Writer }
+
+func (m mishaps) Write(line []byte) (int, error) {
+	if !bytes.Contains(line, []byte("panic")) {
+		return len(line), nil
+	}
+	return m.to.Write(line)
+}
 
 // listenWeb listens where the person said. Where others can listen in it comes
 // with a certificate.
