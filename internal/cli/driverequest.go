@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"coder/internal/agent/hooks"
+	"coder/internal/app"
+	"coder/internal/policy/mode"
+	"coder/internal/policy/rule"
+	"coder/internal/record/undo"
+	"coder/internal/ui/control"
+	"coder/internal/ui/drive"
+	"coder/internal/ui/streamjson"
+)
+
+// request answers a control request.
+func (d *driven) request(ctx context.Context, line control.Line) error {
+	var r control.Request
+	if err := json.Unmarshal(line.Request, &r); err != nil {
+		return d.channel.Reply(line.RequestID, nil, unreadable(err))
+	}
+	if r.Subtype == "initialize" {
+		return d.initialize(ctx, line)
+	}
+	if err := d.open(ctx, nil); err != nil {
+		return errors.Join(d.channel.Reply(line.RequestID, nil, errors.New(message(err))), err)
+	}
+	switch r.Subtype {
+	case "interrupt":
+		if r.CancelQueued {
+			d.queue.Drop()
+		}
+		err := d.channel.Reply(line.RequestID, nil, nil) // before the result of the turn that it ends
+		d.queue.Interrupt()
+		return err
+	case "set_permission_mode":
+		to, err := d.setMode(ctx, r.Mode)
+		if err = d.channel.Reply(line.RequestID, map[string]string{"mode": r.Mode}, err); err != nil || to == "" {
+			return err
+		}
+		return d.lines.Mode(to)
+	case "set_model":
+		name := ""
+		if r.Model != nil && *r.Model != "default" {
+			name = *r.Model
+		}
+		d.app.UseModel(name)
+		err := d.session().Change(ctx, "", d.out)
+		return d.channel.Reply(line.RequestID, map[string]string{"model": d.app.ModelName()}, err)
+	case "mcp_status":
+		all := []serverLine{}
+		states := initServers(d.app)
+		for i, s := range d.app.MCPStatus() {
+			line := serverLine{Name: s.Name, Status: states[i].Status, Error: s.Why, Tools: []toolLine{}}
+			for _, t := range s.Tools {
+				line.Tools = append(line.Tools, toolLine{t.Name, t.About})
+			}
+			all = append(all, line)
+		}
+		return d.channel.Reply(line.RequestID, map[string]any{"mcpServers": all}, nil)
+	case "mcp_reconnect", "mcp_toggle":
+		found := false
+		if r.Subtype == "mcp_toggle" {
+			found = d.app.ToggleMCP(r.Server, r.On)
+		} else {
+			found = d.app.ReconnectMCP(r.Server)
+		}
+		var err error
+		if !found {
+			err = fmt.Errorf("there is no MCP server %s", oneLine(r.Server))
+		}
+		return d.channel.Reply(line.RequestID, nil, err)
+	case "set_max_thinking_tokens":
+		level := ""
+		if r.Thinking != nil {
+			level = effortOf(*r.Thinking)
+		}
+		d.app.UseEffort(level)
+		return d.channel.Reply(line.RequestID, nil, nil)
+	case "stop_task":
+		var err error
+		if !d.session().StopSubtask(r.Task) && !d.app.StopJob(r.Task) {
+			err = fmt.Errorf("there is no task %s at work", oneLine(r.Task))
+		}
+		return d.channel.Reply(line.RequestID, nil, err)
+	case "rewind_files":
+		return d.rewind(line.RequestID, r)
+	case "get_context_usage":
+		used, most := d.used.Load(), d.most.Load()
+		system, tools := d.session().FixedTokens()
+		type part struct {
+			Name   string `json:"name"`
+			Tokens int64  `json:"tokens"`
+			Color  string `json:"color"`
+		}
+		return d.channel.Reply(line.RequestID, map[string]any{
+			"totalTokens": used, "maxTokens": most, "rawMaxTokens": most, "percentage": float64(100*used) / float64(max(most, 1)),
+			"model": d.app.ModelName(), "categories": []part{
+				{Name: "System prompt", Tokens: int64(system)}, {Name: "System tools", Tokens: int64(tools)},
+				{Name: "Messages", Tokens: max(0, used-int64(system+tools))}, {Name: "Free space", Tokens: max(0, most-used)},
+			},
+			"memoryFiles": []any{}, "mcpTools": []any{}, "agents": []any{}, "gridRows": []any{}, "isAutoCompactEnabled": true,
+		}, nil)
+	}
+	return d.channel.Reply(line.RequestID, nil, fmt.Errorf("control requests of subtype %q are not served", oneLine(r.Subtype)))
+}
+
+// unreadable says what is wrong with a request.
+func unreadable(err error) error {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) && kind.Field != "" {
+		return fmt.Errorf("the request cannot be read: %s is a %s, and must not be", kind.Field, kind.Value)
+	}
+	return errors.New("the request cannot be read: it must be an object with a subtype")
+}
+
+// setMode goes to a mode by the name that the program has for it. What lets
+// everything pass must have been allowed from the start.
+func (d *driven) setMode(ctx context.Context, theirs string) (ours string, err error) {
+	ours, dontAsk := inwardMode(theirs)
+	switch {
+	case theirs == "auto":
+		return "", errors.New("the mode auto is not served")
+	case ours == mode.Yolo && !d.inv.flags.mayBypass: // the mode cannot be gone to either; this says why
+		return "", errors.New("the session was not started with --allow-dangerously-skip-permissions")
+	}
+	if err := d.session().Change(ctx, ours, d.out); err != nil {
+		return "", err
+	}
+	d.dontAsk.Store(dontAsk)
+	d.channel.Asks.Store(d.inv.flags.decides == "stdio" && !dontAsk)
+	return ours, nil
+}
+
+// outwardMode is the name that the program has for a mode.
+func (d *driven) outwardMode(ours string) string {
+	if ours == mode.Build && d.dontAsk.Load() {
+		return "dontAsk"
+	}
+	return hooks.OutwardMode(ours)
+}
+
+// rewind takes files back to what they were before a message of the program's,
+// when it is its turn: what runs has ended, and what was sent before is done.
+func (d *driven) rewind(id json.RawMessage, r control.Request) error {
+	if _, waiting := d.queue.State(); waiting > 0 || d.busy.Load() {
+		return d.channel.Reply(id, nil, errors.New("a turn is running; interrupt it, or wait for its result"))
+	}
+	d.queue.Add(drive.Message{Do: func(ctx context.Context) error {
+		s := d.session()
+		own, known := d.seqs[r.Said]
+		meant := func(seq uint64) bool { return known && seq == own || r.Said == streamjson.UUID(s.ID, seq) }
+		all, err := s.UndoSince(ctx, meant, undo.Call{All: true, DryRun: r.Dry}, d.out)
+		if err != nil && r.Dry {
+			return d.channel.Reply(id, map[string]any{"canRewind": false, "error": err.Error()}, nil)
+		}
+		changed, left := undo.Sum(all)
+		for i, path := range changed {
+			changed[i] = filepath.Join(d.app.Root, path)
+		}
+		told := map[string]any{"canRewind": true, "filesChanged": append([]string{}, changed...)}
+		if len(left) > 0 {
+			told["error"] = "left as it is: " + strings.Join(left, ", ")
+		}
+		return d.channel.Reply(id, told, err)
+	}})
+	return nil
+}
+
+// change takes what comes with an answer about a call beside it: rules and modes
+// hold from now on in this session.
+func (d *driven) change(u control.Update) {
+	var specs []rule.Spec
+	for _, r := range u.Rules {
+		text := r.Tool
+		if r.On != "" {
+			text += "(" + r.On + ")"
+		}
+		if list, err := rule.ParseSpecs(text); err == nil {
+			specs = append(specs, app.Ours(list)...)
+		}
+	}
+	switch {
+	case u.Type == "addRules" && u.Behavior == "allow":
+		d.app.AddRules(specs, nil)
+	case u.Type == "addRules" && u.Behavior == "deny":
+		d.app.AddRules(nil, specs)
+	case u.Type == "setMode":
+		if _, err := d.setMode(context.Background(), u.Mode); err != nil {
+			d.inv.warn(fmt.Sprintf("the mode stays as it is: %v", err))
+		}
+		return
+	default:
+		d.inv.warn(fmt.Sprintf("passed over: a change of permissions of type %s", oneLine(u.Type+" "+u.Behavior)))
+		return
+	}
+	if u.Destination != "" && u.Destination != "session" && u.Destination != "cliArg" {
+		d.inv.warn("rules that a program sends hold for this session only")
+	}
+}
