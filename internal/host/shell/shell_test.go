@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +27,7 @@ const limit = 64 << 10
 // run runs a command and sees that no process of it is left.
 func run(t *testing.T, ctx context.Context, spec shell.Spec) (shell.Outcome, error) {
 	t.Helper()
-	mark := "SHELL_TEST_MARK=" + t.Name() + strconv.FormatInt(marks.next(), 10)
+	mark := fmt.Sprintf("SHELL_TEST_MARK=%s %d %d", t.Name(), os.Getpid(), marks.next()) // no other run of the tests has it
 	spec.Env = append(spec.Env, "PATH="+os.Getenv("PATH"), mark)
 	if spec.Limit == 0 {
 		spec.Limit = limit
