@@ -58,7 +58,7 @@ func (o *Orchestrator) fit(ctx context.Context, st *turnState) error {
 		return nil
 	}
 	limits := o.limits(st, false)
-	due := func() bool { return limits.Due(o.contextUsed(st.set)) }
+	due := func() bool { return limits.Due(o.contextUsed(st.set.Model, st.fixed)) }
 	if !due() {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (o *Orchestrator) prune(ctx context.Context, st *turnState, limits compact.
 	if saved == 0 {
 		return false, nil
 	}
-	before := o.contextUsed(st.set)
+	before := o.contextUsed(st.set.Model, st.fixed)
 	after := before - (o.count(view) - o.count(pruned))
 	if limits.Due(after) {
 		return false, nil
@@ -119,7 +119,7 @@ func (o *Orchestrator) squeeze(ctx context.Context, st *turnState, limits compac
 	if short.Shortened == 0 && short.Dropped == 0 {
 		return nil
 	}
-	before := o.contextUsed(st.set)
+	before := o.contextUsed(st.set.Model, st.fixed)
 	done := fmt.Sprintf("%d long parts were shortened", short.Shortened)
 	if short.Dropped > 0 {
 		done += fmt.Sprintf(", and a list made by rule stands for %d messages", short.Dropped)
@@ -156,7 +156,7 @@ func (o *Orchestrator) inRoom(ctx context.Context, st *turnState, r chat.ToolRes
 		return r
 	}
 	size := o.gauge.count(chat.Answer(r))
-	left := int(fullShare*float64(window)) - max(o.contextUsed(st.set), o.fixed(st))
+	left := int(fullShare*float64(window)) - max(o.contextUsed(st.set.Model, st.fixed), o.fixed(st))
 	if most := int(fullShare*float64(window)) - o.fixed(st); size <= left || size <= most/4 {
 		return r // it fits, or is no large part of what can be made to fit
 	}
@@ -198,7 +198,7 @@ func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits comp
 	case refused != "":
 		return "", cmp.Or(o.warn(ctx, st, "a hook refused to compact the conversation: "+refused), compact.ErrNoGain)
 	}
-	before := o.contextUsed(st.set)
+	before := o.contextUsed(st.set.Model, st.fixed)
 	text, err := o.askForSummary(ctx, st, plan.Old, focus, limits.Room())
 	switch {
 	case ctx.Err() != nil:
@@ -282,7 +282,7 @@ func (o *Orchestrator) retryShorter(ctx context.Context, st *turnState, sent int
 		window = e.Window
 	}
 	st.window = window
-	o.gauge.refused(max(o.contextUsed(st.set), before), window)
+	o.gauge.refused(max(o.contextUsed(st.set.Model, st.fixed), before), window)
 	o.retell(st)
 	limits := o.limits(st, true)
 	_, err := o.summarise(ctx, st, limits, "", true)

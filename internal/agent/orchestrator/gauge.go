@@ -122,7 +122,7 @@ func (o *Orchestrator) replyRoom(st *turnState) int {
 	if window == 0 || window > smallWindow {
 		return 0
 	}
-	room, left := window/4, window-max(o.contextUsed(st.set), o.fixed(st))
+	room, left := window/4, window-max(o.contextUsed(st.set.Model, st.fixed), o.fixed(st))
 	for room > left && room > leastReply {
 		room /= 2
 	}

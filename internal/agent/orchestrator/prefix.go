@@ -1,6 +1,8 @@
 package orchestrator
 
 import (
+	"bytes"
+	"cmp"
 	"strings"
 
 	"coder/internal/core/chat"
@@ -52,19 +54,17 @@ func parting(before, now provider.Request) *Break {
 	}
 	at := len(now.System)
 	for i := range max(len(before.Tools), len(now.Tools)) {
-		var was, is string
-		b := Break{Tool: i + 1}
+		var was, is provider.ToolSpec
 		if i < len(before.Tools) {
-			was, b.Name = toolText(before.Tools[i]), before.Tools[i].Name
+			was = before.Tools[i]
 		}
 		if i < len(now.Tools) {
-			is, b.Name = toolText(now.Tools[i]), now.Tools[i].Name
+			is = now.Tools[i]
 		}
-		if was != is {
-			b.Byte, b.Of = at+alike(was, is), size(now)
-			return &b
+		if was.Name != is.Name || was.Doc != is.Doc || !bytes.Equal(was.Schema, is.Schema) {
+			return &Break{Tool: i + 1, Name: cmp.Or(is.Name, was.Name), Byte: at + alike(toolText(was), toolText(is)), Of: size(now)}
 		}
-		at += len(is)
+		at += len(is.Name) + len(is.Doc) + len(is.Schema)
 	}
 	for i, m := range before.Messages {
 		if i < len(now.Messages) && chat.Same(m, now.Messages[i]) {

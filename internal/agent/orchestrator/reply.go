@@ -20,7 +20,7 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 		return err
 	}
 	size := st.fixed + o.Talk.Total(tokens.MessageTokens)
-	req := provider.Request{Model: st.set.Model, System: st.set.System, Messages: o.Talk.View(), Tools: st.tools, MaxTokens: o.replyRoom(st), Estimate: o.contextUsed(st.set)}
+	req := provider.Request{Model: st.set.Model, System: st.set.System, Messages: o.Talk.View(), Tools: st.tools, MaxTokens: o.replyRoom(st), Estimate: o.contextUsed(st.set.Model, st.fixed)}
 	o.prefix.sent(req)
 	seen := &glass{o: o, st: st}
 	seen.clean()

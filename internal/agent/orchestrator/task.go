@@ -132,19 +132,23 @@ func (o *Orchestrator) tellUsage(ctx context.Context, st *turnState) error {
 	if o.Child != nil {
 		return nil
 	}
-	used := o.contextUsed(st.set)
+	used := o.contextUsed(st.set.Model, st.fixed)
 	return o.emit(ctx, st, ActorAgent, event.ContextUsed{Used: used, Max: st.set.ContextLimit, Prompt: cmp.Or(o.Talk.Prompted(), used)})
 }
 
 // ContextUsed is the number of tokens the next request would take.
-func (o *Orchestrator) ContextUsed() int { return o.contextUsed(o.Settings()) }
+func (o *Orchestrator) ContextUsed() int {
+	set := o.Settings()
+	_, fixed := o.specs(set)
+	return o.contextUsed(set.Model, fixed)
+}
 
-func (o *Orchestrator) contextUsed(set Settings) int {
-	g := o.gauge.of(set.Model)
+// contextUsed is that number where so many are there before anything is said.
+func (o *Orchestrator) contextUsed(model string, fixed int) int {
+	g := o.gauge.of(model)
 	used, since := o.Talk.Estimate(tokens.MessageTokens)
 	if used == 0 {
-		_, tokens := o.specs(set)
-		used = int(g.factor() * float64(tokens))
+		used = int(g.factor() * float64(fixed))
 	}
 	return used + int(g.factor()*float64(since))
 }

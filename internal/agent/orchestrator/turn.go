@@ -338,7 +338,7 @@ func (o *Orchestrator) rebuild(ctx context.Context, st *turnState) error {
 	if err := o.recordSystem(ctx, st); err != nil || next.Message == "" {
 		return err
 	}
-	before := o.contextUsed(st.set)
+	before := o.contextUsed(st.set.Model, st.fixed)
 	if err := o.emit(ctx, st, ActorAgent, event.ContextReplaced{Reason: event.ModeSwitched, TokensBefore: before}); err != nil {
 		return err
 	}
