@@ -346,7 +346,7 @@ func TestWebOverWhatIsDamaged(t *testing.T) {
 	if err := os.WriteFile(log, []byte(broken), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"", "/replay", "/cost"} {
+	for _, path := range []string{"", "/replay", "/cost", "/window", "/changes"} {
 		if status, page := s.get(s.of("s1", path)); status != 200 || !strings.Contains(page, "it is damaged after record 3") {
 			t.Errorf("%s: %d\n%s", path, status, page)
 		}

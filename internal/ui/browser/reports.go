@@ -38,7 +38,7 @@ func (p *page) changes() (markup, error) {
 	span := el("form", class("span"), attr{"method", "get"}, attr{"action", p.of("changes")},
 		el("label", p.t("From record"), " ", p.numberField("from", from)), el("label", p.t("to record"), " ", p.numberField("to", to)), el("button", p.t("Show")))
 	if len(files) == 0 {
-		return join(p.heading(), span, el("p", p.t("no file was changed"))), nil
+		return join(p.heading(), p.intact(), span, el("p", p.t("no file was changed"))), nil
 	}
 	var all []markup
 	added, deleted := 0, 0
@@ -46,7 +46,7 @@ func (p *page) changes() (markup, error) {
 		added, deleted = added+f.Added, deleted+f.Deleted
 		all = append(all, p.changed(f))
 	}
-	return join(p.heading(), span, el("p", attr{"id", "reviewed"}, attr{"data-say", p.t("%s of %d files reviewed", "{}", len(files))}, p.t("%d files, +%d -%d", len(files), added, deleted)), all), nil
+	return join(p.heading(), p.intact(), span, el("p", attr{"id", "reviewed"}, attr{"data-say", p.t("%s of %d files reviewed", "{}", len(files))}, p.t("%d files, +%d -%d", len(files), added, deleted)), all), nil
 }
 
 func (p *page) changed(f FileDiff) markup {
@@ -90,8 +90,8 @@ func (p *page) window() (markup, error) {
 	if err != nil {
 		return "", err
 	}
-	return join(p.heading(), el("p", p.t("%d tokens, about, as of record %d", sum, s.Seq)), plotBars(p.t("tokens, by part"), bars),
-		el("p", class("dim"), p.t("Tools are not counted: they are not on record.")), ledger), nil
+	return join(p.heading(), p.intact(), el("p", p.t("%d tokens, about, as of record %d", sum, s.Seq)), plotBars(p.t("tokens, by part"), bars),
+		el("p", class("dim"), p.t("Tools are not counted here; by source they are.")), ledger), nil
 }
 
 // heading is what a page is called, and the session it is about.
@@ -106,6 +106,16 @@ func (p *page) heading() markup {
 		break
 	}
 	return join(el("h1", p.title), el("p", el("a", attr{"href", p.of("")}, line(title))))
+}
+
+// intact tells if the log goes no further than can be read.
+func (p *page) intact() markup {
+	for _, err := range p.Records(p.r.Context(), p.place, 0) {
+		if err != nil {
+			return p.damaged(err)
+		}
+	}
+	return ""
 }
 
 // damaged tells that a log goes no further than what is shown.
