@@ -5,18 +5,22 @@ import (
 
 	"coder/internal/agent/ledger"
 	"coder/internal/core/chat"
+	"coder/internal/record/asof"
 	"coder/internal/record/export"
 )
 
-// Ledger tells what filled the window in a session and what that cost. Tools are
-// the sizes of those that are offered, where they are known.
-func (a *App) Ledger(ctx context.Context, id string, tools map[string]int) (*ledger.Book, error) {
-	return a.Store().ledger(ctx, id, a.newMeter().Priced, tools)
+// Priced is a use of a model with what it cost, if that is known.
+func (a *App) Priced(model string, u chat.Usage) chat.Usage { return a.newMeter().Priced(model, u) }
+
+// Ledger tells what filled the window in a session up to one of its records, zero
+// being its end, and what that cost.
+func (a *App) Ledger(ctx context.Context, id string, until uint64) (*ledger.Book, error) {
+	return a.Store().ledger(ctx, id, until, a.newMeter().Priced)
 }
 
-func (s *Store) ledger(ctx context.Context, id string, price func(string, chat.Usage) chat.Usage, tools map[string]int) (*ledger.Book, error) {
-	b := ledger.New(price, tools)
-	for r, err := range s.Logs.Read(ctx, id, 0) {
+func (s *Store) ledger(ctx context.Context, id string, until uint64, price func(string, chat.Usage) chat.Usage) (*ledger.Book, error) {
+	b := ledger.New(price)
+	for r, err := range asof.Until(s.Logs.Read(ctx, id, 0), until) {
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"coder/internal/agent/conversation"
-	"coder/internal/agent/ledger"
 	"coder/internal/agent/verify"
 	"coder/internal/core/event"
 	"coder/internal/host/workspace"
@@ -173,66 +172,60 @@ func (c contents) Content(ctx context.Context, s event.FileState, limit int64) (
 	return nil, err
 }
 
-// AsOf is a session as it was at some of its records, and what was kept of files
-// then. Zero is its end.
+// AsOf is a session as it was at one of its records.
 type AsOf struct {
 	asof.State
 	Conversation *conversation.Conversation
-	Transcript   export.Transcript
-	// Ledger is what had filled the window until then, and Tools the tokens that
-	// described the tools.
-	Ledger *ledger.Book
-	Tools  int
+	Tools        int // tokens that described the tools
 }
 
-// AsOf reads a session as of each of the records named, and hands these and the
-// contents of files to do.
+// AsOf reads a session as of each of the records named, zero being its end, and
+// hands these and the contents of files to do. It holds no more of the records than
+// that takes.
 func (a *App) AsOf(ctx context.Context, id string, at []uint64, do func([]AsOf, provenance.Contents) error) error {
 	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
 	if err != nil {
 		return inputf("open the workspace: %v", err)
 	}
 	defer ws.Close()
-	s, kept := a.Store(), a.kept(ws)
+	kept := a.kept(ws)
 	var states []AsOf
 	for _, seq := range at {
-		state := AsOf{Conversation: new(conversation.Conversation)}
-		var records []event.Record
-		book := ledger.New(a.newMeter().Priced, nil)
-		for r, err := range asof.Until(s.Logs.Read(ctx, id, 0), seq) {
-			if err != nil {
-				return err
-			}
-			records = append(records, r)
-			state.Conversation.Add(r)
-			book.Add(r)
-			if e, ok := r.Event.(event.MessageAdded); ok && len(e.Tools) > 0 {
-				state.Tools = 0
-				for _, n := range e.Tools {
-					state.Tools += n
+		s := AsOf{Conversation: new(conversation.Conversation)}
+		s.State, err = asof.Fold(ctx, func(yield func(event.Record, error) bool) {
+			for r, err := range asof.Until(a.Store().Logs.Read(ctx, id, 0), seq) {
+				if err == nil {
+					s.add(r)
 				}
-			}
-		}
-		if seq > uint64(len(records)) {
-			return inputf("session %s has %d records", id, len(records))
-		}
-		state.Ledger = book.Done()
-		each := func(yield func(event.Record, error) bool) {
-			for _, r := range records {
-				if !yield(r, nil) {
+				if !yield(r, err) {
 					return
 				}
 			}
-		}
-		if state.State, err = asof.Fold(ctx, each, kept); err != nil {
+		}, kept)
+		if err != nil {
 			return err
 		}
-		if state.Transcript, err = export.FromRecords(session.Head{ID: id, Updated: state.Time}, each); err != nil {
-			return err
+		if seq > s.Seq {
+			return inputf("session %s has %d records", id, s.Seq)
 		}
-		states = append(states, state)
+		states = append(states, s)
 	}
 	return do(states, kept)
+}
+
+func (s *AsOf) add(r event.Record) {
+	s.Conversation.Add(r)
+	if e, ok := r.Event.(event.MessageAdded); ok && len(e.Tools) > 0 && s.Conversation.System() == e.Message.Text() { // else they are a subtask's
+		s.Tools = 0
+		for _, n := range e.Tools {
+			s.Tools += n
+		}
+	}
+}
+
+// Transcript tells a session up to one of its records.
+func (a *App) Transcript(ctx context.Context, id string, until AsOf) (export.Transcript, error) {
+	return export.FromRecords(session.Head{ID: id, Updated: until.Time}, asof.Until(a.Store().Logs.Read(ctx, id, 0), until.Seq))
 }
 
 // vouched reads a session, and of the requests of changes whether this user's

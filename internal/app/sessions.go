@@ -228,7 +228,7 @@ func (s *Store) Write(ctx context.Context, w io.Writer, id, format string) error
 		return err
 	}
 	if format == "html" {
-		if b, err := s.ledger(ctx, id, func(_ string, u chat.Usage) chat.Usage { return u }, nil); err == nil {
+		if b, err := s.ledger(ctx, id, 0, func(_ string, u chat.Usage) chat.Usage { return u }); err == nil {
 			t.Filling = filling(b)
 		}
 		return export.HTML(w, t)

@@ -204,12 +204,12 @@ func (s *Store) Inbox() inbox.Box {
 	return inbox.Box{Dir: filepath.Join(s.home, answers), Key: s.Key()}
 }
 
-// listening is where those who work in sessions hear what is said to them from
-// other processes.
+// listening is where processes that work in sessions take what is said to these from
+// others.
 const listening = "listening"
 
-// Ears is where what is said to sessions from other processes comes in.
-func (s *Store) Ears() inbox.Box {
+// Remote is where what is said to sessions from other processes comes in.
+func (s *Store) Remote() inbox.Box {
 	return inbox.Box{Dir: filepath.Join(s.home, listening), Key: s.Key()}
 }
 

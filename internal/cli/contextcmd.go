@@ -15,7 +15,7 @@ func (inv *invocation) runContext(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	book, err := a.Ledger(ctx, id, nil)
+	book, err := a.Ledger(ctx, id, 0)
 	switch {
 	case err != nil:
 		return err

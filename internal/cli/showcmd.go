@@ -24,17 +24,29 @@ import (
 // runShow shows a session as it was at one of its records, or what one of its
 // files held then.
 func (inv *invocation) runShow(ctx context.Context, a *app.App) error {
-	return inv.asOf(ctx, a, []uint64{uint64(inv.flags.at)}, func(states []app.AsOf, kept provenance.Contents) error {
+	id, err := a.Store().Known(ctx, inv.flags.args[0])
+	if err != nil {
+		return err
+	}
+	return a.AsOf(ctx, id, []uint64{uint64(inv.flags.at)}, func(states []app.AsOf, kept provenance.Contents) error {
 		if inv.flags.file != "" {
 			return inv.printFile(ctx, states[0].State, kept)
 		}
-		if err := inv.show(inv.standing(states[0], inv.flags.args[0])...); err != nil {
+		book, err := a.Ledger(ctx, id, states[0].Seq)
+		if err != nil {
+			return err
+		}
+		if err := inv.show(inv.standing(states[0], slash.Sources(book, id)...)...); err != nil {
 			return err
 		}
 		if err := inv.print(""); err != nil {
 			return err
 		}
-		return export.Markdown(inv.Stdout, states[0].Transcript)
+		told, err := a.Transcript(ctx, id, states[0])
+		if err != nil {
+			return err
+		}
+		return export.Markdown(inv.Stdout, told)
 	})
 }
 
@@ -46,11 +58,11 @@ func (inv *invocation) runDiff(ctx context.Context, a *app.App) error {
 	if !ok || err1 != nil || err2 != nil || to != "" && first > last {
 		return usagef("coder diff wants two records of the session as A..B, not %q", inv.flags.args[1])
 	}
-	if to != "" && last == 0 { // nothing had happened yet
-		_, err := a.Store().Known(ctx, inv.flags.args[0])
+	id, err := a.Store().Known(ctx, inv.flags.args[0])
+	if err != nil || to != "" && last == 0 { // nothing had happened yet
 		return err
 	}
-	return inv.asOf(ctx, a, []uint64{max(first, 1), last}, func(states []app.AsOf, kept provenance.Contents) error {
+	return a.AsOf(ctx, id, []uint64{max(first, 1), last}, func(states []app.AsOf, kept provenance.Contents) error {
 		for _, d := range asof.Compare(ctx, states[0].State, states[1].State, kept) {
 			text, _, _ := patch.Unified(d.Path, d.Old, d.New)
 			if d.Lost != nil {
@@ -62,15 +74,6 @@ func (inv *invocation) runDiff(ctx context.Context, a *app.App) error {
 		}
 		return nil
 	})
-}
-
-// asOf reads the session that the command line names as of some of its records.
-func (inv *invocation) asOf(ctx context.Context, a *app.App, at []uint64, do func([]app.AsOf, provenance.Contents) error) error {
-	id, err := a.Store().Known(ctx, inv.flags.args[0])
-	if err != nil {
-		return err
-	}
-	return a.AsOf(ctx, id, at, do)
 }
 
 // printFile prints what a file of the session held.
@@ -97,8 +100,9 @@ func (inv *invocation) printFile(ctx context.Context, s asof.State, kept provena
 	return err
 }
 
-// standing tells how a session stood.
-func (inv *invocation) standing(s app.AsOf, session string) []display.Block {
+// standing tells how a session stood, and by which sources the window was filled where
+// that is told.
+func (inv *invocation) standing(s app.AsOf, sources ...display.Block) []display.Block {
 	blocks := []display.Block{
 		display.Table{Rows: [][]display.Cell{
 			slash.StatusRow("record", fmt.Sprintf("%d, %s", s.Seq, s.Time.Local().Format("2006-01-02 15:04:05"))),
@@ -120,7 +124,7 @@ func (inv *invocation) standing(s app.AsOf, session string) []display.Block {
 		blocks = append(blocks, display.Text("\nopen questions"), t)
 	}
 	blocks = append(blocks, display.Text("\nwhat the model sees"), slash.Filling(s.Conversation, s.Tools))
-	blocks = append(blocks, slash.Sources(s.Ledger, session)...)
+	blocks = append(blocks, sources...)
 	if len(s.Files) > 0 {
 		t := display.Table{Head: display.Words("file", "state", "record", "bytes")}
 		for _, f := range s.Files {

@@ -43,7 +43,7 @@ type terminal struct {
 	sup     *supervisor.Supervisor
 	session *supervisor.Session
 	paths   *pathfind.Finder   // of the workspace, for naming files
-	ear     ear                // for what is said elsewhere
+	remote  listener           // for what is said elsewhere
 	early   []string           // said before there was a face to say it
 	next    *orchestrator.Next // where the person wants to go
 	// ends, if set, is told of the end of an input instead of the usual.
@@ -148,14 +148,14 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		Notify: t.notifier(), Title: func(asks, runs bool) { _ = screen.Title(t.title(asks, runs)) }, // a terminal that is gone ends the program by itself
 		After: t.after, Leaving: t.inv.exit.leave, Elsewhere: t.elsewhere,
 	})
-	defer t.ear.close()
+	defer t.remote.close()
 	return talk(ctx)
 }
 
 // elsewhere is what the person says to the session from another process.
-func (t *terminal) elsewhere() (repl.Heard, bool) {
-	t.ear.listen(t.app, t.session.ID, toSay, toStop)
-	return t.ear.next()
+func (t *terminal) elsewhere() (repl.Remote, bool) {
+	t.remote.listen(t.app, t.session.ID, toSay, toStop)
+	return t.remote.next()
 }
 
 // title is what the title of the window says: where we are, and whether something runs

@@ -140,7 +140,7 @@ func (w *web) program() browser.Program {
 			if err != nil {
 				return nil, err
 			}
-			book, err := a.Ledger(ctx, p.Session, nil)
+			book, err := a.Ledger(ctx, p.Session, 0)
 			if err != nil {
 				return nil, err
 			}
@@ -303,7 +303,7 @@ func (w *web) pulse(p browser.Place) (pulse browser.Pulse) {
 		pulse.Busy, pulse.Queued = h.queue.State()
 	} else if pid := holderOf(store.Dir("log", p.Session, "lock")); pid > 0 && pid != os.Getpid() {
 		pulse.Holder = fmt.Sprintf("process %d", pid)
-		pulse.Hears, pulse.Stops = hears(a, p.Session, toSay), hears(a, p.Session, toStop)
+		pulse.Hears, pulse.Stops = listens(a, p.Session, toSay), listens(a, p.Session, toStop)
 	}
 	return pulse
 }
@@ -314,9 +314,9 @@ func (w *web) stand(ctx context.Context, p browser.Place, at uint64) (s browser.
 	if err != nil {
 		return s, err
 	}
-	err = a.Standing(ctx, p.Session, []uint64{at}, func(states []app.AsOf, _ provenance.Contents) error {
+	err = a.AsOf(ctx, p.Session, []uint64{at}, func(states []app.AsOf, _ provenance.Contents) error {
 		state := states[0]
-		s = browser.Standing{Seq: state.Seq, Time: state.Time, Blocks: w.inv.standing(state, p.Session)}
+		s = browser.Standing{Seq: state.Seq, Time: state.Time, Blocks: w.inv.standing(state)}
 		slash.EachPart(state.Conversation, func(name string, n int) { s.Parts = append(s.Parts, browser.Part{Name: name, Tokens: n}) })
 		return nil
 	})
@@ -329,7 +329,7 @@ func (w *web) diff(ctx context.Context, p browser.Place, from, to uint64) (all [
 	if err != nil {
 		return nil, err
 	}
-	err = a.Standing(ctx, p.Session, []uint64{from, to}, func(states []app.AsOf, kept provenance.Contents) error {
+	err = a.AsOf(ctx, p.Session, []uint64{from, to}, func(states []app.AsOf, kept provenance.Contents) error {
 		for _, d := range asof.Compare(ctx, states[0].State, states[1].State, kept) {
 			f := browser.FileDiff{Path: d.Path, Lost: d.Lost != nil}
 			f.Unified, f.Added, f.Deleted = patch.Unified(d.Path, d.Old, d.New)

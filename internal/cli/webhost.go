@@ -258,7 +258,7 @@ func (w *web) say(ctx context.Context, p browser.Place, prompt string) error {
 		case w.inv.flags.NoYolo && strings.HasPrefix(words[0], "/") && (words[0] == "/"+mode.Yolo || words[1] == mode.Yolo): // nor is it gone to in another place
 			err = &browser.Problem{Status: http.StatusBadRequest, Text: "the mode yolo needs --allow-dangerously-skip-permissions"}
 		default:
-			err = tell(ctx, room, p.Session, toSay, prompt)
+			err = sendRemote(ctx, room, p.Session, toSay, prompt)
 		}
 		return err
 	}
@@ -327,7 +327,7 @@ func (w *web) answer(ctx context.Context, p browser.Place, q uip.Request, a uip.
 func (w *web) stop(ctx context.Context, p browser.Place) error {
 	if room, err := w.elsewhere(p); room != nil || err != nil {
 		if err == nil {
-			err = tell(ctx, room, p.Session, toStop, "")
+			err = sendRemote(ctx, room, p.Session, toStop, "")
 		}
 		return err
 	}

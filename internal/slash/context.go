@@ -17,8 +17,8 @@ import (
 )
 
 // Context shows what fills the model's window.
-// Book reads where that came from, given the sizes of the tools, from the record.
-func Context(session string, book func(ctx context.Context, session string, tools map[string]int) (*ledger.Book, error)) Command {
+// Book reads where that came from from the record, up to one of its lines or, at zero, to its end.
+func Context(session string, book func(ctx context.Context, session string, until uint64) (*ledger.Book, error)) Command {
 	return Command{Name: "context", Looks: true, Help: "show what fills the model's window, by part and source, and what it cost", Run: func(ctx context.Context, c call) (outcome, error) {
 		set, talk := c.Settings(), c.Conversation()
 		used := c.ContextUsed()
@@ -39,7 +39,7 @@ func Context(session string, book func(ctx context.Context, session string, tool
 				text += "\nlast: " + done
 			}
 		}
-		b, err := book(ctx, session, c.ToolSizes())
+		b, err := book(ctx, session, 0)
 		if err != nil {
 			return outcome{}, err
 		}

@@ -160,7 +160,7 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 			Tasks(func(context.Context) ([]Task, error) {
 				return []Task{{Title: "look", Status: "running", Sub: true, Created: now()}, {Title: "go", Status: "waits for you", Created: now(), Waits: "edit a.txt"}}, nil
 			}),
-			Context("s", func(context.Context, string, map[string]int) (*window.Book, error) { return window.New(nil, nil), nil }), Cost(ledger), Compact(), Diff(changes), Undo(w.revert("undo")), Redo(w.revert("redo")),
+			Context("s", func(context.Context, string, uint64) (*window.Book, error) { return window.New(nil), nil }), Cost(ledger), Compact(), Diff(changes), Undo(w.revert("undo")), Redo(w.revert("redo")),
 		},
 		New(func() string { return "fresh" }),
 		[]Command{Resume(w, "here", now), Sessions(w, "here", now), Export(w, "here", w.dir, w.dir+"/.coder"), Init(), Config(report),

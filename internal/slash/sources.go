@@ -17,7 +17,7 @@ const sourcesShown = 25
 // requests, what was dropped and where the provider's cache broke. Session is
 // what commands call it.
 func Sources(b *ledger.Book, session string) display.Blocks {
-	if b == nil || len(b.Requests) == 0 {
+	if len(b.Requests) == 0 {
 		return nil
 	}
 	t := display.Table{Head: display.Words("source", "what", "in the window", "sent in all", "from the cache", "cost")}

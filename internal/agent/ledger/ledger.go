@@ -93,8 +93,7 @@ type Book struct {
 	talk    conversation.Conversation
 	price   func(model string, u chat.Usage) chat.Usage
 	tools   []*Entry
-	given   bool // the tools, so that those on record do not count
-	rest    int  // tokens of the tools, if these are not known
+	rest    int // tokens of the tools, if these are not known
 	entries map[string]*Entry
 	of      map[*chat.Part][]share // what a message is made of
 	calls   map[string]chat.ToolCall
@@ -114,13 +113,9 @@ type share struct {
 	size  int // tokens, about
 }
 
-// New makes an empty ledger. Price completes a use of a model with what it cost;
-// tools are those that are offered, with the size of each, where that is known.
-func New(price func(model string, u chat.Usage) chat.Usage, tools map[string]int) *Book {
-	b := &Book{price: price, entries: make(map[string]*Entry), of: make(map[*chat.Part][]share), calls: make(map[string]chat.ToolCall)}
-	b.offer(tools, 0)
-	b.given = len(tools) > 0
-	return b
+// New makes an empty ledger. Price completes a use of a model with what it cost.
+func New(price func(model string, u chat.Usage) chat.Usage) *Book {
+	return &Book{price: price, entries: make(map[string]*Entry), of: make(map[*chat.Part][]share), calls: make(map[string]chat.ToolCall)}
 }
 
 // offer says which tools the model is told of from now on.
@@ -155,7 +150,7 @@ func (b *Book) Add(r event.Record) {
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
 		n := len(after)
-		if e.Message.Role == chat.System && len(e.Tools) > 0 && b.talk.System() == e.Message.Text() && !b.given {
+		if e.Message.Role == chat.System && len(e.Tools) > 0 && b.talk.System() == e.Message.Text() {
 			b.offer(e.Tools, r.Seq)
 		}
 		if n <= len(before) { // it is of a subtask

@@ -47,6 +47,11 @@ func system(text string) event.Event {
 	return event.MessageAdded{Message: chat.Say(chat.System, text)}
 }
 
+// offering is the system text with the tools that go with it, and their sizes.
+func offering(text string, tools map[string]int) event.Event {
+	return event.MessageAdded{Message: chat.Say(chat.System, text), Tools: tools}
+}
+
 func said(text string) event.Event {
 	return event.MessageAdded{Message: chat.Say(chat.User, text)}
 }
@@ -67,9 +72,9 @@ const text = "You are an agent.\n\n# Rules\n\n<rules from=\"AGENTS.md\">\nBe bri
 // What is in a conversation is sent with every request after it; the sums are
 // those that the provider counted, and cost what it took for them.
 func TestEverythingIsPaidForAgain(t *testing.T) {
-	s := session{book: ledger.New(priced, map[string]int{"bash": 200, "read": 100})}
+	s := session{book: ledger.New(priced)}
 	file := strings.Repeat("a line of code\n", 40)
-	s.add(system(text), said("look at a.go and run the tests"),
+	s.add(offering(text, map[string]int{"bash": 200, "read": 100}), said("look at a.go and run the tests"),
 		reply(chat.Usage{In: 1000, Out: 20}, chat.Text("looking"), call("1", "read", `{"path":"./a.go"}`)), result("1", "read", file),
 		reply(chat.Usage{In: 1300, Out: 30, Cached: 900}, call("2", "bash", `{"command":"go test   ./..."}`)), result("2", "bash", "ok"),
 		reply(chat.Usage{In: 1400, Out: 10, Cached: 1300}, chat.Text("done")))
@@ -106,7 +111,7 @@ func TestEverythingIsPaidForAgain(t *testing.T) {
 }
 
 func TestWhatIsNotOnRecordIsTheTools(t *testing.T) {
-	s := session{book: ledger.New(priced, nil)}
+	s := session{book: ledger.New(priced)}
 	s.add(system("short"), said("hi"), reply(chat.Usage{In: 500, Out: 1}, chat.Text("hello")))
 	if e := find(t, s.book.Done(), ledger.Tool, ""); e.Now < 450 || e.Now > 500 {
 		t.Errorf("%+v", e)
@@ -116,9 +121,9 @@ func TestWhatIsNotOnRecordIsTheTools(t *testing.T) {
 // What compaction takes out is dropped, and the cache breaks there; so it does
 // where the system text, the model or the mode change, or the provider forgets.
 func TestDropsAndBreaks(t *testing.T) {
-	s := session{book: ledger.New(priced, map[string]int{"bash": 100})}
+	s := session{book: ledger.New(priced)}
 	long := strings.Repeat("a line of output\n", 100)
-	s.add(system(text), said("one"), reply(chat.Usage{In: 300, Cached: 200}, call("1", "bash", `{"command":"make"}`)), result("1", "bash", long),
+	s.add(offering(text, map[string]int{"bash": 100}), said("one"), reply(chat.Usage{In: 300, Cached: 200}, call("1", "bash", `{"command":"make"}`)), result("1", "bash", long),
 		reply(chat.Usage{In: 900, Cached: 300}, chat.Text("built")),
 		event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{chat.Say(chat.User, "a summary")}, Keep: 1, TokensBefore: 900, TokensAfter: 300, Done: "a summary was written"},
 		said("two"), reply(chat.Usage{In: 320, Cached: 100}, chat.Text("yes")),
@@ -147,7 +152,7 @@ func TestDropsAndBreaks(t *testing.T) {
 }
 
 func TestWhatIsSaidInSubtasksIsNotInTheWindow(t *testing.T) {
-	s := session{book: ledger.New(priced, nil)}
+	s := session{book: ledger.New(priced)}
 	s.add(system(text), said("go"))
 	s.task = "sub"
 	s.add(event.TaskCreated{TaskID: "sub", ParentID: "t"}, said("look"), reply(chat.Usage{In: 9000}, chat.Text("seen")))
@@ -159,7 +164,7 @@ func TestWhatIsSaidInSubtasksIsNotInTheWindow(t *testing.T) {
 // Where the provider says what a request cost and nobody knows its prices, that
 // is shared out by size.
 func TestACostWithoutAPriceIsSharedOut(t *testing.T) {
-	s := session{book: ledger.New(func(_ string, u chat.Usage) chat.Usage { return u }, nil)}
+	s := session{book: ledger.New(func(_ string, u chat.Usage) chat.Usage { return u })}
 	s.add(system(text), said("hi"), reply(chat.Usage{In: 900, Out: 100, Cost: 1}, chat.Text("hello")))
 	sum := 0.0
 	for _, e := range s.book.Done().Entries {
@@ -172,10 +177,10 @@ func TestACostWithoutAPriceIsSharedOut(t *testing.T) {
 
 // The tools are on record with the system text: each has a row of its own.
 func TestEachToolHasARow(t *testing.T) {
-	s := session{book: ledger.New(priced, nil)}
-	s.add(event.MessageAdded{Message: chat.Say(chat.System, text), Tools: map[string]int{"bash": 200, "read": 100}}, said("go"),
+	s := session{book: ledger.New(priced)}
+	s.add(offering(text, map[string]int{"bash": 200, "read": 100}), said("go"),
 		reply(chat.Usage{In: 1000, Out: 20}, chat.Text("looking")),
-		event.MessageAdded{Message: chat.Say(chat.System, text+"more"), Tools: map[string]int{"read": 100, "mcp__notes__add": 50}}, said("on"),
+		offering(text+"more", map[string]int{"read": 100, "mcp__notes__add": 50}), said("on"),
 		reply(chat.Usage{In: 1000, Out: 20}, chat.Text("done")))
 	b := s.book.Done()
 	bash, read, other := find(t, b, ledger.Tool, "bash"), find(t, b, ledger.Tool, "read"), find(t, b, ledger.Tool, "mcp__notes__add")

@@ -192,12 +192,7 @@ func (c *Call) ToolTokens() int {
 	return all - tokens.Tokens(set.System)
 }
 
-// ToolSizes are how many tokens describe each of the tools, by our own count.
-func (c *Call) ToolSizes() map[string]int {
-	list, _ := c.o.specs(c.o.Settings())
-	return toolSizes(list)
-}
-
+// toolSizes are how many tokens describe each of the tools, by our own count.
 func toolSizes(list []provider.ToolSpec) map[string]int {
 	sizes := make(map[string]int, len(list))
 	for _, s := range list {

@@ -10,17 +10,24 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
+	"coder/internal/fleet/jetstore"
 	"coder/internal/fleet/queue"
 	"coder/internal/ui/events"
 )
 
-// logs shows the log of a task as it is now.
-func (c *call) logs(ctx context.Context) error {
+// log is the task that is named, and where its log is.
+func (c *call) log(ctx context.Context) (queue.Task, *jetstore.Store, error) {
 	t, err := c.find(ctx)
 	if err != nil {
-		return err
+		return t, nil, err
 	}
 	s, err := c.store(ctx)
+	return t, s, err
+}
+
+// logs shows the log of a task as it is now.
+func (c *call) logs(ctx context.Context) error {
+	t, s, err := c.log(ctx)
 	if err != nil {
 		return err
 	}
@@ -29,11 +36,7 @@ func (c *call) logs(ctx context.Context) error {
 
 // watch shows the log of a task until it waits or ends.
 func (c *call) watch(ctx context.Context) error {
-	t, err := c.find(ctx)
-	if err != nil {
-		return err
-	}
-	s, err := c.store(ctx)
+	t, s, err := c.log(ctx)
 	if err != nil {
 		return err
 	}

@@ -90,15 +90,15 @@ type Options struct {
 	Title func(asks, runs bool)
 	// Elsewhere, which may be nil, is what the person has said in another place since
 	// it was asked for last, one after the other.
-	Elsewhere func() (Heard, bool)
+	Elsewhere func() (Remote, bool)
 	// Leaving, which may be nil, is told that the person ends the program while
 	// something may still have to be stopped.
 	Leaving func()
 	Now     func() time.Time
 }
 
-// Heard is what a person said in another place.
-type Heard struct {
+// Remote is what a person said in another place.
+type Remote struct {
 	Text string
 	Stop bool   // what runs is to be stopped; there is no text
 	From string // where, for people

@@ -24,55 +24,55 @@ const (
 	toStop = "stop"
 )
 
-// standing is the question that is always open to the person in a session that is
+// remoteSlot is the question that is always open to the person in a session that is
 // worked in: what is to be said, or whether it is to stop. It is answered by the
 // same letters as any other.
-func standing(root, session, what string) uip.Request {
+func remoteSlot(root, session, what string) uip.Request {
 	sum := sha256.Sum256([]byte(root + "\x00" + session))
 	return uip.Request{ID: what + "_" + hex.EncodeToString(sum[:16]), Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: what}}
 }
 
-// ear hears what the person says to a session from other processes of theirs. The
-// zero value hears nothing; close it.
-type ear struct {
+// listener takes what the person says to a session from other processes of theirs. The
+// zero value takes nothing; close it.
+type listener struct {
 	session string
 	slots   map[string]*inbox.Slot
 }
 
-// listen opens the ear for a session, if it is not open for it.
-func (e *ear) listen(a *app.App, session string, to ...string) {
-	if e.session == session || a.Options.Ephemeral || a.Home == "" {
+// listen opens it for a session, if it is not open for it.
+func (l *listener) listen(a *app.App, session string, to ...string) {
+	if l.session == session || a.Options.Ephemeral || a.Home == "" {
 		return
 	}
-	e.close()
-	e.session, e.slots = session, make(map[string]*inbox.Slot)
+	l.close()
+	l.session, l.slots = session, make(map[string]*inbox.Slot)
 	for _, what := range to {
-		if slot, err := a.Store().Ears().Open(standing(a.Root, session, what), inbox.Place{Root: a.Root, Session: session}); err == nil { // else it is said here alone
-			e.slots[what] = slot
+		if slot, err := a.Store().Remote().Open(remoteSlot(a.Root, session, what), inbox.Place{Root: a.Root, Session: session}); err == nil { // else it is said here alone
+			l.slots[what] = slot
 		}
 	}
 }
 
 // next is the next thing that was said, if there is one.
-func (e *ear) next() (said repl.Heard, ok bool) {
-	for what, slot := range e.slots {
+func (l *listener) next() (said repl.Remote, ok bool) {
+	for what, slot := range l.slots {
 		if letter, ok := slot.Next(); ok {
-			return repl.Heard{Text: letter.Answer.Input, Stop: what == toStop, From: letter.From}, true
+			return repl.Remote{Text: letter.Answer.Input, Stop: what == toStop, From: letter.From}, true
 		}
 	}
 	return said, false
 }
 
-func (e *ear) close() {
-	for _, slot := range e.slots {
+func (l *listener) close() {
+	for _, slot := range l.slots {
 		slot.Close()
 	}
-	*e = ear{}
+	*l = listener{}
 }
 
-// hearTime is how often a run without a terminal listens, and after what time it
+// listenTime is how often a run without a terminal listens, and after what time it
 // begins to: one that is over before has nothing to be stopped in.
-const hearTime = 500 * time.Millisecond
+const listenTime = 500 * time.Millisecond
 
 // stoppable is ctx until the person stops the turn from another process; over ends
 // the listening.
@@ -82,9 +82,9 @@ func (s *headless) stoppable(ctx context.Context, say func(string)) (turn contex
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		var e ear
-		defer e.close()
-		tick := time.NewTicker(hearTime)
+		var l listener
+		defer l.close()
+		tick := time.NewTicker(listenTime)
 		defer tick.Stop()
 		for {
 			select {
@@ -92,9 +92,9 @@ func (s *headless) stoppable(ctx context.Context, say func(string)) (turn contex
 				return
 			case <-tick.C:
 			}
-			e.listen(s.app, session, toStop)
-			if heard, ok := e.next(); ok {
-				say(fmt.Sprintf("stopped elsewhere (%s)", heard.From))
+			l.listen(s.app, session, toStop)
+			if said, ok := l.next(); ok {
+				say(fmt.Sprintf("stopped elsewhere (%s)", said.From))
 				cancel()
 			}
 		}
@@ -102,17 +102,17 @@ func (s *headless) stoppable(ctx context.Context, say func(string)) (turn contex
 	return turn, func() { cancel(); <-ended }
 }
 
-// hears reports whether the process that works in a session can be told something.
-func hears(a *app.App, session, what string) bool {
-	_, ok := a.Store().Ears().Where(standing(a.Root, session, what).ID)
+// listens reports whether the process that works in a session can be told something.
+func listens(a *app.App, session, what string) bool {
+	_, ok := a.Store().Remote().Where(remoteSlot(a.Root, session, what).ID)
 	return ok
 }
 
-// tell tells the process that works in a session to say something, or to stop.
-func tell(ctx context.Context, a *app.App, session, what, words string) error {
-	q := standing(a.Root, session, what)
+// sendRemote tells the process that works in a session to say something, or to stop.
+func sendRemote(ctx context.Context, a *app.App, session, what, words string) error {
+	q := remoteSlot(a.Root, session, what)
 	said := uip.Response{ID: q.ID, Input: words, Author: event.ActorUser, Via: "web"}
-	letter, err := a.Store().Ears().Post(inbox.Place{Root: a.Root, Session: session}, q, said, fmt.Sprintf("coder web, process %d", os.Getpid()), app.NewID("a"))
+	letter, err := a.Store().Remote().Post(inbox.Place{Root: a.Root, Session: session}, q, said, fmt.Sprintf("coder web, process %d", os.Getpid()), app.NewID("a"))
 	if errors.Is(err, inbox.ErrNobodyWaits) {
 		return &browser.Problem{Status: http.StatusConflict, Text: "the process that works in this session takes nothing from here but answers; say or stop it there. Nothing was changed"}
 	}
