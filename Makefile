@@ -11,7 +11,7 @@ VERSION  ?= 0.1.0-dev
 LDFLAGS  := -s -w -X coder/internal/app.Version=$(VERSION)
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help build fleet run test quick race web-test real-model recordings check elsewhere fmt vet lint film bench fuzz fuzz-shell chaos soak cover golden again tools clean
+.PHONY: help build fleet run test test-race test-long quick race web-test real-model recordings check elsewhere fmt vet lint film bench fuzz fuzz-shell chaos soak cover golden again tools clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,10 +30,16 @@ run: build ## run one turn: make run PROMPT="..."; without a provider or a PROMP
 # Whole sessions and fleets, confined processes and logs damaged at every byte run without the
 # race detector, which makes them several times slower; race runs those with it too.
 SEEDED := RAPID_SEED=1 RAPID_CHECKS=30 GORACE=atexit_sleep_ms=0
-LONG   := ./cmd/coder ./internal/fleet/fleetcli ./internal/host/sandbox ./internal/record/store/jsonl ./internal/model/textcalls
+LONG   := -e ^coder/cmd/coder$$ -e /fleet/fleetcli$$ -e /host/sandbox$$ -e /store/jsonl$$ -e /model/textcalls$$
+# Both halves run side by side, for most of the longest wait for processes. Vet has looked at the
+# tests before, and nobody debugs these binaries: linked without their tables they cost half.
+TESTS  = all=$$($(GO) list $(PKGS)) || exit; list=$$(echo "$$all" | grep $(2) $(LONG)); [ -z "$$list" ] || $(SEEDED) $(GO) test $(1) -vet=off -ldflags="-s -w" -shuffle=1 -timeout 60m $$list
 test: vet ## run every test, all but the longest with the race detector
-	$(SEEDED) $(GO) test -race -shuffle=1 -timeout 30m $$($(GO) list $(PKGS) | grep -v $(patsubst ./%,-e /%$$,$(LONG)))
-	$(SEEDED) $(GO) test -shuffle=1 -timeout 30m $(LONG)
+	@$(MAKE) --no-print-directory -j2 test-race test-long
+test-race:
+	@$(call TESTS,-race,-v)
+test-long:
+	@$(call TESTS,,)
 
 # Without the packages that are about real processes by the hundred, and without
 # the tests that skip themselves because they take long (testing.Short).
@@ -42,7 +48,7 @@ quick: vet ## run the tests that are quick, for the inner loop: under a minute
 	RAPID_SEED=1 RAPID_CHECKS=10 $(GO) test -short -shuffle=1 -timeout 10m $$($(GO) list $(PKGS) | grep -v $(SLOW))
 
 race: ## run the longest tests with the race detector too
-	$(SEEDED) $(GO) test -race -shuffle=1 -timeout 60m $(LONG)
+	@$(call TESTS,-race,)
 
 check: fmt lint elsewhere test ## everything a change must pass: format, lint, other systems, tests
 
