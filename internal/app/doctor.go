@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -38,11 +39,16 @@ const (
 const examineTime = 5 * time.Second
 
 // Examine looks at everything the program needs and says of each how it stands.
-// It changes nothing and shows no key.
-func (a *App) Examine(ctx context.Context) []Finding {
+// It changes nothing and shows no key. If the settings could not be read, and
+// unread says why, it looks at what does not depend on them.
+func (a *App) Examine(ctx context.Context, unread error) []Finding {
+	settings := a.examineSettings()
+	if unread != nil {
+		settings = Unread(unread)
+	}
 	list := []Finding{
 		{What: "version", State: Good, Found: fmt.Sprintf("coder %s, %s, %s/%s", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)},
-		a.examineSettings(),
+		settings,
 		a.examineHome(),
 		a.examineFolder(),
 		examineProgram(ctx, "git", "the git tools need it: install git"),
@@ -51,7 +57,15 @@ func (a *App) Examine(ctx context.Context) []Finding {
 		a.examineSandbox(ctx),
 	}
 	list = append(append(list, examineServers()...), a.examineMCP()...)
+	if unread != nil {
+		return list
+	}
 	return append(list, a.examineProvider(ctx))
+}
+
+// Unread says of the settings that they cannot be read.
+func Unread(err error) Finding {
+	return Finding{What: "settings", State: Broken, Found: err.Error(), Do: "correct it: no session starts with it as it is"}
 }
 
 // examineMCP looks whether the MCP servers can be started, and starts none.
@@ -92,7 +106,10 @@ func (a *App) examineSettings() Finding {
 
 // examineHome looks whether what is to last can be kept.
 func (a *App) examineHome() Finding {
+	info, _ := os.Stat(a.Home) // what is wrong with it is told by the next
 	switch err := unix.Access(a.Home, unix.W_OK); {
+	case info != nil && !info.IsDir():
+		return Finding{What: "state", State: Broken, Found: a.Home, Do: "it is no folder: move it away, or name another by CODER_HOME"}
 	case a.Home == "":
 		return Finding{What: "state", State: Noted, Found: "there is no home folder", Do: "set HOME: approvals, trust and keys of sessions are kept below it"}
 	case errors.Is(err, unix.ENOENT):
@@ -184,7 +201,10 @@ func (a *App) examineProvider(ctx context.Context) Finding {
 		defer stop()
 		_, err = client.Models(ctx)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return Finding{What: "provider", State: Broken, Found: found, Do: "it does not answer: look whether it is at work, and at the address"}
+	case err != nil:
 		return Finding{What: "provider", State: Broken, Found: found, Do: err.Error()}
 	}
 	return Finding{What: "provider", State: Good, Found: found}

@@ -146,7 +146,7 @@ func TestWhatIsNearlyASubcommandIsNotSentToAModel(t *testing.T) {
 	for line, want := range map[string]string{
 		"sesions": "did you mean sessions?", "cofnig": "did you mean config?", "exprot": "did you mean export?",
 		"config shwo": "did you mean config show?", "policy lst": "did you mean policy list?", "audit verfy x": "",
-		"tests": "did you mean tasks?", "fix": "", "refactor": "", "why": "", "go": "", "-- sesions": "", "-p sesions": "",
+		"tests": "did you mean tasks?", "DOCTOR": "did you mean doctor?", "Sesions": "did you mean sessions?", "/diff": "", "/mcp": "", "/help": "", "!diff": "", "@show": "", "fix": "", "refactor": "", "why": "", "go": "", "-- sesions": "", "-p sesions": "",
 	} {
 		_, err := parseFlags(strings.Fields(line))
 		if (err != nil) != (want != "") || err != nil && (!strings.Contains(err.Error(), want) || ExitCode(err) != ExitUsage) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -10,11 +11,17 @@ import (
 
 // runDoctor says of everything the program needs how it stands, and what to do.
 func (inv *invocation) runDoctor(ctx context.Context) error {
-	a, err := inv.newApp(func(string) {})
-	if err != nil {
-		return err
+	unread := cmp.Or(inv.loadErr, inv.readTexts())
+	if inv.settings.Project == "" {
+		return unread
 	}
-	list := append([]app.Finding{inv.examineTerminal()}, a.Examine(ctx)...)
+	list := []app.Finding{inv.examineTerminal()}
+	a, err := app.New(inv.Env.Env, inv.flags.Options, inv.settings, func(string) {})
+	if unread = cmp.Or(unread, err); a != nil {
+		list = append(list, a.Examine(ctx, unread)...)
+	} else {
+		list = append(list, app.Unread(unread))
+	}
 	bad := 0
 	for _, f := range list {
 		if f.State == app.Broken {
@@ -35,7 +42,7 @@ func (inv *invocation) runDoctor(ctx context.Context) error {
 		err = inv.print(lines...)
 	}
 	if err == nil && bad > 0 {
-		err = &exitError{code: ExitError, text: fmt.Sprintf("not everything is well: %d broken", bad)}
+		err = &exitError{code: cmp.Or(ExitCode(unread), ExitError), text: fmt.Sprintf("not everything is well: %d broken", bad)}
 	}
 	return err
 }

@@ -135,6 +135,8 @@ func (f *flags) finishDriven() error {
 	switch {
 	case f.decides != "" && f.decides != "stdio":
 		return usagef("--permission-prompt-tool must be stdio, not %q", f.decides)
+	case f.decides != "" && !f.driven:
+		return usagef("--permission-prompt-tool stdio goes with --input-format stream-json")
 	case f.inputFormat == "events" && f.events != "sema":
 		return usagef("--input-format events goes with --events sema")
 	case f.inputFormat == "stream-json" && f.events != "":

@@ -338,6 +338,9 @@ func (f *flags) finish() (*flags, error) {
 	if f.driven && !f.print && f.outputFormat == "" && f.events == "" {
 		f.outputFormat = "stream-json"
 	}
+	if f.command == nil && !f.driven && f.forMachines() {
+		f.print = true // a terminal shows people what it shows
+	}
 	switch {
 	case f.events != "" && f.outputFormat != "":
 		return nil, usagef("--events and --output-format both say what to print; use one")

@@ -194,7 +194,7 @@ func (inv *invocation) mistaken() error {
 
 // findSubcommand tells a subcommand from a prompt by the words of a line. A word
 // alone that is nearly one, or nearly what one takes, is a mistake: it would be
-// sent to a model.
+// sent to a model. What begins with a sign is for the session: /diff, !ls, @file.
 func findSubcommand(words []string) (*subcommand, error) {
 	if len(words) == 0 {
 		return nil, nil
@@ -202,9 +202,9 @@ func findSubcommand(words []string) (*subcommand, error) {
 	all := subcommands()
 	i := slices.IndexFunc(all, func(s subcommand) bool { return s.name == words[0] })
 	if i < 0 {
-		for off := 1; off <= 2 && len(words) == 1; off++ {
+		for off := 1; off <= 2 && len(words) == 1 && strings.IndexAny(words[0], "/!@") != 0; off++ {
 			for _, s := range all {
-				if len(s.name) > off+1 && nearest.Distance(words[0], s.name) <= off {
+				if len(s.name) > off+1 && nearest.Distance(strings.ToLower(words[0]), s.name) <= off {
 					return nil, usagef("there is no subcommand %s; did you mean %s? (coder -- %s makes it a prompt)", words[0], s.name, words[0])
 				}
 			}

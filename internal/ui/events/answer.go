@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"coder/internal/core/uip"
@@ -58,7 +59,9 @@ type Reply struct {
 var errNotAsked = errors.New("nothing of that kind is asked now")
 
 // Answer reads r as the answer to the question that is open, whose parts may be
-// answered by one reply each. It reports whether q is wholly answered by now.
+// answered by one reply each, the first about the tool that it names. One that
+// names another tool, or another question, is late and answers nothing. It reports
+// whether q is wholly answered by now.
 func (r Reply) Answer(q uip.Request, so *uip.Response) (whole bool, err error) {
 	var data struct {
 		Tool     string            `json:"toolName"`
@@ -71,16 +74,27 @@ func (r Reply) Answer(q uip.Request, so *uip.Response) (whole bool, err error) {
 	so.ID, so.Author = q.ID, "user"
 	switch {
 	case r.Event == "tool:permission:response" && q.Purpose == uip.ConfirmRiskyAction:
-		if len(q.Parts) == 0 {
+		i := slices.IndexFunc(partsOf(q), func(part uip.Request) bool {
+			answered := slices.ContainsFunc(so.Parts, func(a uip.Response) bool { return a.ID == part.ID })
+			tool := part.Display.Metadata["toolName"]
+			return !answered && (data.Tool == "" || tool == "" || strings.EqualFold(data.Tool, tool))
+		})
+		switch {
+		case i < 0:
+			return false, fmt.Errorf("%s: nothing is asked about %s now", r.Event, data.Tool)
+		case len(q.Parts) == 0:
 			*so = permitted(q, data.Selected)
 			return true, nil
 		}
-		so.Parts = append(so.Parts, permitted(q.Parts[len(so.Parts)], data.Selected))
+		so.Parts = append(so.Parts, permitted(q.Parts[i], data.Selected))
 		return len(so.Parts) == len(q.Parts), nil
 	case r.Event == "plan:exit:response" && leavesPlan(q):
 		*so = choose(q, cmp.Or(data.Selected, "keepPlanning"))
 		return true, nil
 	case r.Event == "ask:question:response" && q.Purpose != uip.ConfirmRiskyAction && !leavesPlan(q):
+		if len(data.Answers) > 0 && !slices.ContainsFunc(partsOf(q), func(part uip.Request) bool { _, ok := data.Answers[questionOf(part)]; return ok }) {
+			break
+		}
 		*so = Answers(q, data.Answers)
 		return true, nil
 	}

@@ -11,7 +11,7 @@ import (
 // TestAnswersInTheWordsOfSema are those that its programs send back.
 func TestAnswersInTheWordsOfSema(t *testing.T) {
 	options := []uip.Option{{ID: uip.Approve}, {ID: uip.Always}, {ID: uip.Reject}}
-	call := uip.Request{ID: "q", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Options: options}
+	call := uip.Request{ID: "q", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Options: options, Display: uip.Display{Metadata: map[string]string{"toolName": "bash"}}}
 	once := uip.Request{ID: "q", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Reject}}}
 	colour := uip.Request{ID: "q", Kind: uip.Select, Purpose: uip.RequestInfo, Display: uip.Display{Title: "Which?"}, Options: []uip.Option{{ID: "1", Label: "Red"}, {ID: "2", Label: "Blue"}}}
 	plan := uip.Request{ID: "q", Kind: uip.Select, Purpose: uip.ChooseStrategy, Options: []uip.Option{{ID: "startEditing", Label: "Go"}, {ID: "clearContextAndStart"}, {ID: "keepPlanning"}}}
@@ -47,7 +47,10 @@ func TestAnswersInTheWordsOfSema(t *testing.T) {
 		event, data string
 	}{
 		"to another question": {call, "ask:question:response", `{"answers":{"x":"agree"}}`}, "to a plan": {plan, "tool:permission:response", `{"selected":"agree"}`},
-		"to none": {colour, "session:ready", `{}`}, "no data": {call, "tool:permission:response", `5`},
+		"to a call of another tool": {call, "tool:permission:response", `{"toolName":"write","selected":"agree"}`},
+		"no to another tool":        {call, "tool:permission:response", `{"toolName":"edit","selected":"refuse"}`},
+		"to an earlier question":    {colour, "ask:question:response", `{"answers":{"How many?":"Blue"}}`},
+		"to none":                   {colour, "session:ready", `{}`}, "no data": {call, "tool:permission:response", `5`},
 	} {
 		var got uip.Response
 		if whole, err := (events.Reply{Event: tt.event, Data: json.RawMessage(tt.data)}).Answer(tt.q, &got); err == nil || whole {
@@ -65,5 +68,15 @@ func TestAnswersInTheWordsOfSema(t *testing.T) {
 	}
 	if uip.Check(card, got) != nil || got.Part(card.Parts[0]).Option != uip.Reject || got.Part(card.Parts[1]).Option != uip.Approve {
 		t.Errorf("%+v", got)
+	}
+	got, card.Parts[1].Display.Metadata = uip.Response{}, map[string]string{"toolName": "write"}
+	for i, data := range []string{`{"toolName":"write","selected":"refuse"}`, `{"toolName":"write","selected":"agree"}`, `{"toolName":"bash","selected":"agree"}`} {
+		whole, err := events.Reply{Event: "tool:permission:response", Data: json.RawMessage(data)}.Answer(card, &got)
+		if (err != nil) != (i == 1) || whole != (i == 2) {
+			t.Errorf("reply %d: %v, %v", i, whole, err)
+		}
+	}
+	if got.Part(card.Parts[0]).Option != uip.Approve || got.Part(card.Parts[1]).Option != uip.Reject {
+		t.Errorf("each answer goes to the call of its tool: %+v", got)
 	}
 }

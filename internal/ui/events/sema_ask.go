@@ -109,8 +109,10 @@ func selection(a uip.Response) string {
 	return a.Input
 }
 
+// toolOf is the tool that q asks about: the one that would run, whatever the model
+// calls it.
 func (s *sema) toolOf(r event.Record, q uip.Request) string {
-	if c := s.calls[callKey{r.Task, q.CallID()}]; c != nil {
+	if c := s.calls[callKey{r.Task, q.CallID()}]; c != nil && q.Display.Metadata["toolName"] == "" {
 		return c.name
 	}
 	return q.Display.Metadata["toolName"]
