@@ -200,8 +200,15 @@ func (o *Orchestrator) finalStep(ctx context.Context, st *turnState) (again bool
 func (o *Orchestrator) newState(out event.Sink) *turnState {
 	st := new(turnState)
 	st.sink = o.Through(event.SinkFunc(func(ctx context.Context, r event.Record) error {
-		if m, ok := r.Event.(event.MessageAdded); ok && m.Message.Role == chat.User {
-			st.said.Store(r.Seq)
+		switch e := r.Event.(type) {
+		case event.MessageAdded:
+			if e.Message.Role == chat.User {
+				st.said.Store(r.Seq)
+			}
+		case event.TodosChanged:
+			if r.Task == st.task { // by a call: a return to before it takes the list back
+				o.Talk.Add(r)
+			}
 		}
 		return out.Emit(ctx, r)
 	}))

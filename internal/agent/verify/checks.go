@@ -53,6 +53,7 @@ func (e edit) inForce() bool {
 // begun is a check under way.
 type begun struct {
 	command string
+	beside  beside
 	edits   int
 }
 
@@ -63,24 +64,29 @@ func (c *Checks) Add(r event.Record) {
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
 		var in struct{ Command string }
-		if e.Verdict != event.Allowed || json.Unmarshal(e.Input, &in) != nil || !IsCheck(in.Command) {
+		if e.Verdict != event.Allowed || json.Unmarshal(e.Input, &in) != nil {
+			return
+		}
+		others, ok := readCheck(in.Command)
+		if !ok {
 			return
 		}
 		if c.running == nil {
 			c.running = make(map[string]begun)
 		}
-		c.running[e.CallID] = begun{in.Command, len(c.edits)}
+		c.running[e.CallID] = begun{in.Command, others, len(c.edits)}
 	case event.ToolCallCompleted:
 		check, ran := c.running[e.CallID]
 		delete(c.running, e.CallID)
-		if ran { // what it writes itself is its output
-			var out struct {
-				ExitCode *int `json:"exit_code"`
-			}
-			if json.Unmarshal(e.Output, &out) == nil && out.ExitCode != nil && *out.ExitCode >= 0 && !e.Unknown {
-				c.last, c.at = Check{Command: check.command, ExitCode: *out.ExitCode}, check.edits
-			}
-			return
+		var out struct {
+			ExitCode *int `json:"exit_code"`
+		}
+		ended := ran && json.Unmarshal(e.Output, &out) == nil && out.ExitCode != nil && *out.ExitCode >= 0 && !e.Unknown
+		if ended {
+			c.last, c.at = Check{Command: check.command, ExitCode: *out.ExitCode}, check.edits
+		}
+		if ran && check.beside == alone {
+			return // what it writes itself is its output
 		}
 		restores, own := e.Author == event.ActorUser && (e.Tool == "undo" || e.Tool == "redo"), edit{}
 		for _, f := range e.Changes {
@@ -89,7 +95,12 @@ func (c *Checks) Add(r event.Record) {
 				own.files = append(own.files, edited{path: name, found: f.Before.Hash, left: f.After.Hash})
 			}
 		}
-		if len(own.files) > 0 {
+		switch {
+		case len(own.files) == 0:
+		case ended && check.beside == before: // it looked at that
+			c.edits = slices.Insert(c.edits, c.at, own)
+			c.at++
+		default:
 			c.edits = append(c.edits, own)
 		}
 	}
@@ -146,18 +157,60 @@ func (c *Checks) Last() Check {
 	return last
 }
 
-// IsCheck reports whether a command line is a check whose outcome is the line's:
-// one that comes before a pipe or a ; tells nothing of how it went.
+// beside says what else a line with a check runs, that could change what it looks at.
+type beside int
+
+const (
+	alone beside = iota
+	before
+	after // the check
+)
+
+// IsCheck reports whether a command line is a check whose outcome is the line's.
 func IsCheck(line string) bool {
+	_, ok := readCheck(line)
+	return ok
+}
+
+// readCheck reports whether a command line is a check whose outcome is the line's:
+// one that comes before a pipe or a ; tells nothing of how it went.
+func readCheck(line string) (others beside, ok bool) {
 	if !strings.ContainsAny(line, "abcdefghijklmnopqrstuvwxyz") {
-		return false
+		return alone, false
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
-	if err != nil || len(file.Stmts) == 0 {
-		return false
+	if err != nil || len(file.Stmts) == 0 || !decides(file.Stmts) {
+		return alone, false
 	}
-	return decides(file.Stmts)
+	ok, seen := true, false
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.FuncDecl:
+			ok = false // its names mean something else
+		case *syntax.Stmt:
+			c, _ := n.Cmd.(*syntax.CallExpr)
+			switch {
+			case c == nil:
+			case checks(c.Args):
+				if seen = true; others == after {
+					others = before
+				}
+			case len(c.Args) > 0 && slices.Contains([]string{"alias", "trap"}, c.Args[0].Lit()):
+				ok = false
+			case len(n.Redirs) == 0 && (len(c.Args) == 0 || slices.Contains(quiet, c.Args[0].Lit())):
+			case seen:
+				others = after
+			default:
+				others = before
+			}
+		}
+		return ok
+	})
+	return others, ok
 }
+
+// quiet are programs that change no file.
+var quiet = []string{"cd", "echo", "printf", "export", "set", "pwd", "ls", "cat", "true", "test", "[", "sleep", "date"}
 
 // decides reports whether the outcome of statements is that of a check.
 func decides(stmts []*syntax.Stmt) bool {
@@ -180,8 +233,8 @@ func decides(stmts []*syntax.Stmt) bool {
 	return false
 }
 
-// before are programs that run the one that follows them.
-var before = []string{"env", "time", "nice", "timeout", "npx", "bunx", "uv", "poetry", "pipenv", "pdm", "hatch", "bundle", "xvfb-run", "run", "exec", "dlx"}
+// wrappers are programs that run the one that follows them.
+var wrappers = []string{"env", "time", "nice", "timeout", "npx", "bunx", "uv", "poetry", "pipenv", "pdm", "hatch", "bundle", "xvfb-run", "run", "exec", "dlx"}
 
 // checkers are programs that check, and with what word; those without one do
 // nothing else.
@@ -205,20 +258,40 @@ func checks(args []*syntax.Word) bool {
 	for _, a := range args {
 		words = append(words, a.Lit()) // "" where it is more than plain text
 	}
-	for len(words) > 1 && (slices.Contains(before, path.Base(words[0])) || strings.HasPrefix(words[0], "-") || strings.Contains(words[0], "=") || isDuration(words[0])) {
+	for len(words) > 1 && (slices.Contains(wrappers, path.Base(words[0])) || strings.HasPrefix(words[0], "-") || strings.Contains(words[0], "=") || isDuration(words[0])) {
 		words = words[1:]
 	}
 	if len(words) == 0 {
 		return false
 	}
-	with, ok := checkers()[path.Base(words[0])]
-	if !ok || with == "" {
-		return ok
+	name := path.Base(words[0])
+	with, ok := checkers()[name]
+	if !ok || slices.ContainsFunc(words[1:], func(w string) bool { return onlyTells(name, w) }) {
+		return false
+	}
+	if with == "" {
+		return true
 	}
 	return slices.ContainsFunc(words[1:], func(w string) bool {
 		w, _, _ = strings.Cut(w, ":") // test:unit
 		return w != "" && slices.Contains(strings.Fields(with), w)
 	})
+}
+
+// onlyTells reports whether a checker that is given this word says what it would do, or
+// of itself, and checks nothing.
+func onlyTells(name, word string) bool {
+	switch word, _, _ = strings.Cut(word, "="); word {
+	case "-h", "--help", "--version", "--dry-run", "--just-print", "--recon", "--collect-only", "--co", "-list", "--list", "--list-tests", "--listTests", "--listenvs":
+		return true
+	case "-N", "--show-only":
+		return name == "ctest"
+	case "-m":
+		return strings.HasPrefix(name, "gradle")
+	case "-n":
+		return slices.Contains([]string{"make", "go", "ninja", "just", "task", "rake"}, name)
+	}
+	return name == "make" && strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.Contains(word, "n")
 }
 
 func isDuration(word string) bool {

@@ -12,7 +12,7 @@ func TestIsCheck(t *testing.T) {
 	for _, line := range []string{
 		"go test ./...", "go vet ./... && go test -race ./...", "cd sub && go test", "make test", "make -j4 check", "npm test", "npm run test:unit", "npx jest",
 		"pytest -q tests", "python3 -m pytest", "uv run pytest", "timeout 60 cargo test", "FOO=1 go test ./...", "(cd a; go test)", "time make test",
-		"./gradlew test", "tsc --noEmit", "echo start; go build ./...", "golangci-lint run", "go test ./... > log.txt 2>&1", "poetry run mypy .",
+		"./gradlew test", "tsc --noEmit", "echo start; go build ./...", "golangci-lint run", "go test ./... > log.txt 2>&1", "poetry run mypy .", "pytest -n 4", "go test -v", "python3 -m pytest -m slow",
 	} {
 		if !IsCheck(line) {
 			t.Errorf("%q is no check", line)
@@ -21,6 +21,8 @@ func TestIsCheck(t *testing.T) {
 	for _, line := range []string{
 		"", "ls", "go run .", "go test ./... | tail", "go test ./... || true", "go test; echo done", "! go test", "go test &", "echo go test", "npm install",
 		"make", "make install", "git commit -m test", "cat test", "python3 test.py", "go 'test'$x", "rm -rf test", "npm run dev", "if true; then go test; fi", "go test ./... ; true", "((",
+		"make -n test", "make --dry-run check", "make -kn test", "pytest --version", "pytest --collect-only", "npm test --help", "go test -list .", "go vet -h", "gradle test -m", "ctest -N",
+		"make() { true; }; make test", "alias make=true; make test", "trap 'exit 0' EXIT; make test",
 	} {
 		if IsCheck(line) {
 			t.Errorf("%q is a check", line)
@@ -70,6 +72,31 @@ func TestWhatWasCheckedLast(t *testing.T) {
 	} {
 		if tt.got != tt.want || tt.got.Verified() != tt.verified {
 			t.Errorf("%s: %+v (%t), want %+v", tt.name, tt.got, tt.got.Verified(), tt.want)
+		}
+	}
+}
+
+// A line that edits and checks is both: what it changed before the check was looked at
+// by it, what it changed after it was not, and what the check itself writes is no edit.
+func TestALineThatEditsAndChecks(t *testing.T) {
+	for _, tt := range []struct {
+		line     string
+		exit     int
+		edits    int
+		verified bool
+	}{
+		{"make test", 0, 0, true}, {"make test > log.go 2>&1", 1, 0, true}, {"cd sub && make test", 0, 0, true},
+		{"sed -i s/a/b/ a.go && make test", 0, 0, true}, {"sed -i s/a/b/ a.go && make test", 2, 0, false}, {"echo x > a.go; make test", 1, 0, false},
+		{"go vet ./... && gofmt -w . && go test ./...", 0, 0, true},
+		{"make test && sed -i s/a/b/ a.go", 0, 1, false}, {"make test && echo x > a.go", 0, 1, false}, {"go test ./... && (cd sub && touch a.go)", 0, 1, false},
+		{"sed -i s/a/b/ a.go && make test", -1, 1, false},
+	} {
+		var c Checks
+		in, _ := json.Marshal(map[string]string{"command": tt.line})
+		c.Add(event.Record{Event: event.ToolCallRequested{CallID: "1", Input: in, Verdict: event.Allowed}})
+		c.Add(event.Record{Event: event.ToolCallCompleted{CallID: "1", Output: json.RawMessage(fmt.Sprintf(`{"exit_code":%d}`, tt.exit)), Changes: []event.FileChange{{After: event.FileState{Path: "a.go"}}}}})
+		if got := c.Last(); got.Edits != tt.edits || got.Verified() != tt.verified {
+			t.Errorf("%q, exit code %d: %+v", tt.line, tt.exit, got)
 		}
 	}
 }
