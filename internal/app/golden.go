@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Re
 		if commit, err := git.At(ctx, o, take.Start()); err == nil && commit != "" {
 			g.Tracked, _ = git.Tracked(ctx, o, commit)
 		}
-		g.Tracked = slices.DeleteFunc(g.Tracked, func(name string) bool { _, there := world.Start[name]; return !there })
+		g.Tracked = slices.DeleteFunc(g.Tracked, func(name string) bool { return world.Start[name].Hash == "" })
 	}
 	report, learnt, err := a.runBare(ctx, take, world, kept, g, rerun.Settings)
 	if err == nil && learnt == nil && kept.changed.Load() { // a masked word is not as long as a key
@@ -201,7 +202,8 @@ func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
 // branch is what is checked out in a folder that is a repository, or "".
 func branch(root string) string {
-	text, err := os.ReadFile(filepath.Join(root, ".git", "HEAD"))
+	own, _ := linked(root)
+	text, err := os.ReadFile(filepath.Join(cmp.Or(own, filepath.Join(root, ".git")), "HEAD"))
 	if err != nil {
 		return ""
 	}
@@ -218,7 +220,7 @@ func newRepository(ctx context.Context, root string, g rerun.Golden, env []strin
 	env = append(gitsafe.Environment(env, gitsafe.Always),
 		"GIT_AUTHOR_NAME=golden", "GIT_AUTHOR_EMAIL=golden@localhost", "GIT_AUTHOR_DATE=2000-01-01T00:00:00Z",
 		"GIT_COMMITTER_NAME=golden", "GIT_COMMITTER_EMAIL=golden@localhost", "GIT_COMMITTER_DATE=2000-01-01T00:00:00Z")
-	steps := [][]string{{"init", "-q", "-b", g.Branch}}
+	steps := [][]string{{"init", "-q", "-b", g.Branch}, {"config", "user.name", "golden"}, {"config", "user.email", "golden@localhost"}}
 	if len(g.Tracked) > 0 {
 		steps = append(steps, []string{"add", "-f", "--pathspec-from-file=-", "--pathspec-file-nul"}, []string{"commit", "-q", "-m", "The files that the session began with"})
 	}

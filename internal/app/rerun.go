@@ -150,7 +150,7 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 	}
 	was, is := make(map[string]string), make(map[string]string)
 	report, _, err := a.again(ctx, staging{
-		was: was, is: is, take: take, world: world, kept: past, within: a.within(), hidden: []string{a.Home},
+		was: was, is: is, take: take, world: world, kept: past, there: ws, within: a.within(), hidden: []string{a.Home},
 		furnish: func(ctx context.Context, root string) error {
 			return a.copySettings(ctx, take, past.Head(world.Tree), root, func(there, here string) {
 				was[there], is[here] = "<repository>", "<repository>"
@@ -209,6 +209,7 @@ type staging struct {
 	kept    rerun.Contents
 	within  string                                       // where the workspace lies in its repository
 	furnish func(ctx context.Context, root string) error // puts more into the copy than its files
+	there   *workspace.Workspace                         // where the files of then may be still; nil if nowhere
 	settle  func(ctx context.Context, root string) error // what is done once the files are there; may be nil
 	hidden  []string                                     // folders that commands do not see
 	was     map[string]string                            // what stands for words of the record, and
@@ -243,6 +244,9 @@ func (a *App) again(ctx context.Context, s staging) (*rerun.Report, *rerun.Golde
 	if err := s.world.LayOut(ctx, copied, s.kept); err != nil {
 		return nil, nil, inputf("session %s: %v", s.take.ID, err)
 	}
+	if err := s.date(root); err != nil {
+		return nil, nil, err
+	}
 	if s.settle != nil {
 		if err := s.settle(ctx, root); err != nil {
 			return nil, nil, err
@@ -276,6 +280,31 @@ func (a *App) again(ctx context.Context, s staging) (*rerun.Report, *rerun.Golde
 	}
 	learnt, err := f.Golden(ctx, rerun.Golden{Session: s.take.ID, Root: s.take.Root, Platform: platform(), Version: Version, Made: a.Env.Now()})
 	return report, learnt, err
+}
+
+// date gives files of the copy the times of then: those that they still have, or one
+// before the session.
+func (s staging) date(root string) error {
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	for name, state := range s.world.Start {
+		if state.Link != "" || state.Hash == "" || state.Hash == "dir" {
+			continue
+		}
+		then := s.take.Start().Add(-time.Hour)
+		if s.there != nil {
+			if info, err := s.there.Lstat(name); err == nil && info.ModTime().Before(s.take.Start()) {
+				then = info.ModTime()
+			}
+		}
+		if err := dir.Chtimes(filepath.FromSlash(name), then, then); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("date the copy of %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // stages begins the names of folders that sessions are run again in.
@@ -385,7 +414,7 @@ const maxCopied = 64 << 20
 // copyTree copies a file, or a folder of files. Links and what cannot be read are
 // passed over.
 func copyTree(from, to string) error {
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
@@ -397,17 +426,17 @@ func copyTree(from, to string) error {
 			return err
 		}
 		target := filepath.Join(to, rel)
+		info, err := d.Info()
+		if err != nil {
+			return nil
+		}
 		if d.IsDir() {
-			return os.MkdirAll(target, 0o700)
+			return os.MkdirAll(target, info.Mode().Perm()|0o700)
 		}
 		if !d.Type().IsRegular() {
 			return nil
 		}
 		text, err := repofile.Own(path, maxCopied)
-		if err != nil {
-			return nil
-		}
-		info, err := d.Info()
 		if err != nil {
 			return nil
 		}

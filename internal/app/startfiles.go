@@ -286,9 +286,16 @@ func (a *App) checkOutThen(ctx context.Context, take *rerun.Take, head, dir, wit
 		err := cmd.Run()
 		return strings.TrimSpace(out.String()), err
 	}
+	var staged []string
+	for _, name := range take.Staged() {
+		staged = append(staged, filepath.ToSlash(filepath.Join(within, name)))
+	}
 	log, err := run("reflog", "show", "--format=%H %gd", "--date=unix", "HEAD")
-	if err != nil || log == "" {
-		return nil // no commit yet, or nobody knows when
+	if err != nil || log == "" { // no commit yet, or nobody knows when
+		if len(staged) > 0 {
+			_, _ = run(append([]string{"--literal-pathspecs", "rm", "-q", "--cached", "--ignore-unmatch", "--"}, staged...)...)
+		}
+		return nil
 	}
 	now, _, _ := strings.Cut(log, " ")
 	then := git.CommitAt(log, take.Start())
@@ -319,7 +326,10 @@ func (a *App) checkOutThen(ctx context.Context, take *rerun.Take, head, dir, wit
 		}
 	}
 	if then == "" || then == now {
-		return nil
+		if len(staged) > 0 { // what it staged was not
+			_, err = run(append([]string{"--literal-pathspecs", "reset", "-q", "--"}, staged...)...)
+		}
+		return err
 	}
 	if _, err := run("update-ref", "HEAD", then); err != nil {
 		return errors.Join(fmt.Errorf("take the copied repository back to %s", then), err)

@@ -30,6 +30,8 @@ var (
 		`|\b\d\d:\d\d:\d\d(?:\.\d+)?\b` +
 		`|\b1[5-9]\d{8}(?:\d{3}|\d{6}|\d{9})?\b`)
 	durations = lazy.Regexp(`\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|s|secs?|seconds?|minutes?)\b|\b\d+m\d+(?:\.\d+)?s\b|duration_ms: \d+|\(cached\)`)
+	listed    = lazy.Regexp(`(?m)^( *)([bcdlps-][rwxsStT-]{9}[.+@]?) +\d+ +(\S+) +(\S+) +(\d+) (.*)$`)
+	total     = lazy.Regexp(`(?m)^( *total) \S+(\n *[bcdlps-][rwxsStT-]{9})`)
 	tempNames = lazy.Regexp(`/tmp/[\w.+-]*(?:\d{4,}|tmp\.\w{6,})[\w.+-]*`)
 	ids       = lazy.Regexp(`\b(task|ui|call|mention|bang|undo|job|hook)_[a-z2-7]{12}\b|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b[0-9a-f]{40}\b|\b[0-9a-f]{7,12}\b|\b[Pp][Ii][Dd]:? ?\d+\b|\bCODER_COMMAND=[\w.-]+`)
 )
@@ -38,6 +40,8 @@ var (
 func normal(text string) string {
 	text = times().ReplaceAllString(text, "<time>")
 	text = durations().ReplaceAllString(text, "<duration>")
+	text = total().ReplaceAllString(text, "$1$2")
+	text = listed().ReplaceAllStringFunc(text, folders)
 	text = tempNames().ReplaceAllString(text, "<temporary>")
 	return ids().ReplaceAllStringFunc(text, func(id string) string {
 		if len(id) <= 12 && !strings.ContainsAny(id, "_=") && (!strings.ContainsAny(id, "0123456789") || !strings.ContainsAny(id, "abcdefPp")) {
@@ -45,6 +49,19 @@ func normal(text string) string {
 		}
 		return "<id>"
 	})
+}
+
+// folders is a line of a long listing without how many links there are, how large a
+// folder is, and what the one above is like: that is the copy's, not the session's.
+func folders(line string) string {
+	p := listed().FindStringSubmatch(line)
+	switch {
+	case strings.HasSuffix(p[6], " .."):
+		return p[1] + ".."
+	case strings.HasPrefix(p[2], "d"):
+		p[5] = "<size>"
+	}
+	return p[1] + strings.Join(p[2:], " ")
 }
 
 // alike reports whether two texts are the same but for what may differ. An id may
@@ -184,7 +201,7 @@ func told(e event.Event, files func(event.FileState) string, expand func(event.F
 	case event.ToolCallCompleted:
 		say("result of", e.Tool)
 		say("failed", fmt.Sprint(e.IsError))
-		say("output", e.Output)
+		say("output", untimed(e.Tool, e.Output))
 		tellChanges(say, e, files, expand)
 	case event.MessageAdded:
 		tellMessage(say, e.Message)
@@ -229,7 +246,7 @@ func tellMessage(say func(string, any), m chat.Message) {
 		case chat.ToolCall:
 			say("calls "+p.Name, cmp.Or(p.Broken, string(p.Args)))
 		case chat.ToolResult:
-			say("told of "+p.Name, json.RawMessage(p.Text))
+			say("told of "+p.Name, untimed(p.Name, json.RawMessage(p.Text)))
 		}
 	}
 }
@@ -271,6 +288,19 @@ func tellChanges(say func(string, any), e event.ToolCallCompleted, files func(ev
 	for _, s := range e.Saw {
 		say("saw", s.Path+" "+files(s))
 	}
+}
+
+// untimed is a result without what only the times of files put in order: those that a
+// pattern finds come the newest first.
+func untimed(tool string, output json.RawMessage) any {
+	var found map[string]any
+	if tool != "glob" || json.Unmarshal(output, &found) != nil {
+		return output
+	}
+	if matches, ok := found["matches"].([]any); ok {
+		slices.SortFunc(matches, func(a, b any) int { return strings.Compare(words(a), words(b)) })
+	}
+	return found
 }
 
 // words is a value as it is told: of JSON each key on a line of its own, without

@@ -10,20 +10,21 @@ import (
 
 func TestWhatMayDiffer(t *testing.T) {
 	same := map[string]string{
-		"Mon Nov 16 06:24:08 UTC 2026":                   "Tue Nov 17 09:01:10 UTC 2026",
-		"2026-11-16T06:24:08.628115896Z it began":        "2026-11-17T00:00:01Z it began",
-		"-rw-r--r-- 1 a a 12 Nov 16 06:24 a.txt":         "-rw-r--r-- 1 a a 12 Nov 17 19:02 a.txt",
-		"16 Nov 2026 06:24":                              "17 Nov 2026 07:00",
-		"at 1794810248 or 1794810248628":                 "at 1794810300 or 1794810300001",
-		"ok  \tcoder/x\t0.013s":                          "ok  \tcoder/x\t(cached)",
-		"took 1m2.5s, then 12 ms":                        "took 3m0s, then 250 ms",
-		"wrote /tmp/tmp.Zd3FKe8Qvv/x":                    "wrote /tmp/tmp.Ab93Fe8Qzz/x",
-		"/tmp/go-build1794810248/b001":                   "/tmp/go-build3017/b001",
-		"[main 1a2b3c4] two":                             "[main fe98d7c] two",
-		"task_hac3jmey3u22 and ui_aaaabbbbcccc":          "task_zzzzyyyyxxxx and ui_ddddeeeeffff",
-		"2644698 two":                                    "a644698 two",
-		"pid 4711":                                       "pid 12",
-		"8f14e45f-ceea-467f-a9b1-0123456789ab is its id": "00000000-ceea-467f-a9b1-0123456789ab is its id",
+		"Mon Nov 16 06:24:08 UTC 2026":                                                         "Tue Nov 17 09:01:10 UTC 2026",
+		"2026-11-16T06:24:08.628115896Z it began":                                              "2026-11-17T00:00:01Z it began",
+		"-rw-r--r-- 1 a a 12 Nov 16 06:24 a.txt":                                               "-rw-r--r-- 1 a a 12 Nov 17 19:02 a.txt",
+		"total 36\ndrwxr-xr-x 11 a a 4096 Nov 16 06:24 ..\n-rw-r--r--  1 a a 5 Nov 16 06:24 x": "total 8\ndrwx------ 3 root root 60 Nov 17 06:24 ..\n-rw-r--r-- 1 a a 5 Nov 17 06:24 x",
+		"16 Nov 2026 06:24":                                                                    "17 Nov 2026 07:00",
+		"at 1794810248 or 1794810248628":                                                       "at 1794810300 or 1794810300001",
+		"ok  \tcoder/x\t0.013s":                                                                "ok  \tcoder/x\t(cached)",
+		"took 1m2.5s, then 12 ms":                                                              "took 3m0s, then 250 ms",
+		"wrote /tmp/tmp.Zd3FKe8Qvv/x":                                                          "wrote /tmp/tmp.Ab93Fe8Qzz/x",
+		"/tmp/go-build1794810248/b001":                                                         "/tmp/go-build3017/b001",
+		"[main 1a2b3c4] two":                                                                   "[main fe98d7c] two",
+		"task_hac3jmey3u22 and ui_aaaabbbbcccc":                                                "task_zzzzyyyyxxxx and ui_ddddeeeeffff",
+		"2644698 two":                                                                          "a644698 two",
+		"pid 4711":                                                                             "pid 12",
+		"8f14e45f-ceea-467f-a9b1-0123456789ab is its id":                                       "00000000-ceea-467f-a9b1-0123456789ab is its id",
 	}
 	for a, b := range same {
 		if !alike(a, b) {
@@ -33,11 +34,28 @@ func TestWhatMayDiffer(t *testing.T) {
 	for a, b := range map[string]string{
 		"exit code 1": "exit code 2", "line 12": "line 13", "version 1.2.3": "version 1.2.4", "deadbeef": "defaced", "1234567": "7654321",
 		"call_1_1": "call_1_2", "/tmp/a": "/tmp/b", "3 files": "4 files", "port 8080": "port 9090",
+		"-rw-r--r-- 1 a a 12 Nov 16 06:24 x": "-rw-r--r-- 1 a a 13 Nov 16 06:24 x", "-rw-r--r-- 1 a a 1 Nov 16 06:24 y": "-rwxr--r-- 1 a a 1 Nov 16 06:24 y",
+		"drwxr-xr-x 2 a a 40 Nov 16 06:24 x": "drwxr-xr-x 2 a a 40 Nov 16 06:24 y", "total 36": "total 37",
 		"8ef67e7cf7addbb1946c13778f51f8bfa3ee261b1016f6828796dd9fca632fc4": "9ef67e7cf7addbb1946c13778f51f8bfa3ee261b1016f6828796dd9fca632fc4",
 	} {
 		if alike(a, b) {
 			t.Errorf("%q and %q are taken for the same: %q", a, b, normal(a))
 		}
+	}
+}
+
+// What a pattern finds comes the newest first, and a copy's files are not as old: the
+// order is not compared, what was found is.
+func TestTheOrderOfTimesMayDiffer(t *testing.T) {
+	tells := func(tool, output string) string {
+		return told(event.ToolCallCompleted{Tool: tool, Output: json.RawMessage(output)}, nil, nil)
+	}
+	one, two := `{"matches":["a","b"],"count":2}`, `{"matches":["b","a"],"count":2}`
+	if tells("glob", one) != tells("glob", two) {
+		t.Error("the order of a glob is compared")
+	}
+	if tells("glob", one) == tells("glob", `{"matches":["a","c"],"count":2}`) || tells("grep", one) == tells("grep", two) {
+		t.Error("what was found is not compared, or the order of a tool that has one")
 	}
 }
 

@@ -274,6 +274,17 @@ func (t *Take) Commits() (made []string, first bool) {
 	return made, first
 }
 
+// Staged are the files that the session put into git's index by the tool for it.
+func (t *Take) Staged() (names []string) {
+	for _, r := range t.Records {
+		var out struct{ Files []string }
+		if e, ok := r.Event.(event.ToolCallCompleted); ok && e.Tool == "git_add" && !e.IsError && json.Unmarshal(e.Output, &out) == nil {
+			names = append(names, out.Files...)
+		}
+	}
+	return names
+}
+
 // summary is what a model wrote for a marker that lets a summary stand for the
 // conversation.
 func summary(e event.ContextReplaced) (string, bool) {
