@@ -89,7 +89,7 @@ func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Re
 		if commit, err := git.At(ctx, o, take.Start()); err == nil && commit != "" {
 			g.Tracked, _ = git.Tracked(ctx, o, commit)
 		}
-		g.Tracked = slices.DeleteFunc(g.Tracked, func(name string) bool { return world.Start[name].Hash == "" })
+		g.Tracked = slices.DeleteFunc(g.Tracked, func(name string) bool { return world.Start[name].Hash == "" && !strings.HasPrefix(name, ".coder/") })
 	}
 	report, learnt, err := a.runBare(ctx, take, world, kept, g, rerun.Settings)
 	if err == nil && learnt == nil && kept.changed.Load() { // a masked word is not as long as a key
@@ -220,13 +220,17 @@ func newRepository(ctx context.Context, root string, g rerun.Golden, env []strin
 	env = append(gitsafe.Environment(env, gitsafe.Always),
 		"GIT_AUTHOR_NAME=golden", "GIT_AUTHOR_EMAIL=golden@localhost", "GIT_AUTHOR_DATE=2000-01-01T00:00:00Z",
 		"GIT_COMMITTER_NAME=golden", "GIT_COMMITTER_EMAIL=golden@localhost", "GIT_COMMITTER_DATE=2000-01-01T00:00:00Z")
+	tracked := slices.DeleteFunc(slices.Clone(g.Tracked), func(name string) bool {
+		_, err := os.Lstat(filepath.Join(root, filepath.FromSlash(name))) // what the project has for all sessions may be gone
+		return err != nil
+	})
 	steps := [][]string{{"init", "-q", "-b", g.Branch}, {"config", "user.name", "golden"}, {"config", "user.email", "golden@localhost"}}
-	if len(g.Tracked) > 0 {
+	if len(tracked) > 0 {
 		steps = append(steps, []string{"add", "-f", "--pathspec-from-file=-", "--pathspec-file-nul"}, []string{"commit", "-q", "-m", "The files that the session began with"})
 	}
 	for _, args := range steps {
 		cmd := exec.CommandContext(ctx, "git", args...)
-		cmd.Dir, cmd.Env, cmd.Stdin = root, append(env, "GIT_LITERAL_PATHSPECS=1"), strings.NewReader(strings.Join(g.Tracked, "\x00"))
+		cmd.Dir, cmd.Env, cmd.Stdin = root, append(env, "GIT_LITERAL_PATHSPECS=1"), strings.NewReader(strings.Join(tracked, "\x00"))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("make a repository of the copy: git %s: %w: %s", args[0], err, bytes.TrimSpace(out))
 		}

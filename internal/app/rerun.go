@@ -301,7 +301,7 @@ func (s staging) date(root string) error {
 			}
 		}
 		if err := dir.Chtimes(filepath.FromSlash(name), then, then); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("date the copy of %s: %w", name, err)
+			return err
 		}
 	}
 	return nil

@@ -170,7 +170,7 @@ func (a *App) changedSince(ctx context.Context, take *rerun.Take) map[string]eve
 // copySettings gives a copy what people wrote for this project, and a repository
 // of its own if there is one, as it was when the session began.
 func (a *App) copySettings(ctx context.Context, take *rerun.Take, head, root string, elsewhere func(was, is string)) error {
-	return errors.Join(a.copyAuthored(root), a.copyRepository(ctx, take, head, root, elsewhere))
+	return errors.Join(a.copyAuthored(root), copyTree(a.GoldenDir(), filepath.Join(root, ".coder", "golden")), a.copyRepository(ctx, take, head, root, elsewhere))
 }
 
 // linked is where git keeps what belongs to a worktree alone, and the repository
@@ -200,9 +200,15 @@ func linked(dir string) (own, repository string) {
 	return own, common
 }
 
-// copyAuthored gives a copy what people wrote for this project.
+// copyAuthored gives a copy what people wrote for this project, but for its golden
+// sessions.
 func (a *App) copyAuthored(root string) error {
 	entries, _ := os.ReadDir(a.data())
+	if info, err := os.Stat(a.data()); err == nil {
+		if err := os.MkdirAll(filepath.Join(root, ".coder"), info.Mode().Perm()|0o700); err != nil {
+			return err
+		}
+	}
 	for _, e := range entries {
 		if !slices.Contains(append([]string{"golden", "tmp", ".gitignore"}, dataFolders...), e.Name()) {
 			if err := copyTree(a.Store().Dir(e.Name()), filepath.Join(root, ".coder", e.Name())); err != nil {
