@@ -331,15 +331,22 @@ func (a *App) checkOutThen(ctx context.Context, take *rerun.Take, head, dir, wit
 			break
 		}
 	}
-	if then == "" || then == now {
-		if len(staged) > 0 { // what it staged was not
-			_, err = run(append([]string{"--literal-pathspecs", "reset", "-q", "--"}, staged...)...)
+	index := then
+	if then != "" && then != now {
+		if _, err := run("update-ref", "HEAD", then); err != nil {
+			return errors.Join(fmt.Errorf("take the copied repository back to %s", then), err)
 		}
-		return err
+		if len(own) > 0 { // what others had staged by then is in its first commit
+			if parent, err := run("rev-parse", "--verify", "--quiet", own[0]+"^"); err == nil && parent == then {
+				index = own[0]
+			}
+		}
+		if _, err := run("read-tree", index); err != nil {
+			return err
+		}
 	}
-	if _, err := run("update-ref", "HEAD", then); err != nil {
-		return errors.Join(fmt.Errorf("take the copied repository back to %s", then), err)
+	if len(staged) > 0 { // what it staged was not
+		_, err = run(append([]string{"--literal-pathspecs", "reset", "-q", "--"}, staged...)...)
 	}
-	_, err = run("read-tree", then)
 	return err
 }

@@ -174,10 +174,12 @@ func (g *Golden) Write(dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
+	began := make(map[string]bool)
 	for _, s := range g.Start {
 		if !isFile(s) {
 			continue
 		}
+		began[s.Hash] = true
 		name := filepath.Join(dir, files, filepath.FromSlash(s.Path))
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			return err
@@ -185,11 +187,11 @@ func (g *Golden) Write(dir string) error {
 		if err := os.WriteFile(name, g.Contents[s.Hash], 0o644); err != nil {
 			return err
 		}
-		if !g.needed(s.Hash) {
-			delete(g.Contents, s.Hash)
-		}
 	}
 	for name, data := range g.Contents {
+		if began[name] && !g.needed(name) {
+			continue // it is there by its path
+		}
 		if err := os.MkdirAll(filepath.Join(dir, contents), 0o755); err != nil {
 			return err
 		}
