@@ -26,6 +26,12 @@ import (
 // GoldenDir is where the golden sessions of the workspace are.
 func (a *App) GoldenDir() string { return filepath.Join(a.data(), "golden") }
 
+// HasGoldens reports whether a folder has golden sessions of its own.
+func HasGoldens(root string) bool {
+	_, err := os.Lstat(filepath.Join(root, ".coder", "golden"))
+	return err == nil
+}
+
 // Golden is the folder of a golden session: one of the workspace's by its name,
 // or any by its path.
 func (a *App) Golden(name string) string {
@@ -80,6 +86,7 @@ func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Re
 	if err != nil {
 		return nil, nil, err
 	}
+	completeFolders(ctx, ws, take, world)
 	left, err := withoutSecrets(world)
 	if err != nil {
 		return nil, nil, inputf("session %s: %v", id, err)

@@ -148,6 +148,7 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 	if err != nil {
 		return nil, err
 	}
+	completeFolders(ctx, ws, take, world)
 	was, is := make(map[string]string), make(map[string]string)
 	report, _, err := a.again(ctx, staging{
 		was: was, is: is, take: take, world: world, kept: past, there: ws, within: a.within(), hidden: []string{a.Home},

@@ -20,6 +20,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/host/gitsafe"
 	"coder/internal/host/repofile"
+	"coder/internal/host/workspace"
 	"coder/internal/tool/git"
 )
 
@@ -105,6 +106,23 @@ func (a *App) completeStart(ctx context.Context, take *rerun.Take, world *rerun.
 		}
 	}
 	return ctx.Err()
+}
+
+// completeFolders adds the folders that were there when a session began and may have been
+// empty: those that nothing was put into or taken out of since.
+func completeFolders(ctx context.Context, ws *workspace.Workspace, take *rerun.Take, world *rerun.World) {
+	for e := range ws.Walk(ctx, ".", 0) {
+		if _, known := world.Start[e.Path]; known || e.Err != nil || !e.IsDir() || e.Path == "." || e.Path == ".git" || e.Path == ".coder" || strings.HasPrefix(e.Path, ".git/") || strings.HasPrefix(e.Path, ".coder/") {
+			continue
+		}
+		if info, err := ws.Lstat(e.Path); err == nil && info.ModTime().Before(take.Start()) {
+			s := event.FileState{Path: e.Path, Hash: "dir"}
+			if mode := info.Mode().Perm(); mode&0o700 == 0o700 { // or nothing could be put into it
+				s.Mode = uint32(mode)
+			}
+			world.Start[e.Path] = s
+		}
+	}
 }
 
 // gitState is a file of a commit.

@@ -132,20 +132,27 @@ func subcommands() []subcommand {
 
 // Subcommands that ask about sessions, and those that ask about a file.
 var (
-	ofSessions = []string{"show", "diff", "replay", "context", "export", "audit", "golden"}
+	ofSessions = []string{"show", "diff", "replay", "context", "export", "audit", "golden", "sessions", "tasks", "respond", "watch"}
 	ofFiles    = []string{"why", "blame"}
 )
 
 // lookAbove finds the sessions of the project that the program was called somewhere
-// below of, where they are asked about.
+// below of, where they are asked about or gone on with.
 func (inv *invocation) lookAbove(fl *flags) {
-	if fl.command == nil || fl.Dir != "" || inv.Dir == "" || fl.command.name == "golden" {
+	if fl.Dir != "" || inv.Dir == "" {
 		return
 	}
 	file := ""
-	if slices.Contains(ofFiles, fl.command.name) && len(fl.args) == 1 {
+	switch {
+	case fl.command == nil:
+		if !fl.session.Resumes() || fl.driven {
+			return
+		}
+	case fl.command.name == "golden" && app.HasGoldens(inv.Dir):
+		return
+	case slices.Contains(ofFiles, fl.command.name) && len(fl.args) == 1:
 		file = inv.named(fl.args[0])
-	} else if !slices.Contains(ofSessions, fl.command.name) {
+	case !slices.Contains(ofSessions, fl.command.name):
 		return
 	}
 	if root := app.SessionsAbove(inv.Env.Env, inv.Dir, file); root != inv.Dir {

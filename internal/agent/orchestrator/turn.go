@@ -232,7 +232,7 @@ func (o *Orchestrator) freezeSettings(st *turnState) {
 // words on record, before the model hears of them.
 func (o *Orchestrator) prepareTurnState(ctx context.Context, said Said, out event.Sink) (*turnState, error) {
 	st := o.newState(out)
-	st.input = said.Text
+	st.input = o.Conceals.Text(said.Text) // what is decided by it can be decided again by the record
 	if err := o.openTask(ctx, st, said.Text); err != nil {
 		return st, err
 	}

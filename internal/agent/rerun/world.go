@@ -84,6 +84,7 @@ func Trace(ctx context.Context, whole, take *Take, kept Files) (*World, error) {
 			for _, s := range e.Before {
 				w.was(ctx, s, w.seq)
 			}
+			w.folders(ctx, e.Before)
 			w.Tree = cmp.Or(w.Tree, e.Tree)
 			if e.Tree != "" && e.Tree != w.tree {
 				w.all(ctx, e.Tree)
@@ -138,6 +139,18 @@ func (w *tracking) was(ctx context.Context, s event.FileState, seq uint64) {
 		w.Start[s.Path] = s
 	}
 	w.known[s.Path] = s
+}
+
+// folders takes in that the folders of files to be made were there, but for those that
+// are to be made, too.
+func (w *tracking) folders(ctx context.Context, before []event.FileState) {
+	for _, s := range before {
+		dir := path.Dir(s.Path)
+		missing := func(s event.FileState) bool { return s.Hash == "" && !s.Lost && strings.HasPrefix(dir+"/", s.Path+"/") }
+		if _, known := w.known[dir]; !known && dir != "." && s.Hash == "" && fs.ValidPath(dir) && !slices.ContainsFunc(before, missing) {
+			w.was(ctx, event.FileState{Path: dir, Hash: "dir"}, w.seq)
+		}
+	}
 }
 
 // all takes in all files as they were before the record that comes next.
