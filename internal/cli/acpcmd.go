@@ -83,16 +83,21 @@ func (e *editor) read(ctx context.Context) error {
 			continue
 		}
 		var m acp.Message
+		var wrong *acp.Error
 		switch err := json.Unmarshal([]byte(line), &m); {
-		case err != nil:
-			err = e.conn.Reply(json.RawMessage("null"), nil, &acp.Error{Code: -32700, Message: "the message is no JSON"})
-			if err != nil {
-				return err
-			}
+		case err != nil && !json.Valid([]byte(line)):
+			wrong = &acp.Error{Code: -32700, Message: "the message is no JSON"}
+		case err != nil, m.Method == "" && m.Result == nil && m.Error == nil:
+			wrong = &acp.Error{Code: acp.CodeInvalid, Message: "the message is neither a request nor an answer"}
 		case m.Method == "":
 			e.conn.Answer(m)
 		default:
 			if err := e.take(ctx, m); err != nil {
+				return err
+			}
+		}
+		if wrong != nil {
+			if err := e.conn.Reply(json.RawMessage("null"), nil, wrong); err != nil {
 				return err
 			}
 		}
@@ -253,6 +258,9 @@ func (e *editor) setMode(ctx context.Context, m acp.Message) error {
 	if err != nil {
 		return err
 	}
+	if p.Mode == "" {
+		return &acp.Error{Code: acp.CodeParams, Message: "the request names no mode"}
+	}
 	if p.Mode == mode.Yolo && !e.inv.flags.mayBypass {
 		return &acp.Error{Code: acp.CodeParams, Message: "the mode yolo needs --allow-dangerously-skip-permissions"}
 	}
@@ -315,7 +323,8 @@ func (e *editor) shut(id string, s *edited) error {
 // mostListed is how many sessions an editor is told of.
 const mostListed = 100
 
-// list tells which sessions there are in a folder, the newest first.
+// list tells which sessions there are in a folder, or in all of them, the newest
+// first.
 func (e *editor) list(ctx context.Context, m acp.Message) (any, error) {
 	var p acp.Open
 	if err := m.Into(&p); err != nil {
@@ -325,15 +334,27 @@ func (e *editor) list(ctx context.Context, m acp.Message) (any, error) {
 	if err != nil {
 		return nil, asError(err)
 	}
-	heads, err := a.Store().Heads(ctx)
-	if err != nil {
-		return nil, asError(err)
+	apps := []*app.App{a}
+	if p.Dir == "" {
+		apps = nil
+		for _, root := range a.Workspaces() {
+			if a, err := e.newApp("", acp.Open{Dir: root}); err == nil { // one that cannot be worked in is left out
+				apps = append(apps, a)
+			}
+		}
 	}
-	list := acp.Listed{Sessions: []acp.Session{}}
-	for _, h := range heads[:min(len(heads), mostListed)] {
-		list.Sessions = append(list.Sessions, acp.Session{ID: h.ID, Dir: a.Root, Title: h.Meta.Title, Updated: h.Updated.UTC().Format(time.RFC3339)})
+	all := []acp.Session{}
+	for _, a := range apps {
+		heads, err := a.Store().Heads(ctx)
+		if err != nil && p.Dir != "" {
+			return nil, asError(err)
+		}
+		for _, h := range heads {
+			all = append(all, acp.Session{ID: h.ID, Dir: a.Root, Title: h.Meta.Title, Updated: h.Updated.UTC().Format(time.RFC3339)})
+		}
 	}
-	return list, nil
+	slices.SortStableFunc(all, func(a, b acp.Session) int { return strings.Compare(b.Updated, a.Updated) })
+	return acp.Listed{Sessions: all[:min(len(all), mostListed)]}, nil
 }
 
 // replay tells the editor what was said.

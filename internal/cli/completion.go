@@ -57,12 +57,13 @@ func (inv *invocation) complete(ctx context.Context, words []string) error {
 		}
 	}
 	opts := options()
+	known := append(options(), spellings()...)
 	find := func(name string) (option, bool) {
-		i := slices.IndexFunc(opts, func(o option) bool { return name == "--"+o.long || o.short != "" && name == "-"+o.short })
+		i := slices.IndexFunc(known, func(o option) bool { return name == "--"+o.long || o.short != "" && name == "-"+o.short })
 		if i < 0 {
 			return option{}, false
 		}
-		return opts[i], true
+		return known[i], true
 	}
 	var plain []string // the words that are no flags, nor their values
 	for i := 0; i < len(before); i++ {
@@ -126,12 +127,12 @@ func splitWords(words []string) (line []string, prefix string) {
 func (inv *invocation) completeValue(ctx context.Context, o option, print func(word, about string)) {
 	p := inv.settings.Config.Provider
 	switch {
+	case strings.HasPrefix(o.value, "FILE"):
+		fmt.Fprintln(inv.Stdout, completeFiles)
 	case strings.Contains(o.value, "|"):
 		for _, v := range strings.Split(o.value, "|") {
 			print(v, "")
 		}
-	case o.value == "FILE":
-		fmt.Fprintln(inv.Stdout, completeFiles)
 	case o.value == "DIR":
 		fmt.Fprintln(inv.Stdout, completeDirs)
 	case o.long == "resume":
@@ -187,6 +188,12 @@ func (inv *invocation) completeWord(ctx context.Context, plain []string, print f
 			added, _ := a.PluginBook().Load()
 			for _, p := range added {
 				print(p.Name, p.Description)
+			}
+		}
+	case "mcp get", "mcp remove", "mcp test", "mcp login", "mcp logout":
+		if a, err := inv.newApp(func(string) {}); err == nil {
+			for _, s := range a.MCPServers() {
+				print(s.Name, "")
 			}
 		}
 	case "import", "why", "blame":

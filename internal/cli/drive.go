@@ -47,6 +47,7 @@ type driven struct {
 	used, most atomic.Int64      // tokens of the window, as they were last told
 	dontAsk    atomic.Bool       // what would have to be asked about is refused
 	busy       atomic.Bool       // a turn runs whose result was not told yet
+	rewinds    atomic.Int64      // requests that wait for their turn like messages
 	asked      string            // the program's own id of the message that the turn is about
 	seqs       map[string]uint64 // records of messages, by such ids
 

@@ -50,8 +50,8 @@ func spellings() []option {
 	yes := func(long string, p func(*flags) *bool) option {
 		return option{long: long, set: func(f *flags, _ string) error { *p(f) = true; return nil }}
 	}
-	text := func(long string, p func(*flags) *string) option {
-		return option{long: long, value: "TEXT", set: func(f *flags, v string) error { *p(f) = v; return nil }}
+	text := func(long, value string, p func(*flags) *string) option {
+		return option{long: long, value: value, set: func(f *flags, v string) error { *p(f) = v; return nil }}
 	}
 	return []option{
 		list("allowedTools", func(f *flags, s []rule.Spec) { f.AllowTools = append(f.AllowTools, s...) }),
@@ -81,10 +81,10 @@ func spellings() []option {
 			}
 			return nil
 		}},
-		text("permission-prompt-tool", func(f *flags) *string { return &f.decides }),
-		text("system-prompt-file", func(f *flags) *string { return &f.systemFile }),
-		text("fallback-model", func(f *flags) *string { return &f.FallbackModel }),
-		text("settings", func(f *flags) *string { return &f.settings }),
+		text("permission-prompt-tool", "stdio", func(f *flags) *string { return &f.decides }),
+		text("system-prompt-file", "FILE", func(f *flags) *string { return &f.systemFile }),
+		text("fallback-model", "NAME", func(f *flags) *string { return &f.FallbackModel }),
+		text("settings", "FILE|JSON", func(f *flags) *string { return &f.settings }),
 		yes("replay-user-messages", func(f *flags) *bool { return &f.echo }),
 		yes("allow-dangerously-skip-permissions", func(f *flags) *bool { return &f.mayBypass }),
 		{long: "dangerously-skip-permissions", set: func(f *flags, _ string) error { f.Mode = mode.Yolo; return nil }},

@@ -124,6 +124,8 @@ func unreadable(err error) error {
 func (d *driven) setMode(ctx context.Context, theirs string) (ours string, err error) {
 	ours, dontAsk := inwardMode(theirs)
 	switch {
+	case theirs == "":
+		return "", errors.New("the request names no mode")
 	case theirs == "auto":
 		return "", errors.New("the mode auto is not served")
 	case ours == mode.Yolo && !d.inv.flags.mayBypass: // the mode cannot be gone to either; this says why
@@ -148,10 +150,12 @@ func (d *driven) outwardMode(ours string) string {
 // rewind takes files back to what they were before a message of the program's,
 // when it is its turn: what runs has ended, and what was sent before is done.
 func (d *driven) rewind(id json.RawMessage, r control.Request) error {
-	if _, waiting := d.queue.State(); waiting > 0 || d.busy.Load() {
+	if _, waiting := d.queue.State(); waiting > int(d.rewinds.Load()) || d.busy.Load() {
 		return d.channel.Reply(id, nil, errors.New("a turn is running; interrupt it, or wait for its result"))
 	}
+	d.rewinds.Add(1)
 	d.queue.Add(drive.Message{Do: func(ctx context.Context) error {
+		d.rewinds.Add(-1)
 		s := d.session()
 		own, known := d.seqs[r.Said]
 		meant := func(seq uint64) bool { return known && seq == own || r.Said == streamjson.UUID(s.ID, seq) }

@@ -23,6 +23,7 @@ const Version = 1
 
 // The codes of errors.
 const (
+	CodeInvalid  = -32600 // a message that is neither a request nor an answer
 	CodeNoMethod = -32601
 	CodeParams   = -32602
 	CodeInternal = -32603
@@ -52,10 +53,18 @@ type Message struct {
 // IsRequest reports whether the message wants an answer.
 func (m Message) IsRequest() bool { return m.Method != "" && len(m.ID) > 0 && string(m.ID) != "null" }
 
-// Into reads the parameters of a request.
+// Into reads the parameters of a request, which may have none.
 func (m Message) Into(params any) error {
-	if err := json.Unmarshal(m.Params, params); err != nil {
-		return &Error{Code: CodeParams, Message: "the parameters cannot be read: " + err.Error()}
+	if len(m.Params) == 0 {
+		return nil
+	}
+	err := json.Unmarshal(m.Params, params)
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind) && kind.Field != "":
+		return &Error{Code: CodeParams, Message: fmt.Sprintf("the parameters cannot be read: %s is a %s, and must not be", kind.Field, kind.Value)}
+	case err != nil:
+		return &Error{Code: CodeParams, Message: "the parameters cannot be read: they must be an object"}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
@@ -92,5 +93,27 @@ func TestAProgramThatDrivesIsToldInItsOwnWords(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "mine") {
 		t.Error("the program is told what it said")
+	}
+}
+
+// TestATurnLastsFromItsBeginning: what a program changed before it is no part of it.
+func TestATurnLastsFromItsBeginning(t *testing.T) {
+	o := drivenOptions()
+	start := time.Unix(1_700_000_000, 0)
+	o.Now = func() time.Time { return start.Add(11 * time.Second) }
+	var out bytes.Buffer
+	r := streamjson.New(&out, o)
+	for _, step := range []error{
+		r.Emit(t.Context(), event.Record{Seq: 1, Time: start, Session: "s", Event: event.ModeChanged{Mode: "plan"}}),
+		r.Begin(),
+		r.Emit(t.Context(), event.Record{Seq: 2, Time: start.Add(10 * time.Second), Session: "s", Event: event.MessageAdded{Message: chat.Message{Role: chat.User}}}),
+		r.Finish(t.Context(), streamjson.Outcome{}),
+	} {
+		if step != nil {
+			t.Fatal(step)
+		}
+	}
+	if !strings.Contains(out.String(), `"duration_ms":1000,`) {
+		t.Error(out.String())
 	}
 }

@@ -211,6 +211,7 @@ const like = "2.1.0"
 func (r *Renderer) Begin() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.tally = Tally{} // what was set since the last turn is no part of this one
 	f := r.o.Driven.Facts()
 	line := drivenInit{
 		initLine: initLine{
