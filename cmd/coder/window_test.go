@@ -219,10 +219,10 @@ func TestNoRequestIsSentThatCannotFit(t *testing.T) {
 }
 
 // TestASessionInASmallWindowComesToTheSameAgain has windows that no settings tell
-// of: what the server said of them is on record.
+// of: what the server said of them, before or by refusing more, is on record.
 func TestASessionInASmallWindowComesToTheSameAgain(t *testing.T) {
-	for _, window := range []int{12_288, 16_384, 32_768} {
-		t.Run(strconv.Itoa(window), func(t *testing.T) {
+	for name, window := range map[string]int{"12288": 12_288, "16384": 16_384, "32768": 32_768, "refuses 12288": 12_288, "refuses 14336": 14_336, "refuses 32768": 32_768} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := &worker{steps: 10, calls: func(step int) []faultserver.Event {
 				return []faultserver.Event{bash(step, 0, fmt.Sprintf("seq %d 4000", step))}
@@ -233,7 +233,9 @@ func TestASessionInASmallWindowComesToTheSameAgain(t *testing.T) {
 			if err := os.Mkdir(filepath.Join(p.ws, "..", ".coder"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			p.file("../.coder/windows.json", fmt.Sprintf(`{"%s small": %d}`, server.Base(""), window))
+			if !strings.HasPrefix(name, "refuses") {
+				p.file("../.coder/windows.json", fmt.Sprintf(`{"%s small": %d}`, server.Base(""), window))
+			}
 			if out, stderr, code := p.run("-p", "--session-id", "s", "--auto-approve", "go"); code != 0 || !strings.Contains(out, "all done") {
 				t.Fatalf("exit %d: %s", code, stderr)
 			}

@@ -58,6 +58,7 @@ type Follower struct {
 	diff     *Difference
 	agreed   int
 
+	window int // that the server told of; 0 if it did not yet
 	lesson Lesson
 	learnt []event.Record    // of the rerun
 	became map[uint64]uint64 // the records of the rerun, by those of the take
@@ -113,16 +114,18 @@ func (f *Follower) count() {
 // Now is the time of the rerun: that of the record that comes next.
 func (f *Follower) Now() time.Time { return f.clock.Load().(time.Time) }
 
-// Run is what the turn under way was run with, or the one that comes next.
-func (f *Follower) Run() event.Run {
+// Run is what the turn under way was run with, or the one that comes next, and the
+// window that the server told of since.
+func (f *Follower) Run() (run event.Run) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if n, ok := f.turn(); ok {
 		if e := f.take.Records[f.take.streams[main][n]].Event.(event.TaskCreated); e.Run != nil {
-			return *e.Run
+			run = *e.Run
 		}
 	}
-	return event.Run{}
+	run.Window = cmp.Or(f.window, run.Window)
+	return run
 }
 
 // turn is where the turn under way begins in the session's own stream, or the one

@@ -80,6 +80,7 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 			return nil, failure(e)
 		}
 	case event.ContextReplaced: // the provider found it too long
+		f.window = cmp.Or(e.Window, f.window)
 		return nil, &provider.Error{Kind: provider.ErrContextTooLong, Status: 400, Window: e.Window, Err: errors.New("as it is on record")}
 	}
 	return nil, f.unexpected(r, stream, "the model is asked once more")
@@ -120,6 +121,7 @@ func (f *Follower) said(text string) []provider.Delta {
 func (f *Follower) deltas(e event.MessageAdded) (list []provider.Delta) {
 	calls := 0
 	if e.Window > 0 {
+		f.window = e.Window
 		list = append(list, provider.Window(e.Window))
 	}
 	for _, p := range e.Message.Parts {
