@@ -263,7 +263,7 @@ func (s *scene) process(file string) (pid int, err error) {
 // alive checks that the process whose number is in a file runs.
 func (s *scene) alive(args []string) error {
 	pid, err := s.process(args[0])
-	if err == nil && s.dead(pid) {
+	if err == nil && !s.until(func() bool { return !s.dead(pid) }) { // while it becomes another program it has no environment
 		err = fmt.Errorf("process %d is dead", pid)
 	}
 	return err
