@@ -43,8 +43,11 @@ type edited struct {
 	conn  *acp.Conn
 	face  *acp.Face
 	queue *drive.Queue
-	asked atomic.Int64  // prompts that are not answered yet
-	ended chan struct{} // closed when nothing of it runs any more
+	modes []acp.Mode
+	asked atomic.Int64             // prompts that are not answered yet
+	knows atomic.Bool              // it knows of options
+	named atomic.Pointer[[]string] // the models that the endpoint says it has
+	ended chan struct{}            // closed when nothing of it runs any more
 }
 
 // runACP works in an editor until it is gone.
@@ -123,6 +126,8 @@ func (e *editor) take(ctx context.Context, m acp.Message) error {
 		err = e.end(m)
 	case "session/set_mode":
 		err = e.setMode(ctx, m)
+	case "session/set_config_option":
+		result, err = e.choose(ctx, m)
 	case "session/prompt":
 		if err = e.prompt(m); err == nil {
 			return nil // it is answered when the turn is over
@@ -190,7 +195,7 @@ func (e *editor) open(ctx context.Context, m acp.Message) (result any, after fun
 		return nil, nil, asError(err)
 	}
 	e.inv.exit.opened()
-	out := &output{Sink: event.Tee(s.face, event.SinkFunc(e.note)), inv: e.inv}
+	out := &output{Sink: event.Tee(s.face, event.SinkFunc(s.note), event.SinkFunc(e.note)), inv: e.inv}
 	s.headless = &headless{Session: opened, app: a, sup: sup, out: out}
 	if m.Method == "session/load" {
 		if err := s.replay(ctx); err != nil {
@@ -206,14 +211,89 @@ func (e *editor) open(ctx context.Context, m acp.Message) (result any, after fun
 			e.inv.warn(err.Error())
 		}
 	})
-	current, _ := a.Modes.Current()
-	answer := acp.Opened{Session: which.ID, Modes: acp.Modes{Current: current.Name}}
 	for _, name := range mode.Names() {
 		if name != mode.Yolo || e.inv.flags.mayBypass {
-			answer.Modes.Available = append(answer.Modes.Available, acp.Mode{ID: name, Name: name, About: aboutModes[name]})
+			s.modes = append(s.modes, acp.Mode{ID: name, Name: name, About: aboutModes[name]})
 		}
 	}
-	return answer, func() error { return s.face.Advertise(acp.Commands(opened.Commands())) }, nil
+	s.knows.Store(e.greeting.Client.Name != "")
+	current, _ := a.Modes.Current()
+	answer := acp.Opened{Session: which.ID, Modes: acp.Modes{Current: current.Name, Available: s.modes}, Options: s.options(current.Name)}
+	return answer, func() error {
+		e.work.Go(func() { s.askModels(e.life) })
+		return s.face.Advertise(acp.Commands(opened.Commands()))
+	}, nil
+}
+
+// options are what the person can choose of the session, which is in that mode.
+func (s *edited) options(current string) []acp.Option {
+	models := s.app.ModelNames()
+	if more := s.named.Load(); more != nil {
+		models = append(models, *more...)
+	}
+	model := s.app.ModelName()
+	seen := make(map[string]bool)
+	models = slices.DeleteFunc(models, func(name string) bool {
+		_, profile := s.app.Config.Profiles[name]
+		drop := seen[name] || profile && name != model
+		seen[name] = true
+		return drop
+	})
+	return acp.Options(acp.Modes{Current: current, Available: s.modes}, model, models)
+}
+
+// offer tells the editor what is chosen now, if it is one that knows of choices:
+// the oldest, which do not say who they are, complain of what they do not know.
+func (s *edited) offer(mode string) error {
+	if !s.knows.Load() {
+		return nil
+	}
+	return s.face.Offer(s.options(mode))
+}
+
+// askModels asks the endpoint which models it has, and tells the editor.
+func (s *edited) askModels(ctx context.Context) {
+	names := s.app.Offered(ctx)
+	if len(names) > len(s.app.ModelNames()) {
+		s.named.Store(&names)
+		current, _ := s.app.Modes.Current()
+		_ = s.offer(current.Name) // an editor that is gone needs no list
+	}
+}
+
+// note tells of a mode that the session went to as of a choice, too.
+func (s *edited) note(_ context.Context, r event.Record) error {
+	if m, ok := r.Event.(event.ModeChanged); ok {
+		return s.offer(m.Mode)
+	}
+	return nil
+}
+
+// choose takes what the person chose, and tells what is chosen now.
+func (e *editor) choose(ctx context.Context, m acp.Message) (any, error) {
+	var p acp.Selection
+	s, err := e.find(m, &p)
+	if err != nil {
+		return nil, err
+	}
+	s.knows.Store(true)
+	current, _ := s.app.Modes.Current()
+	there := slices.ContainsFunc(s.options(current.Name), func(o acp.Option) bool {
+		return o.ID == p.Option && slices.ContainsFunc(o.Choices, func(c acp.Choice) bool { return c.Value == p.Value })
+	})
+	to := ""
+	switch {
+	case !there:
+		return nil, &acp.Error{Code: acp.CodeParams, Message: fmt.Sprintf("%s cannot be %q", oneLine(p.Option), oneLine(p.Value))}
+	case p.Option == "mode":
+		to = p.Value
+	default:
+		s.app.UseModel(p.Value)
+	}
+	if err := s.Change(ctx, to, s.out); err != nil {
+		return nil, asError(err)
+	}
+	return map[string]any{"configOptions": s.options(cmp.Or(to, current.Name))}, nil
 }
 
 // aboutModes says what modes are for, where they are chosen from a list.
@@ -375,9 +455,16 @@ func (s *edited) replay(ctx context.Context) error {
 
 // turn runs one prompt and answers it.
 func (s *edited) turn(ctx context.Context, m drive.Message) error {
+	model := s.app.ModelName()
 	done, err := s.RunSaid(ctx, m.Said, s.out)
 	if err == nil {
 		err = s.follow(ctx, done.Next)
+	}
+	if s.app.ModelName() != model {
+		current, _ := s.app.Modes.Current()
+		if err := s.offer(current.Name); err != nil {
+			return err
+		}
 	}
 	var (
 		command *orchestrator.CommandError

@@ -90,6 +90,11 @@ func (f *Face) Advertise(commands []Command) error {
 	return f.tell(update{Kind: "available_commands_update", Commands: commands})
 }
 
+// Offer tells what there is to choose from, and what is chosen.
+func (f *Face) Offer(options []Option) error {
+	return f.tell(update{Kind: "config_option_update", Options: options})
+}
+
 // Emit tells what r says.
 func (f *Face) Emit(_ context.Context, r event.Record) error {
 	f.mu.Lock()

@@ -110,6 +110,40 @@ func object(pairs []pair) map[string]string {
 type Opened struct {
 	Session string `json:"sessionId,omitempty"` // of a new one
 	Modes   Modes  `json:"modes"`
+	// Options are told beside the modes: editors that know them look there alone.
+	Options []Option `json:"configOptions"`
+}
+
+// Option is something of a session that the person chooses from a list.
+type Option struct {
+	ID       string   `json:"id"`
+	Name     string   `json:"name"`
+	Category string   `json:"category"`
+	Type     string   `json:"type"`
+	Current  string   `json:"currentValue"`
+	Choices  []Choice `json:"options"`
+}
+
+// Choice is one of them.
+type Choice struct {
+	Value string `json:"value"`
+	Name  string `json:"name"`
+	About string `json:"description,omitempty"`
+}
+
+// Options are the choices of the mode and of the model.
+func Options(modes Modes, model string, models []string) []Option {
+	all := []Option{
+		{ID: "mode", Name: "Mode", Category: "mode", Type: "select", Current: modes.Current},
+		{ID: "model", Name: "Model", Category: "model", Type: "select", Current: model},
+	}
+	for _, m := range modes.Available {
+		all[0].Choices = append(all[0].Choices, Choice{m.ID, m.Name, m.About})
+	}
+	for _, name := range models {
+		all[1].Choices = append(all[1].Choices, Choice{Value: name, Name: name})
+	}
+	return all
 }
 
 // Listed is the answer to who asks which sessions there are.
@@ -246,10 +280,12 @@ func link(root, uri string) string {
 	return "@" + path
 }
 
-// Selection is the mode that the editor chose.
+// Selection is the mode that the person chose in their editor, or another option.
 type Selection struct {
 	Session string `json:"sessionId"`
 	Mode    string `json:"modeId"`
+	Option  string `json:"configId"`
+	Value   string `json:"value"`
 }
 
 // Of is the session that it is about.
@@ -269,6 +305,7 @@ type update struct {
 	Entries   []entry    `json:"entries,omitempty"`
 	Commands  []Command  `json:"availableCommands,omitempty"`
 	Mode      string     `json:"currentModeId,omitempty"`
+	Options   []Option   `json:"configOptions,omitempty"`
 }
 
 type location struct {
