@@ -28,6 +28,12 @@ var shapes = []shape{
 	{"hvs.", run(dashed, 20)}, {"dckr_pat_", run(dashed, 20)}, {"lin_api_", run(plainLetters, 30)}, {"AGE-SECRET-KEY-1", run(plainLetters, 40)},
 	{"ATATT3", run(dashed, 40)}, {"tvly-", run(dashed, 20)}, {"1//0", run(dashed, 30)},
 	{"hooks.slack.com/services/", run(base64, 30)}, {"AccountKey=", run(base64, 40)}, {"SharedAccessKey=", run(base64, 30)},
+	{"shpss_", run(plainLetters, 32)}, {"shpca_", run(plainLetters, 32)}, {"shppa_", run(plainLetters, 32)}, {"glptt-", run(dashed, 16)}, {"glsa_", run(dashed, 32)},
+	{"whsec_", run(plainLetters, 24)}, {"sq0atp-", run(dashed, 22)}, {"sq0csp-", run(dashed, 40)}, {"PMAK-", run(dashed, 40)}, {"NRAK-", run(plainLetters, 26)},
+	{"figd_", run(dashed, 36)}, {"ntn_", run(plainLetters, 40)}, {"sbp_", run(plainLetters, 40)}, {"fo1_", run(dashed, 36)}, {"fm2_", run(base64, 30)}, {"dp.pt.", run(plainLetters, 36)},
+	{"ops_eyJ", run(dashed, 40)}, {"sntrys_eyJ", run(base64, 30)}, {"rubygems_", run(plainLetters, 40)}, {"CLOJARS_", run(plainLetters, 50)}, {"pul-", run(plainLetters, 40)},
+	{"tskey-", random(dashed, 20)}, {"dapi", run(plainLetters, 32)}, {"phx_", run(plainLetters, 40)}, {"atlasv1.", run(plainLetters, 50)},
+	{"discord.com/api/webhooks/", run(slashed, 70)},
 	{"eyJ", webToken}, {keyHeader, privateKey}, {addressMark, address},
 }
 
@@ -58,6 +64,7 @@ var (
 	dashed       = setOf("AZaz09--__")
 	dotted       = setOf("AZaz09--__..")
 	base64       = setOf("AZaz09++//==")
+	slashed      = setOf("AZaz09--__//")
 )
 
 // run is least letters of a set or more.
