@@ -57,6 +57,10 @@ func FromEnv(getenv func(string) string, version string) (s Settings, complaints
 			complaints = append(complaints, complaint)
 		}
 	}
+	switch getenv("OTEL_TRACES_SAMPLER") {
+	case "always_off", "parentbased_always_off": // there is no parent here
+		s.Traces = nil
+	}
 	if s.On() {
 		s.Resource = resource(getenv, version)
 	}
