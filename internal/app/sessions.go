@@ -318,10 +318,10 @@ const typedDir = "typed"
 
 // Unsent is what was typed in a session and not sent, or in one that was left
 // before anything was asked in it.
-func (a *App) Unsent(id string) string {
+func (a *App) Unsent(id string) typed.Draft {
 	known := a.Store().All()
 	left := func(other string) bool {
-		return ValidSessionID(other) && (!slices.Contains(known, other) || a.Store().idle(other))
+		return ValidSessionID(other) && (!slices.Contains(known, other) || a.Store().Unused(other))
 	}
-	return a.Typed().Draft(id, left, a.Env.Now()).Whole()
+	return a.Typed().Draft(id, left, a.Env.Now())
 }

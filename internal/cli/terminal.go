@@ -217,13 +217,18 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	which := t.inv.flags.session
+	onlyDraft := which.Last && which.Resume == "" && t.onlyDraft()
+	if onlyDraft {
+		which = app.Which{ID: which.ID}
+	}
 	t.sup = t.app.Supervise(answerable(t.app, t.face, t.warn, func() string { return t.session.ID }))
-	if t.session, err = t.app.Open(ctx, t.sup, t.inv.flags.session, t.face.Out()); err != nil {
+	if t.session, err = t.app.Open(ctx, t.sup, which, t.face.Out()); err != nil {
 		return err
 	}
 	t.inv.exit.opened()
 	err = t.banner()
-	if err == nil && t.inv.flags.session.Resumes() {
+	if err == nil && (which.Resumes() || onlyDraft) {
 		err = t.recap(ctx)
 		t.putDraft()
 	}
@@ -377,15 +382,29 @@ func (t *terminal) follow(ctx context.Context) error {
 // typing.
 func (t *terminal) sent(text string) { _ = t.app.Typed().Add(text) }
 
-func (t *terminal) unsent(queue []string, draft string) {
-	_ = t.app.Typed().Keep(t.session.ID, typed.Draft{Queue: queue, Text: draft})
+func (t *terminal) unsent(queue []string, draft, answer string) {
+	_ = t.app.Typed().Keep(t.session.ID, typed.Draft{Queue: queue, Text: draft, Answer: answer})
 }
 
-// putDraft puts what was typed and not sent where it was typed.
+// onlyDraft reports whether nothing was sent in this folder yet, and something typed.
+func (t *terminal) onlyDraft() bool {
+	_, shown := t.face.(*repl.REPL)
+	_, err := t.app.Store().Last()
+	return shown && err != nil && t.app.Typed().Unsent()
+}
+
+// putDraft puts what was typed and not sent where it was typed: at the question that is
+// about to be asked again, or at the prompt.
 func (t *terminal) putDraft() {
-	if face, ok := t.face.(*repl.REPL); ok {
-		face.Put(t.app.Unsent(t.session.ID))
+	face, ok := t.face.(*repl.REPL)
+	if !ok {
+		return
 	}
+	draft, answer := t.app.Unsent(t.session.ID), ""
+	if u, cutOff := t.session.Unfinished(); cutOff && u.Pending != nil {
+		answer, draft.Answer = draft.Answer, ""
+	}
+	face.Put(draft.Whole(), answer)
 }
 
 // utf8 reports whether the person's terminal shows more than ASCII.

@@ -54,10 +54,31 @@ func (f Func[In]) Prepare(ctx context.Context, args json.RawMessage) (Call, erro
 	} else {
 		c.plan, err = f.Plan(ctx, in)
 	}
+	if err != nil && c.plan.Title != "" {
+		err = &planError{c.plan.Title, err}
+	}
 	if err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// planError is the error of a call that cannot be planned, and what it is about.
+type planError struct {
+	title string
+	err   error
+}
+
+func (e *planError) Error() string { return e.err.Error() }
+func (e *planError) Unwrap() error { return e.err }
+
+// About is what a call is about that could not be planned, as far as that is known.
+func About(err error) string {
+	var e *planError
+	if errors.As(err, &e) {
+		return e.title
+	}
+	return ""
 }
 
 // ArgumentError is the error of a call whose arguments are not those that the

@@ -106,6 +106,7 @@ func (o *Orchestrator) ContinueTurn(ctx context.Context, left Unfinished, out ev
 	}
 	if err == nil && len(st.calls) > 0 {
 		o.takeIn(ctx, st)
+		o.glimpse()
 		st.recorded = true
 		err = o.toolLoopStep(ctx, st)
 		st.recorded = false

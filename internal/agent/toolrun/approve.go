@@ -247,7 +247,7 @@ func (r *run) question(a *admission) uip.Request {
 		ID: r.NewID(), TaskID: r.Task, Author: r.Actor,
 		Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
 		Display: uip.Display{
-			Title:       a.tool + " " + a.plan().Title,
+			Title:       strings.TrimSpace(a.tool + " " + a.plan().Title),
 			Description: tool.JoinNotes(a.opinion.String(), r.Aside),
 			Content:     a.plan().Preview,
 			Metadata:    map[string]string{"toolCallId": a.call.ID, "toolName": a.tool},

@@ -194,7 +194,7 @@ func (a *admission) readOnly() bool {
 
 func (a *admission) plan() tool.Plan {
 	if a.prepared == nil {
-		return tool.Plan{}
+		return tool.Plan{Title: tool.About(a.err)}
 	}
 	return a.prepared.Plan()
 }

@@ -35,20 +35,18 @@ type Book struct{ Dir string }
 
 // Draft is what was typed and not sent.
 type Draft struct {
-	Queue []string `json:"queue,omitempty"` // sent while a turn ran, which has not heard of it
-	Text  string   `json:"text,omitempty"`
+	Queue  []string `json:"queue,omitempty"` // sent while a turn ran, which has not heard of it
+	Text   string   `json:"text,omitempty"`
+	Answer string   `json:"answer,omitempty"` // to a question that was open
 }
 
 // Empty reports whether there is nothing in it.
-func (d Draft) Empty() bool { return d.Text == "" && len(d.Queue) == 0 }
+func (d Draft) Empty() bool { return d.Whole() == "" }
 
 // Whole is all of it as one text.
 func (d Draft) Whole() string {
-	all := slices.Clone(d.Queue)
-	if d.Text != "" {
-		all = append(all, d.Text)
-	}
-	return strings.Join(all, "\n")
+	all := append(slices.Clone(d.Queue), d.Text, d.Answer)
+	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), "\n")
 }
 
 type entry struct {
@@ -117,6 +115,15 @@ func (b Book) Sent() (all []string) {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
+// Unsent reports whether anything was typed and not sent.
+func (b Book) Unsent() bool {
+	if b.Dir == "" {
+		return false
+	}
+	drafts, _ := fs.Glob(repofile.OwnDir(b.Dir), "*"+draftEnding)
+	return len(drafts) > 0
+}
+
 const draftEnding = ".draft"
 
 // Keep keeps the draft of a session in place of the one before. An empty one is
@@ -135,7 +142,7 @@ func (b Book) Keep(session string, d Draft) error {
 	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
 		return fmt.Errorf("keep the draft: %w", err)
 	}
-	d.Text, d.Queue = sanitize.Mask(d.Text), slices.Clone(d.Queue)
+	d.Text, d.Answer, d.Queue = sanitize.Mask(d.Text), sanitize.Mask(d.Answer), slices.Clone(d.Queue)
 	for i, text := range d.Queue {
 		d.Queue[i] = sanitize.Mask(text)
 	}

@@ -30,7 +30,7 @@ func changing[In any](f tool.Func[In], ws *workspace.Workspace, seen *Seen, whic
 		path, only := which(in)
 		ch := &change{ws: ws, seen: seen}
 		if err := ch.workOut(path, only, func(old []byte) (outcome, error) { return next(in, old) }); err != nil {
-			return tool.Plan{}, nil, ws.Meant(ctx, path, err)
+			return tool.Plan{Title: path}, nil, ws.Meant(ctx, path, err)
 		}
 		return tool.Plan{
 			Title:   ch.path,

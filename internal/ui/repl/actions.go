@@ -19,15 +19,7 @@ func (r *REPL) send(ctx context.Context, action lineedit.Action) error {
 		return r.switchMode(ctx, mode)
 	}
 	if r.turn != nil && s.Looks(action.Text) {
-		if err := r.Say(r.Palette.Paint(good, "> ") + oneLine(action.Text)); err != nil {
-			return err
-		}
-		r.looking.Go(func() {
-			if err := s.Look(ctx, action.Text, r.render); err != nil && ctx.Err() == nil {
-				_ = r.Say(r.Palette.Paint(bad, r.Words.Said(err.Error()))) // a terminal that is gone ends the loop by itself
-			}
-		})
-		return nil
+		return r.look(ctx, action.Text)
 	}
 	if r.turn != nil {
 		r.queue.add(action.Draft)
@@ -35,6 +27,25 @@ func (r *REPL) send(ctx context.Context, action lineedit.Action) error {
 	}
 	r.keepDraft() // there is none any more, and the session may become another
 	return r.begin(ctx, action)
+}
+
+// look answers what the person wants to know beside the turn. The question that is open
+// meanwhile is put below it once more.
+func (r *REPL) look(ctx context.Context, input string) error {
+	if err := r.Say(r.Palette.Paint(good, "> ") + oneLine(input)); err != nil {
+		return err
+	}
+	s, open := r.Session(), r.open
+	r.looking.Go(func() {
+		if err := s.Look(ctx, input, r.render); err != nil && ctx.Err() == nil {
+			_ = r.Say(r.Palette.Paint(bad, r.Words.Said(err.Error()))) // a terminal that is gone ends the loop by itself
+		}
+		select {
+		case r.looked <- open:
+		case <-ctx.Done():
+		}
+	})
+	return nil
 }
 
 // hear does what the person said elsewhere, as if it had been typed here. It waits
@@ -83,10 +94,13 @@ func (r *REPL) keepDraft() {
 	for _, d := range r.queue.waiting() {
 		queue = append(queue, d.Text())
 	}
-	draft := r.editor.Text()
-	if all := strings.Join(append(queue, draft), "\x00"); all != r.kept {
+	draft, answer := r.editor.Text(), ""
+	if r.open != nil && len(strings.Fields(r.answer.Text())) > 1 { // a bare yes is given anew
+		answer = r.answer.Text()
+	}
+	if all := strings.Join(append(queue, draft, answer), "\x00"); all != r.kept {
 		r.kept = all
-		r.Unsent(queue, draft)
+		r.Unsent(queue, draft, answer)
 	}
 }
 

@@ -98,6 +98,8 @@ func (r *REPL) put(a ask) error {
 	}
 	r.open = &dialogue{ask: a}
 	r.answer.Reset()
+	r.answer.SetText(r.unanswered)
+	r.unanswered = ""
 	r.call(a.question.Display.Title)
 	return r.show()
 }

@@ -82,7 +82,7 @@ type Options struct {
 	// and not sent, now and then and in the end.
 	Sent    func(text string)
 	Earlier func() []string
-	Unsent  func(queue []string, draft string)
+	Unsent  func(queue []string, draft, answer string)
 	// Notify, which may be nil, calls for a person who looks elsewhere.
 	Notify func(text string)
 	// Title, which may be nil, is told what there is to see from afar: that a question
@@ -110,11 +110,12 @@ var ErrInterrupted = errors.New("interrupted")
 // REPL is the face. Use [New].
 type REPL struct {
 	Options
-	render  *term.Renderer
-	editor  lineedit.Editor
-	answer  lineedit.Editor  // the line of the question that is open
-	picker  *lineedit.Picker // the list that is open
-	escaped bool             // the last key was Esc, and there was nothing to stop or to throw away
+	render     *term.Renderer
+	editor     lineedit.Editor
+	answer     lineedit.Editor  // the line of the question that is open
+	unanswered string           // what is to stand there when the next one is put
+	picker     *lineedit.Picker // the list that is open
+	escaped    bool             // the last key was Esc, and there was nothing to stop or to throw away
 
 	events  chan []tty.Event // what is typed
 	broken  chan error       // why nothing is read any more
@@ -134,6 +135,7 @@ type REPL struct {
 	told    [2]bool // what the title was last told: that something is asked, that a turn runs
 	wrote   writes
 	looking sync.WaitGroup // commands that are answered while a turn runs
+	looked  chan *dialogue // one was, and the question open before it
 	kept    string         // what was last told to Unsent
 
 	suggested suggestions
@@ -161,7 +163,7 @@ func New(o Options) *REPL {
 	r := &REPL{
 		Options: o, focused: true,
 		events: make(chan []tty.Event), broken: make(chan error, 1),
-		asks: make(chan ask), lends: make(chan lent), done: make(chan finished, 1),
+		asks: make(chan ask), looked: make(chan *dialogue), lends: make(chan lent), done: make(chan finished, 1),
 		suggested: suggestions{found: make(chan found, 1)},
 	}
 	r.wrote.screen, r.wrote.ready = o.Screen, make(chan struct{}, 1)
@@ -178,11 +180,13 @@ func New(o Options) *REPL {
 // Out is where what happens is shown.
 func (r *REPL) Out() event.Sink { return r.render }
 
-// Put puts text where the person types, unless something is there.
-func (r *REPL) Put(text string) {
+// Put puts text where the person types, unless something is there, and an answer at the
+// next question.
+func (r *REPL) Put(text, answer string) {
 	if r.editor.Empty() {
 		r.editor.SetText(text)
 	}
+	r.unanswered = answer
 }
 
 // Say shows lines of the program's own.
@@ -288,6 +292,10 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 			err = r.put(a)
 		case l := <-r.lends:
 			err = r.lend(ctx, l)
+		case d := <-r.looked:
+			if d != nil && d == r.open {
+				err = r.show()
+			}
 		case <-withdrawn: // answered elsewhere, or what asked has stopped
 			r.open = nil
 		case f := <-r.done:
@@ -402,6 +410,9 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		}
 	case lineedit.Submit:
 		if r.open != nil {
+			if r.Session().Looks(action.Text) {
+				return r.look(ctx, action.Text)
+			}
 			return r.answered(action.Text, action.Draft)
 		}
 		if strings.TrimSpace(action.Text) == "?" {

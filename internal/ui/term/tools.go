@@ -23,6 +23,7 @@ type callView struct {
 	task        *taskView
 	tool, title string
 	exec        bool   // it runs a command
+	todo        bool   // it writes the todo list: its title is the program's own words
 	begun       bool   // its first line was shown
 	todos       bool   // the list it changed was shown
 	approved    string // the change that the person was shown before it was made
@@ -48,6 +49,7 @@ func (r *Renderer) tool(rec event.Record) {
 		c := r.call(rec.Task, e.CallID)
 		for _, effect := range e.Effects {
 			c.exec = c.exec || effect.Kind == event.EffectExec
+			c.todo = c.todo || effect.Kind == event.EffectNote && effect.Target == "todo list"
 		}
 	case event.ToolStarted:
 		c := r.call(rec.Task, e.CallID)
@@ -111,6 +113,9 @@ func (r *Renderer) head(c *callView) {
 		label, apart = "["+c.name()+"]", " "
 	}
 	title := oneLine(c.title, titleRunes)
+	if c.todo {
+		title = r.o.Words.Said(title)
+	}
 	if title != "" {
 		title = apart + title
 	}
