@@ -195,7 +195,7 @@ func (e *editor) open(ctx context.Context, m acp.Message) (result any, after fun
 		return nil, nil, asError(err)
 	}
 	e.inv.exit.opened()
-	out := &output{Sink: event.Tee(s.face, event.SinkFunc(s.note), event.SinkFunc(e.note)), inv: e.inv}
+	out := &output{Sink: event.Tee(s.face, event.SinkFunc(s.note), e.notes(s.face)), inv: e.inv}
 	s.headless = &headless{Session: opened, app: a, sup: sup, out: out}
 	if m.Method == "session/load" {
 		if err := s.replay(ctx); err != nil {
@@ -323,12 +323,21 @@ func (e *editor) newApp(id string, p acp.Open) (*app.App, error) {
 	return app.New(e.inv.Env.Env, o, settings, e.inv.warn)
 }
 
-// note tells on stderr what editors have no place for.
-func (e *editor) note(_ context.Context, r event.Record) error {
-	if n, ok := r.Event.(event.Notice); ok && n.Level != event.Info {
+// notes tells what is to be known beside a turn: to the editor, if it has a place
+// for that, else on stderr.
+func (e *editor) notes(face *acp.Face) event.Sink {
+	place := e.greeting.Capabilities.Session.Notices != nil
+	return event.SinkFunc(func(_ context.Context, r event.Record) error {
+		n, ok := r.Event.(event.Notice)
+		switch {
+		case !ok || n.Level == event.Info || n.Text == "":
+			return nil
+		case place:
+			return face.Warn(e.inv.words.Said(n.Text), n.Level != event.Warn)
+		}
 		e.inv.warn(n.Text)
-	}
-	return nil
+		return nil
+	})
 }
 
 // setMode goes to the mode that the person chose in their editor.

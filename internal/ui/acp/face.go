@@ -95,6 +95,15 @@ func (f *Face) Offer(options []Option) error {
 	return f.tell(update{Kind: "config_option_update", Options: options})
 }
 
+// Warn tells the person something that is no part of what the agent says.
+func (f *Face) Warn(text string, failed bool) error {
+	severity := "warning"
+	if failed {
+		severity = "error"
+	}
+	return f.Conn.Notify("session/update", map[string]any{"sessionId": f.Session, "update": map[string]any{"sessionUpdate": "notice", "severity": severity, "title": text}})
+}
+
 // Emit tells what r says.
 func (f *Face) Emit(_ context.Context, r event.Record) error {
 	f.mu.Lock()

@@ -21,6 +21,9 @@ type Initialize struct {
 		Files struct {
 			Read bool `json:"readTextFile"`
 		} `json:"fs"`
+		Session struct {
+			Notices *struct{} `json:"notices"` // what is told beside a turn has a place
+		} `json:"session"`
 	} `json:"clientCapabilities"`
 	Client struct {
 		Name string `json:"name"`
