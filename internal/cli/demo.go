@@ -145,7 +145,7 @@ func (inv *invocation) introduceDemo(w io.Writer) error {
 	} else {
 		lines = append(lines, words.T("You will be asked before files are edited and commands run: y and Enter is fine here, and so is n."))
 	}
-	_, err := fmt.Fprintln(w, strings.Join(lines, "\n")+"\n")
+	_, err := fmt.Fprintln(w, ink.Folded(strings.Join(lines, "\n"), width(w))+"\n")
 	return err
 }
 
