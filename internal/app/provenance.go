@@ -44,7 +44,9 @@ func (a *App) Provenance(ctx context.Context, file string, line int) (*slash.Pro
 	}
 	s := a.Store()
 	p := &slash.Provenance{Name: name, Stories: make(map[*provenance.Change]*provenance.Story)}
-	if p.Lines, err = provenance.Trace(ctx, name, now, line, s.changes(ctx, name), a.kept(ws), nil); err != nil {
+	var more []string
+	changes := func(name string) []*provenance.Change { return s.changes(ctx, name, more...) }
+	if p.Lines, err = provenance.Trace(ctx, name, now, line, changes(name), a.kept(ws), nil, changes); err != nil {
 		return nil, err
 	}
 	wanted := func(i int) bool { return line == 0 || i == line-1 }
@@ -58,10 +60,9 @@ func (a *App) Provenance(ctx context.Context, file string, line int) (*slash.Pro
 	}
 	var unknown []*provenance.Change
 	if others() { // unless it had another name once, or a call was cut off
-		var more []string
 		gone := func(name string) bool { _, err := ws.Lstat(name); return errors.Is(err, fs.ErrNotExist) }
 		if more, unknown = s.survey(ctx, name, gone); len(more) > 0 {
-			if p.Lines, err = provenance.Trace(ctx, name, now, line, s.changes(ctx, name, more...), a.kept(ws), gone); err != nil {
+			if p.Lines, err = provenance.Trace(ctx, name, now, line, changes(name), a.kept(ws), gone, changes); err != nil {
 				return nil, err
 			}
 		}

@@ -2,7 +2,7 @@
 // from. It replays what the audit logs say became of the file, from content to
 // content, and follows lines by what they say, not by where they stand: a line
 // keeps its origin through later edits around it, through undoing and redoing,
-// and when the file gets another name, in a call or by a person.
+// when it is moved, and when the file gets another name, in a call or by a person.
 //
 // What a person or another program changed shows where a call found something
 // else than the call before it had left. Nothing here is executed or believed:
@@ -119,12 +119,13 @@ func Sort(all []*Change) {
 // or the one of a number, counted from 1. All are the changes of every session,
 // in the order of time. It goes back from one to the one before until every line
 // is accounted for. Gone reports whether a file is no longer there, so that this one
-// may be what it was; nil if none is.
-func Trace(ctx context.Context, name string, now []byte, line int, all []*Change, kept Contents, gone func(name string) bool) ([]Line, error) {
+// may be what it was; nil if none is. Others reads the changes of another file, out
+// of which a call took lines to put them into this one.
+func Trace(ctx context.Context, name string, now []byte, line int, all []*Change, kept Contents, gone func(name string) bool, others func(name string) []*Change) ([]Line, error) {
 	texts := linesOf(now)
 	t := tracer{
 		ctx: ctx, kept: kept, now: now, name: name, hash: hashOf(now), nowHash: hashOf(now), text: texts,
-		lines: make([]Line, len(texts)),
+		lines: make([]Line, len(texts)), gone: gone, others: others, read: make(map[string][]*Change), calls: make(map[call]*Change),
 	}
 	for i, text := range texts {
 		t.lines[i].Text = text
@@ -133,15 +134,24 @@ func Trace(ctx context.Context, name string, now []byte, line int, all []*Change
 		}
 	}
 	for _, c := range all {
+		t.calls[call{c.Session, c.Done}] = c
 		if gone != nil {
 			c.Expand(ctx, kept)
 		}
 	}
+	if err := t.follow(all); err != nil {
+		return nil, err
+	}
+	return t.lines, nil
+}
+
+// follow goes back through changes until every line is accounted for.
+func (t *tracer) follow(all []*Change) error {
 	for at := len(all) - 1; at >= 0 && len(t.open) > 0; at-- {
 		c := all[at]
-		c.Expand(ctx, kept)
-		if gone != nil && !slices.ContainsFunc(all[:at+1], func(c *Change) bool { return c.touches(t.name) }) {
-			t.rename(all[:at+1], gone)
+		c.Expand(t.ctx, t.kept)
+		if t.gone != nil && !slices.ContainsFunc(all[:at+1], func(c *Change) bool { return c.touches(t.name) }) {
+			t.rename(all[:at+1])
 		}
 		if i := slices.IndexFunc(c.Files, func(f event.FileChange) bool { return f.After.Path == t.name }); i >= 0 {
 			t.find(c, c.Files[i])
@@ -152,8 +162,8 @@ func Trace(ctx context.Context, name string, now []byte, line int, all []*Change
 			}
 			t.until = c.Time
 		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		if err := t.ctx.Err(); err != nil {
+			return err
 		}
 	}
 	for _, p := range t.open {
@@ -161,7 +171,7 @@ func Trace(ctx context.Context, name string, now []byte, line int, all []*Change
 			t.lines[p.line].Until = t.until
 		}
 	}
-	return t.lines, nil
+	return nil
 }
 
 // touches reports whether a call changed a file of that name.
@@ -171,7 +181,7 @@ func (c *Change) touches(name string) bool {
 
 // rename goes on with the file that this one was before somebody gave it another
 // name: one that is no longer there and held the same, or at least half of it.
-func (t *tracer) rename(all []*Change, gone func(name string) bool) {
+func (t *tracer) rename(all []*Change) {
 	looked, best := make(map[string]bool), ""
 	for _, c := range slices.Backward(all) {
 		for _, f := range c.Files {
@@ -181,7 +191,7 @@ func (t *tracer) rename(all []*Change, gone func(name string) bool) {
 			}
 			looked[name] = true
 			switch {
-			case !holds(f.After) || !gone(name):
+			case !holds(f.After) || !t.gone(name):
 			case f.After.Hash == t.hash:
 				t.name = name
 				return
@@ -276,6 +286,17 @@ type tracer struct {
 	open       []place
 	doubt      Origin // of what is new since the last content that is known
 	until      time.Time
+
+	gone   func(name string) bool
+	others func(name string) []*Change
+	read   map[string][]*Change // what others has told
+	calls  map[call]*Change     // one Change for each, whichever file it was read for
+}
+
+// call names the end of a call.
+type call struct {
+	session string
+	done    uint64
 }
 
 // place is where a line of the file stood earlier.
@@ -316,7 +337,7 @@ func (t *tracer) leave(c *Change, f event.FileChange) {
 	for _, from := range c.sources(f) {
 		if text, err := t.content(from.Before); err == nil && (from.Before.Hash == f.After.Hash || t.resembles(text)) {
 			t.name = from.Before.Path
-			t.goBack(text, from.Before.Hash, Origin{By: c})
+			t.taken(c, t.goBack(text, from.Before.Hash, Origin{By: c}))
 			return
 		}
 	}
@@ -328,26 +349,34 @@ func (t *tracer) leave(c *Change, f event.FileChange) {
 		t.hash = ""
 		return
 	}
-	t.goBack(text, f.Before.Hash, Origin{By: c})
+	t.taken(c, t.goBack(text, f.Before.Hash, Origin{By: c}))
 }
 
 // goBack makes an earlier content the one that is looked at. Lines that it does
-// not have come from there, unless there is doubt.
-func (t *tracer) goBack(text []byte, hash string, from Origin) {
+// not have come from there, unless there is doubt. It returns what stood there for
+// those that surely do.
+func (t *tracer) goBack(text []byte, hash string, from Origin) (later *arrival) {
+	sure := t.doubt == (Origin{})
 	if t.doubt != (Origin{}) {
 		from, t.doubt = t.doubt, Origin{}
 	}
 	earlier := linesOf(text)
 	match := matchIndented(earlier, t.text)
+	followMoves(earlier, t.text, vanished(len(earlier), match), match)
+	later = &arrival{text: t.text, match: match}
 	left := t.open[:0]
 	for _, p := range t.open {
 		if at := match[p.at]; at >= 0 {
 			left = append(left, place{p.line, at})
 		} else {
 			t.lines[p.line].Origin = from
+			if sure {
+				later.new = append(later.new, p)
+			}
 		}
 	}
 	t.open, t.text, t.hash = left, earlier, hash
+	return later
 }
 
 // matchIndented finds for each line where it stood earlier, -1 if nowhere: the same
@@ -379,8 +408,10 @@ func trimmed(lines []string) []string {
 
 // resembles reports whether at least half of the file is what text holds.
 func (t *tracer) resembles(text []byte) bool {
-	n := 0
-	for _, at := range patch.Match(linesOf(text), t.text) {
+	n, earlier := 0, linesOf(text)
+	match := patch.Match(earlier, t.text)
+	followMoves(earlier, t.text, vanished(len(earlier), match), match)
+	for _, at := range match {
 		if at >= 0 {
 			n++
 		}

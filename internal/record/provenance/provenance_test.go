@@ -38,6 +38,7 @@ type world struct {
 	clock   time.Time
 	name    string
 	lines   []modelLine
+	other   []modelLine // of another file
 	serial  int
 }
 
@@ -76,14 +77,22 @@ func (w *world) change(by string) {
 		}
 		w.lines = slices.Concat(w.lines[:at:at], more, w.lines[at+gone:])
 	}
+	for range w.random.IntN(3) { // a block goes elsewhere; whose it is stays
+		from := w.random.IntN(len(w.lines) + 1)
+		block := slices.Clone(w.lines[from:min(from+w.random.IntN(6), len(w.lines))])
+		w.lines = slices.Delete(w.lines, from, from+len(block))
+		w.lines = slices.Insert(w.lines, w.random.IntN(len(w.lines)+1), block...)
+	}
 	for i := w.random.IntN(len(w.lines) + 1); i < len(w.lines) && w.random.IntN(4) > 0; i++ { // moved in or out; whose they are stays
 		w.lines[i].text = strings.Repeat("\t", w.random.IntN(3)) + strings.TrimSpace(w.lines[i].text) + "\n"
 	}
 }
 
-func (w *world) text() string {
+func (w *world) text() string { return textOf(w.lines) }
+
+func textOf(lines []modelLine) string {
 	var b strings.Builder
-	for _, l := range w.lines {
+	for _, l := range lines {
 		b.WriteString(l.text)
 	}
 	return b.String()
@@ -91,9 +100,31 @@ func (w *world) text() string {
 
 func (w *world) write() {
 	w.t.Helper()
-	if err := os.WriteFile(filepath.Join(w.dir, w.name), []byte(w.text()), 0o644); err != nil {
-		w.t.Fatal(err)
+	for name, lines := range map[string][]modelLine{w.name: w.lines, otherName: w.other} {
+		if err := os.WriteFile(filepath.Join(w.dir, name), []byte(textOf(lines)), 0o644); err != nil {
+			w.t.Fatal(err)
+		}
 	}
+}
+
+const otherName = "other.md"
+
+// carry has a command take a block out of one file and put it into the other, and
+// change the first besides.
+func (w *world) carry(session string) {
+	w.call(session, "bash", func(by string) json.RawMessage {
+		from, to := &w.lines, &w.other
+		if w.random.IntN(3) == 0 {
+			from, to = to, from
+		}
+		at := w.random.IntN(len(*from) + 1)
+		block := slices.Clone((*from)[at:min(at+w.random.IntN(6), len(*from))])
+		*from = slices.Delete(*from, at, at+len(block))
+		*to = slices.Insert(*to, w.random.IntN(len(*to)+1), block...)
+		w.change(by)
+		w.write()
+		return json.RawMessage(`{"exit_code":0}`)
+	}, tool.Effect{Kind: tool.Exec, Target: "make"})
 }
 
 // call has a session do something that effects plan; do returns what it says.
@@ -174,21 +205,25 @@ func read(records []event.Record) iter.Seq2[event.Record, error] {
 }
 
 // trace is what is said of every line.
-func (w *world) trace() []modelLine {
+func (w *world) trace() []modelLine { return w.traceFile(w.name, w.text()) }
+
+func (w *world) traceFile(file, text string) []modelLine {
 	w.t.Helper()
-	var all []*provenance.Change
-	for _, records := range w.records {
-		list, err := provenance.Changes(read(records))
-		if err != nil {
-			w.t.Fatal(err)
+	changes := func(string) (all []*provenance.Change) {
+		for _, records := range w.records {
+			list, err := provenance.Changes(read(records))
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			all = append(all, list...)
 		}
-		all = append(all, list...)
+		provenance.Sort(all)
+		return all
 	}
-	provenance.Sort(all)
-	lines, err := provenance.Trace(context.Background(), w.name, []byte(w.text()), 0, all, w.keeper, func(name string) bool {
+	lines, err := provenance.Trace(context.Background(), file, []byte(text), 0, changes(file), w.keeper, func(name string) bool {
 		_, err := os.Lstat(filepath.Join(w.dir, name))
 		return err != nil
-	})
+	}, changes)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -216,14 +251,14 @@ func TestEveryLineHasItsOrigin(t *testing.T) {
 			w := newWorld(t, seed)
 			for range 20 {
 				w.serial++
-				w.lines = append(w.lines, modelLine{fmt.Sprintf("line %d\n", w.serial), "base"})
+				w.lines = append(w.lines, modelLine{fmt.Sprintf("line %d of base\n", w.serial), "base"})
 			}
 			w.write()
 			w.edit("s0")
 			for step := range 50 {
 				session := fmt.Sprintf("s%d", w.random.IntN(3))
 				what := ""
-				switch n := w.random.IntN(10); {
+				switch n := w.random.IntN(12); {
 				case n < 4:
 					what = "edit"
 					w.edit(session)
@@ -236,17 +271,21 @@ func TestEveryLineHasItsOrigin(t *testing.T) {
 				case n < 8:
 					what = "rename by a person"
 					w.move()
+				case n < 10:
+					what = "from file to file"
+					w.carry(session)
 				default:
 					what = "person"
 					w.person()
 				}
-				if got := w.trace(); !slices.Equal(got, w.lines) {
-					for i := range min(len(got), len(w.lines)) {
-						if got[i] != w.lines[i] {
-							t.Fatalf("after step %d (%s): line %d is %q, want %q", step, what, i+1, got[i], w.lines[i])
+				got := slices.Concat(w.trace(), w.traceFile(otherName, textOf(w.other)))
+				if want := slices.Concat(w.lines, w.other); !slices.Equal(got, want) {
+					for i := range min(len(got), len(want)) {
+						if got[i] != want[i] {
+							t.Fatalf("after step %d (%s): line %d of both files is %q, want %q", step, what, i+1, got[i], want[i])
 						}
 					}
-					t.Fatalf("after step %d: %d lines, want %d", step, len(got), len(w.lines))
+					t.Fatalf("after step %d: %d lines, want %d", step, len(got), len(want))
 				}
 			}
 		})
@@ -333,5 +372,61 @@ func TestStories(t *testing.T) {
 				t.Errorf("%+v, answer %+v, check %+v", s, s.Answer, s.Check)
 			}
 		}
+	}
+}
+
+// A line that was moved keeps its author if it can be known again; what stands in
+// many a place cannot, nor is a copy a move.
+func TestWhatIsKnownAgainWhereItWasMoved(t *testing.T) {
+	const call, person, base = "s:1", "person", "base"
+	for name, tc := range map[string]struct{ wrote, now []modelLine }{
+		"a block": {
+			[]modelLine{{"def f():\n", call}, {"    return 11\n", call}},
+			[]modelLine{{"one\n", base}, {"two\n", base}, {"three\n", base}, {"def f():\n", call}, {"    return 11\n", call}},
+		},
+		"a block that is indented elsewhere": {
+			[]modelLine{{"if a {\n", call}, {"}\n", call}},
+			[]modelLine{{"one\n", base}, {"two\n", base}, {"three\n", base}, {"\tif a {\n", call}, {"\t}\n", call}},
+		},
+		"one line that says enough": {
+			[]modelLine{{"limit = 4096\n", call}},
+			[]modelLine{{"one\n", base}, {"two\n", base}, {"three\n", base}, {"limit = 4096\n", call}},
+		},
+		"a brace": {
+			[]modelLine{{"}\n", call}},
+			[]modelLine{{"one\n", base}, {"two\n", base}, {"three\n", base}, {"}\n", person}},
+		},
+		"a word of the language": {
+			[]modelLine{{"else:\n", call}},
+			[]modelLine{{"one\n", base}, {"two\n", base}, {"three\n", base}, {"else:\n", person}},
+		},
+		"blanks and braces": {
+			[]modelLine{{"}\n", call}, {"\n", call}},
+			[]modelLine{{"one\n", base}, {"two\n", base}, {"three\n", base}, {"}\n", person}, {"\n", person}},
+		},
+		"one line in two places": {
+			[]modelLine{{"limit = 4096\n", call}},
+			[]modelLine{{"one\n", base}, {"limit = 4096\n", person}, {"two\n", base}, {"limit = 4096\n", person}, {"three\n", base}},
+		},
+		"a copy": {
+			[]modelLine{{"def f():\n", call}, {"    return 11\n", call}},
+			[]modelLine{{"def f():\n", call}, {"    return 11\n", call}, {"one\n", base}, {"two\n", base}, {"three\n", base}, {"def f():\n", person}, {"    return 11\n", person}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.lines = []modelLine{{"one\n", base}, {"two\n", base}, {"three\n", base}}
+			w.write()
+			w.call("s", "bash", func(string) json.RawMessage {
+				w.lines = slices.Concat(tc.wrote, w.lines)
+				w.write()
+				return json.RawMessage(`{"exit_code":0}`)
+			}, tool.Effect{Kind: tool.Exec, Target: "make"})
+			w.lines = tc.now
+			w.write()
+			if got := w.trace(); !slices.Equal(got, w.lines) {
+				t.Errorf("got %q, want %q", got, w.lines)
+			}
+		})
 	}
 }
