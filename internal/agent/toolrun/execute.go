@@ -114,20 +114,23 @@ type execution struct {
 	took   time.Duration
 }
 
-// perform runs an admitted call. How it failed, if it did, is left in a.
-func (r *run) perform(ctx context.Context, a *admission) execution {
+// begin says that an admitted call starts and gives what runs it, which leaves in a how it
+// failed, if it did.
+func (r *run) begin(ctx context.Context, a *admission) (perform func() execution) {
 	start := r.Now()
 	if err := r.emit(ctx, event.ToolStarted{CallID: a.call.ID, Tool: a.tool, Title: a.plan().Title}); err != nil {
 		a.err = tool.Fatal(err)
-		return execution{}
+		return func() execution { return execution{} }
 	}
-	a.ran = true
-	res, err := r.execute(ctx, a)
-	if isContext(err) && ctx.Err() == nil {
-		err = errors.New(err.Error()) // a time limit of the tool's own
+	return func() execution {
+		a.ran = true
+		res, err := r.execute(ctx, a)
+		if isContext(err) && ctx.Err() == nil {
+			err = errors.New(err.Error()) // a time limit of the tool's own
+		}
+		a.err = err
+		return execution{res, r.Now().Sub(start)}
 	}
-	a.err = err
-	return execution{res, r.Now().Sub(start)}
 }
 
 // execute calls the tool; one that panics has failed like any other.

@@ -231,8 +231,9 @@ func (r *run) runParallel(ctx context.Context, as []*admission) {
 			over <- i
 			continue
 		}
+		perform := r.begin(ctx, a) // in the order of the calls
 		reads.Go(func() {
-			all[i].execution = r.perform(ctx, a)
+			all[i].execution = perform()
 			over <- i
 		})
 	}
@@ -273,7 +274,7 @@ func (r *run) runSequential(ctx context.Context, looked []*admission) {
 		}
 		var done execution
 		if r.open(ctx, a) {
-			done = r.perform(ctx, a)
+			done = r.begin(ctx, a)()
 		}
 		if errors.Is(a.err, uip.ErrParked) {
 			r.stop(a.err)

@@ -255,6 +255,32 @@ func TestReadOnlyCallsRunSideBySideAndKeepTheirOrder(t *testing.T) {
 	})
 }
 
+// What runs side by side is announced in the order in which the model called it.
+func TestCallsSideBySideStartInTheirOrder(t *testing.T) {
+	b := newBench(t)
+	b.add("read", tool.Read, b.fine("read"))
+	var started, calls []string
+	for i := range 40 {
+		calls = append(calls, fmt.Sprintf("read %d", i))
+	}
+	var mu sync.Mutex
+	keep := b.round.Sink
+	b.round.Sink = event.SinkFunc(func(ctx context.Context, r event.Record) error {
+		if e, ok := r.Event.(event.ToolStarted); ok {
+			mu.Lock()
+			started = append(started, "read "+e.Title)
+			mu.Unlock()
+		}
+		return keep.Emit(ctx, r)
+	})
+	if _, err := b.run(t.Context(), calls...); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(started, calls) {
+		t.Errorf("started: %q", started)
+	}
+}
+
 // A result is shown when it is there, whatever is still running before it.
 func TestResultsAreShownWhenTheyAreThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
