@@ -1,7 +1,6 @@
 package term
 
 import (
-	"slices"
 	"strings"
 
 	"coder/internal/core/display"
@@ -116,35 +115,6 @@ func (r *Renderer) own(blocks display.Blocks, width int) {
 			}
 		}
 		r.page.fresh()
-	}
-}
-
-// tableLines lays a table out in columns. A row of several cells that alone would push
-// the last column out of a terminal of this width stands out of line, so that the
-// others can be read.
-func tableLines(t display.Table, say func(string) string, width int) []display.Line {
-	lines := t.Lines(say, ink.Width)
-	out := make(map[int]bool) // the lines that stand alone
-	for {
-		var in []display.Line
-		widest, wide, last := -1, 0, 0
-		for i, l := range lines {
-			if len(l.Cells) < 3 || out[i] {
-				continue
-			}
-			in = append(in, l)
-			for _, cell := range l.Cells[:len(l.Cells)-1] {
-				if n := ink.Width(cell); n > wide {
-					widest, wide = i, n
-				}
-			}
-			last = max(last, l.Columns[len(l.Columns)-1])
-		}
-		if width <= 0 || len(in) < 3 || last+minColumn <= width || wide < width/3 {
-			return lines
-		}
-		out[widest] = true
-		display.Align(slices.DeleteFunc(in, func(l display.Line) bool { return &l.Cells[0] == &lines[widest].Cells[0] }), ink.Width)
 	}
 }
 

@@ -1,0 +1,79 @@
+package term
+
+import (
+	"strings"
+	"testing"
+
+	"coder/internal/core/display"
+	"coder/internal/ui/term/ink"
+)
+
+func drawn(t display.Table, width int) string {
+	var b strings.Builder
+	for _, l := range tableLines(t, func(s string) string { return s }, width) {
+		b.WriteString(fold(l, width) + "\n")
+	}
+	return b.String()
+}
+
+func TestColumnsOfAWideTableStayColumns(t *testing.T) {
+	sources := display.Table{Head: display.Words("source", "what", "in the window", "sent in all", "from the cache", "cost"), Rows: [][]display.Cell{
+		display.Data("internal/agent/orchestrator/turn.go", "a file that was read", "1200", "3600", "2400", "-"),
+		display.Data("AGENTS.md", "instructions of the project", "300", "900", "600", "-"),
+	}}
+	config := display.Table{Head: display.Words("setting", "value", "from"), Rows: [][]display.Cell{
+		display.Data("ui.lang", `""`, "default"),
+		display.Data("permission.command_allowlist_of_the_project", `["go","test","./...","`+strings.Repeat("x", 90)+`"]`, "default"),
+	}}
+	jobs := display.Table{Head: display.Words("job", "state", "runs for", "command", "output"), Rows: [][]display.Cell{
+		display.Data("1", "running", "3 s", "sleep 100 && echo all is done now", "/root/.coder/sessions/20260102-030405-abcdef/jobs/1.log"),
+	}}
+	for _, tt := range []struct {
+		name  string
+		table display.Table
+		width int
+		want  string
+	}{
+		{"sources", sources, 80, `source                 what                   in the    sent in   from the  cost
+                                              window    all       cache
+internal/agent/        a file that was read   1200      3600      2400      -
+  orchestrator/turn.
+  go
+AGENTS.md              instructions of the    300       900       600       -
+                       project
+`},
+		{"settings", config, 80, `setting                             value                                from
+ui.lang                             ""                                   default
+permission.command_allowlist_of_    ["go","test","./...",                default
+  the_project                       "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+                                    xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+                                    xxxxxxxxxxxxxxxxxxxxx"]
+`},
+		{"jobs", jobs, 80, `job  state    runs for  command                      output
+1    running  3 s       sleep 100 && echo all is     /root/.coder/sessions/
+                        done now                     20260102-030405-abcdef/
+                                                     jobs/1.log
+`},
+		{"no room for columns", jobs, 36, `job: 1
+state: running
+runs for: 3 s
+command: sleep 100 && echo all is
+         done now
+output:
+    /root/.coder/sessions/20260102-030405-abcdef/jobs/1.log
+`},
+		{"jobs with room", jobs, 130, `job  state    runs for  command                            output
+1    running  3 s       sleep 100 && echo all is done now  /root/.coder/sessions/20260102-030405-abcdef/jobs/1.log
+`},
+	} {
+		got := drawn(tt.table, tt.width)
+		if got != tt.want {
+			t.Errorf("%s:\n%s\nwant\n%s", tt.name, got, tt.want)
+		}
+		for line := range strings.Lines(got) {
+			if w := ink.Width(strings.TrimSuffix(line, "\n")); w > tt.width && tt.width > 40 {
+				t.Errorf("%s: a line of %d columns: %s", tt.name, w, line)
+			}
+		}
+	}
+}
