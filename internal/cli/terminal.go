@@ -85,7 +85,9 @@ func (inv *invocation) runInteractive(ctx context.Context) error {
 	}
 	if plain := inv.settings.Config.UI.Plain; plain || inv.Getenv("TERM") == "dumb" {
 		t.face = &repl.Lines{ // no more than lines are wanted, or can be printed
-			In: t.input, Printer: t.printer, Render: term.New(term.Options{Out: t.printer, Words: t.inv.words, Now: t.inv.Now, ASCII: plain || !inv.utf8()}),
+			In: t.input, Printer: t.printer, Render: term.New(term.Options{
+				Out: t.printer, Width: func() int { return width(out) }, Words: t.inv.words, Now: t.inv.Now, ASCII: plain || !inv.utf8(), Spoken: plain,
+			}),
 			Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, After: t.after,
 		}
 		return t.converse(ctx)

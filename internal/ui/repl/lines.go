@@ -64,9 +64,9 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 	for line := first; ; line = "" {
 		if line == "" {
 			model, mode := l.Status()
-			prompt := fmt.Sprintf("context: %d tokens · model: %s\n[%s] %s> ", l.Session().ContextUsed(), oneLine(model), mode, oneLine(l.Dir))
+			above := l.folded(fmt.Sprintf("context: %d tokens · model: %s", l.Session().ContextUsed(), oneLine(model)))
 			var err error
-			if line, err = l.ask(ctx, prompt); err != nil {
+			if line, err = l.ask(ctx, fmt.Sprintf("%s\n[%s] %s> ", above, mode, oneLine(l.Dir))); err != nil {
 				return ctx.Err() // or the person left
 			}
 		}
@@ -114,6 +114,14 @@ func (l *Lines) ask(ctx context.Context, prompt string) (string, error) {
 		return "", err
 	}
 	return l.In.Line(ctx, maxLine)
+}
+
+// folded is text with its lines broken between words for the terminal.
+func (l *Lines) folded(text string) string {
+	if width := l.Render.Cards().Width; width != nil {
+		return ink.Folded(text, width())
+	}
+	return text
 }
 
 // Ask puts a question and reads its answer, part by part if it has parts.
@@ -164,6 +172,6 @@ func (l *Lines) answer(ctx context.Context, text string, d *dialogue) (uip.Respo
 		if ok && uip.Check(q, a) == nil {
 			return a, nil
 		}
-		text = hint(l.Words, q)
+		text = l.folded(hint(l.Words, q))
 	}
 }

@@ -40,8 +40,9 @@ func drawCode(c display.Code, put ink.Put) {
 	}
 }
 
-func drawTable(t display.Table, width int, ascii bool, put ink.Put) {
-	g := ink.Grid{Head: cells(t.Head), ASCII: ascii}
+// drawTable puts a table as g would.
+func drawTable(t display.Table, width int, g ink.Grid, put ink.Put) {
+	g.Head = cells(t.Head)
 	for _, row := range t.Rows {
 		g.Rows = append(g.Rows, cells(row))
 	}
@@ -83,7 +84,7 @@ func (r *Renderer) own(blocks display.Blocks, width int) {
 			for _, row := range b.Rows {
 				clean.Rows = append(clean.Rows, cleanCells(row))
 			}
-			for _, l := range tableLines(clean, r.o.Words.Said, width) {
+			for _, l := range tableLines(clean, r.o.Words.Said, width, r.o.Spoken) {
 				line(ink.Plain, l)
 			}
 		case display.Checklist:

@@ -22,6 +22,7 @@ type Cards struct {
 	Palette Palette
 	Words   Words // nil: English
 	ASCII   bool
+	Spoken  bool // a screen reader reads it
 	Whole   bool // fold nothing
 }
 
@@ -287,7 +288,7 @@ func (d drawing) alike(q uip.Request) bool {
 func (d drawing) question(q uip.Request, m, n int) {
 	d.Whole = true
 	if text, ok := q.Display.Content.(display.Text); ok {
-		md := markdown.Stream{Put: d.page.put, Width: d.Width, Source: d.Palette.Level == None, ASCII: d.ASCII}
+		md := markdown.Stream{Put: d.page.put, Width: d.Width, Source: d.Palette.Level == None, ASCII: d.ASCII, Spoken: d.Spoken}
 		md.Write(d.fold(revealed(string(text))))
 		md.End()
 		d.page.gap()
@@ -354,7 +355,7 @@ func (d drawing) content(q uip.Request) {
 		}
 		drawDiff(text, d.page.put)
 	case display.Table:
-		drawTable(b, d.width(), d.ASCII, d.page.put)
+		drawTable(b, d.width(), ink.Grid{ASCII: d.ASCII, Spoken: d.Spoken}, d.page.put)
 	}
 	d.page.fresh()
 }

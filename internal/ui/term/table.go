@@ -10,8 +10,9 @@ import (
 
 // tableLines lays a table out for a terminal of this width. Where its columns do not
 // fit, the widest are made narrower, and what they hold goes on below itself; where
-// that leaves too little room, each cell has a line with its head before it.
-func tableLines(t display.Table, say func(string) string, width int) []display.Line {
+// that leaves too little room, or somebody listens, each cell has a line with its head
+// before it.
+func tableLines(t display.Table, say func(string) string, width int, spoken bool) []display.Line {
 	lines := t.Lines(say, ink.Width)
 	columns := 0
 	wide := false
@@ -22,10 +23,13 @@ func tableLines(t display.Table, say func(string) string, width int) []display.L
 	if width <= 0 || !wide || t.First > 0 || columns < 2 || columns == 2 && len(t.Head) == 0 {
 		return lines
 	}
-	if widths, fits := squeezed(lines, len(t.Head) > 0, width); fits {
-		return inColumns(lines, widths)
+	hasHead := len(t.Head) > 0
+	if !spoken || !hasHead {
+		if widths, fits := squeezed(lines, hasHead, width); fits {
+			return inColumns(lines, widths)
+		}
 	}
-	if len(t.Head) == 0 {
+	if !hasHead {
 		return lines
 	}
 	return listed(lines[0].Cells, lines[1:])

@@ -8,9 +8,9 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-func drawn(t display.Table, width int) string {
+func drawn(t display.Table, width int, spoken bool) string {
 	var b strings.Builder
-	for _, l := range tableLines(t, func(s string) string { return s }, width) {
+	for _, l := range tableLines(t, func(s string) string { return s }, width, spoken) {
 		b.WriteString(fold(l, width) + "\n")
 	}
 	return b.String()
@@ -29,10 +29,11 @@ func TestColumnsOfAWideTableStayColumns(t *testing.T) {
 		display.Data("1", "running", "3 s", "sleep 100 && echo all is done now", "/root/.coder/sessions/20260102-030405-abcdef/jobs/1.log"),
 	}}
 	for _, tt := range []struct {
-		name  string
-		table display.Table
-		width int
-		want  string
+		name   string
+		table  display.Table
+		width  int
+		want   string
+		spoken bool
 	}{
 		{"sources", sources, 80, `source                 what                   in the    sent in   from the  cost
                                               window    all       cache
@@ -41,19 +42,19 @@ internal/agent/        a file that was read   1200      3600      2400      -
   go
 AGENTS.md              instructions of the    300       900       600       -
                        project
-`},
+`, false},
 		{"settings", config, 80, `setting                             value                                from
 ui.lang                             ""                                   default
 permission.command_allowlist_of_    ["go","test","./...",                default
   the_project                       "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
                                     xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
                                     xxxxxxxxxxxxxxxxxxxxx"]
-`},
+`, false},
 		{"jobs", jobs, 80, `job  state    runs for  command                      output
 1    running  3 s       sleep 100 && echo all is     /root/.coder/sessions/
                         done now                     20260102-030405-abcdef/
                                                      jobs/1.log
-`},
+`, false},
 		{"no room for columns", jobs, 36, `job: 1
 state: running
 runs for: 3 s
@@ -61,12 +62,21 @@ command: sleep 100 && echo all is
          done now
 output:
     /root/.coder/sessions/20260102-030405-abcdef/jobs/1.log
-`},
+`, false},
 		{"jobs with room", jobs, 130, `job  state    runs for  command                            output
 1    running  3 s       sleep 100 && echo all is done now  /root/.coder/sessions/20260102-030405-abcdef/jobs/1.log
-`},
+`, false},
+		{"read aloud", jobs, 80, `job: 1
+state: running
+runs for: 3 s
+command: sleep 100 && echo all is done now
+output: /root/.coder/sessions/20260102-030405-abcdef/jobs/1.log
+`, true},
+		{"read aloud, with room", jobs, 130, `job  state    runs for  command                            output
+1    running  3 s       sleep 100 && echo all is done now  /root/.coder/sessions/20260102-030405-abcdef/jobs/1.log
+`, true},
 	} {
-		got := drawn(tt.table, tt.width)
+		got := drawn(tt.table, tt.width, tt.spoken)
 		if got != tt.want {
 			t.Errorf("%s:\n%s\nwant\n%s", tt.name, got, tt.want)
 		}

@@ -35,6 +35,8 @@ type Options struct {
 	Live  func(Doing)
 	Now   func() time.Time // for Live; nil: nobody needs the time
 	ASCII bool             // the terminal shows no marks beyond ASCII
+	// Spoken says that a screen reader reads the lines aloud: a table that does not fit is a list.
+	Spoken bool
 }
 
 // Renderer is an [event.Sink] for a terminal. Use [New].
@@ -59,7 +61,7 @@ func New(o Options) *Renderer {
 		o.Words = English{}
 	}
 	r := &Renderer{
-		o: o, cards: Cards{Width: o.Width, Palette: o.Palette, Words: o.Words, ASCII: o.ASCII},
+		o: o, cards: Cards{Width: o.Width, Palette: o.Palette, Words: o.Words, ASCII: o.ASCII, Spoken: o.Spoken},
 		page:  page{palette: o.Palette},
 		tasks: make(map[string]*taskView), calls: make(map[callKey]*callView),
 		status: status{show: o.Live},

@@ -193,7 +193,7 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 			}
 		case display.Table:
 			r.page.fresh()
-			drawTable(b, r.width(), r.o.ASCII, r.page.put)
+			drawTable(b, r.width(), ink.Grid{ASCII: r.o.ASCII, Spoken: r.o.Spoken}, r.page.put)
 		}
 		r.page.fresh()
 	}

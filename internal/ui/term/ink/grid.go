@@ -25,6 +25,8 @@ type Grid struct {
 	Rows  [][]Cell
 	Align []Align
 	ASCII bool // draw the rule with ASCII only
+	// Spoken says that somebody listens: what does not fit is a list at once.
+	Spoken bool
 }
 
 // gap stands between two columns.
@@ -83,6 +85,9 @@ func (g Grid) squeeze(widths []int, width int) bool {
 	}
 	if over <= 0 {
 		return true
+	}
+	if g.Spoken {
+		return false
 	}
 	least := make([]int, len(widths))
 	for _, r := range append([][]Cell{g.Head}, g.Rows...) {

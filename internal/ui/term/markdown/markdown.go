@@ -31,6 +31,7 @@ type Stream struct {
 	Width  func() int // of the terminal; nil: wide enough
 	Source bool       // there are no looks: leave all marks in place
 	ASCII  bool       // draw with ASCII only
+	Spoken bool       // somebody listens: a table that does not fit is a list
 
 	line  string   // of the current line, what was not put yet
 	begun bool     // the start of the line was put; what follows is inline
@@ -81,7 +82,7 @@ func (s *Stream) End() {
 	}
 	s.wrap.End()
 	s.endTable()
-	*s = Stream{Put: s.Put, Width: s.Width, Source: s.Source, ASCII: s.ASCII}
+	*s = Stream{Put: s.Put, Width: s.Width, Source: s.Source, ASCII: s.ASCII, Spoken: s.Spoken}
 }
 
 // advance puts as much of the line as is certain; whole says that it is all.

@@ -76,7 +76,7 @@ func (s *Stream) asTyped(line string) {
 func (s *Stream) drawTable() []int {
 	t := s.table
 	s.ends = t.owed
-	g := ink.Grid{Head: s.cells(t.rows[0]), Align: t.align, ASCII: s.ASCII}
+	g := ink.Grid{Head: s.cells(t.rows[0]), Align: t.align, ASCII: s.ASCII, Spoken: s.Spoken}
 	for _, r := range t.rows[2:] {
 		g.Rows = append(g.Rows, s.cells(r))
 	}
