@@ -34,7 +34,8 @@ func (p *program) ownText() string {
 
 // serve has a server of models on this machine, which is looked for there alone;
 // with a word, it is also the address of OpenAI, whose key is there: serve [key].
-// Without one that answers: serve none.
+// Without one that answers: serve none. With its address in CODER_BASE_URL: serve
+// address.
 func (s *scene) serve(args []string) error {
 	config := filepath.Join(s.dir, "patient.json")
 	if err := os.WriteFile(config, []byte(`{"discovery": {"timeout_ms": 20000}}`), 0o600); err != nil {
@@ -47,6 +48,9 @@ func (s *scene) serve(args []string) error {
 	}
 	server := serveModels(s.t, &modelServer{beside: map[string]string{"GET /v1/models": twoModels}})
 	s.env = append(s.env, "CODER_LOCAL_SERVERS="+server.URL+"/v1")
+	if slices.Contains(args, "address") {
+		s.env = append(s.env, "CODER_BASE_URL="+server.URL+"/v1")
+	}
 	if slices.Contains(args, "key") {
 		vendor := serveModels(s.t, &modelServer{beside: map[string]string{"GET /v1/models": `{"data":[{"id":"gpt-5.4"},{"id":"gpt-4o"}]}`}})
 		s.env = append(s.env, "GROQ_API_KEY="+secret, "GROQ_BASE_URL="+vendor.URL+"/v1")

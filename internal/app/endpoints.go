@@ -70,9 +70,8 @@ func (a *App) candidates() (list []Endpoint) {
 			list = append(list, e)
 		}
 	}
-	if c := a.endpoint(); c.BaseURL != "" {
-		variable, _ := strings.CutPrefix(a.Report.Origin("provider.api_key").Source, "env ")
-		add(Endpoint{Title: cmp.Or(config.PresetNamed(c.Preset).Title, host(c.BaseURL)), Provider: c, Key: variable, InUse: true})
+	if e, ok := a.EndpointInUse(); ok {
+		add(e)
 	}
 	for _, p := range config.Presets() {
 		if c, variable := p.In(a.Env.Getenv); !p.Local && variable != "" && c.BaseURL != "" {
@@ -83,6 +82,13 @@ func (a *App) candidates() (list []Endpoint) {
 		add(a.EndpointAt(address, true))
 	}
 	return list
+}
+
+// EndpointInUse is the configured endpoint, if there is one.
+func (a *App) EndpointInUse() (Endpoint, bool) {
+	c := a.endpoint()
+	variable, _ := strings.CutPrefix(a.Report.Origin("provider.api_key").Source, "env ")
+	return Endpoint{Title: cmp.Or(config.PresetNamed(c.Preset).Title, host(c.BaseURL)), Provider: c, Key: variable, InUse: true}, c.BaseURL != ""
 }
 
 // localServers are the addresses where servers of this machine are looked for.

@@ -25,7 +25,8 @@ type setup struct {
 	in    *stdio.Reader // nil where nobody is there to be asked
 	width int           // of the terminal; 0: none
 
-	preset, model string // chosen beforehand
+	use           *app.Endpoint // the configured one, which lacks a model; nil: none
+	preset, model string        // chosen beforehand
 	yes           bool
 }
 
@@ -51,10 +52,10 @@ func (s *setup) run(ctx context.Context) error {
 		return err
 	}
 	if s.in == nil && !s.yes {
-		if now, err := s.app.Connected(); err != nil {
+		if other, err := s.otherEndpoint(e); err != nil {
 			return err
-		} else if now != "" && now != e.Provider.Preset && now != e.Provider.BaseURL {
-			return inputf("your settings already name an endpoint, %s; --yes replaces it", now)
+		} else if other != "" {
+			return inputf("your settings already name an endpoint, %s; --yes replaces it", other)
 		}
 	}
 	model, err := s.chooseModel(ctx, e)
@@ -63,6 +64,15 @@ func (s *setup) run(ctx context.Context) error {
 	}
 	if err := s.try(ctx, e, model); err != nil {
 		return err
+	}
+	s.model = model
+	if s.use != nil {
+		if other, err := s.otherEndpoint(e); err != nil {
+			return err
+		} else if other != "" {
+			s.say(s.words.T("your settings name another endpoint, %s: they stay as they are, and the model is used until the program ends", oneLine(other)))
+			return ctx.Err()
+		}
 	}
 	withKey := false
 	if s.in != nil && e.Key != "" && e.Provider.APIKey != "" {
@@ -87,6 +97,15 @@ func (s *setup) run(ctx context.Context) error {
 	}
 	s.say(lines...)
 	return ctx.Err()
+}
+
+// otherEndpoint is the endpoint that the person's own settings name, if it is not e.
+func (s *setup) otherEndpoint(e app.Endpoint) (string, error) {
+	now, err := s.app.Connected()
+	if now == e.Provider.Preset || now == e.Provider.BaseURL {
+		now = ""
+	}
+	return now, err
 }
 
 func (s *setup) say(lines ...string) {
@@ -118,7 +137,11 @@ func (s *setup) confirm(ctx context.Context, question string) (bool, error) {
 
 // endpoint is the one that was named, or that the person chooses.
 func (s *setup) endpoint(ctx context.Context) (app.Endpoint, error) {
-	if s.preset != "" {
+	switch {
+	case s.use != nil:
+		s.app.Ask(ctx, s.use)
+		return *s.use, ctx.Err()
+	case s.preset != "":
 		return s.named(ctx, s.preset)
 	}
 	s.say(s.words.T("Looking for keys in the environment and for servers on this machine…"))

@@ -458,21 +458,33 @@ func (t *terminal) askTrust(ctx context.Context) error {
 }
 
 // withoutProvider connects a provider where there is none, if the person wants
-// that, and else offers the demo.
+// that, or has them choose a model where there is only an address, and else offers
+// the demo.
 func (t *terminal) withoutProvider(ctx context.Context) (demo bool, err error) {
 	err = t.app.CheckProvider()
-	if ExitCode(err) != ExitConfig || t.app.Config.Provider.BaseURL != "" {
+	if ExitCode(err) != ExitConfig {
 		return false, err
 	}
-	fmt.Fprintln(t.printer, ink.Folded(t.inv.words.T("No provider is connected yet. Set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL, or the key of your vendor, such as OPENAI_API_KEY; the README says more."), width(t.out)))
-	connect, askErr := t.confirm(ctx, t.inv.words.T("Look for one now, and set it up? [Y/n] "), true)
-	if askErr != nil {
-		return false, askErr
+	connect, askErr := true, error(nil)
+	s := setup{app: t.app, words: t.inv.words, out: t.printer, in: t.input, width: width(t.out), model: t.inv.flags.Model}
+	switch e, ok := t.app.EndpointInUse(); {
+	case ok && t.app.ModelName() == "":
+		s.use = &e
+		s.say(t.inv.words.T("No model is chosen yet for %s.", oneLine(address(e))))
+	case ok:
+		return false, err
+	default:
+		s.say(t.inv.words.T("No provider is connected yet. Set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL, or the key of your vendor, such as OPENAI_API_KEY; the README says more."))
+		if connect, askErr = t.confirm(ctx, t.inv.words.T("Look for one now, and set it up? [Y/n] "), true); askErr != nil {
+			return false, askErr
+		}
 	}
 	if connect {
-		s := setup{app: t.app, words: t.inv.words, out: t.printer, in: t.input, width: width(t.out), model: t.inv.flags.Model}
 		err = s.run(ctx)
 		if err == nil {
+			if s.use != nil {
+				t.inv.flags.Model = s.model
+			}
 			t.inv.load(t.inv.flags) // it has changed
 			if t.app, err = t.inv.newApp(t.warn); err == nil {
 				err = t.app.CheckProvider()
