@@ -37,29 +37,59 @@ func (t *terminal) sessionList(ctx context.Context, lead string) lineedit.Picker
 			continue
 		}
 		title := cmp.Or(oneLine(h.Meta.Title), t.inv.words.T("nothing was asked"))
+		if t.openElsewhere(h.ID) {
+			title = t.inv.words.T("[open elsewhere] %s", title)
+		}
 		p.Items = append(p.Items, lineedit.Item{Choice: lineedit.Choice{Text: h.Updated.Local().Format("2006-01-02 15:04"), Note: title + " · " + h.ID}, Value: lead + h.ID})
 	}
 	return p
 }
 
-// pickSession lets the person choose the session to go on with, where they can.
+// openElsewhere reports whether another process works in a session.
+func (t *terminal) openElsewhere(id string) bool { return isLive(t.app.Store().Dir("log", id, "lock")) }
+
+// pickSession lets the person choose the session to go on with, where they can. One
+// that is open elsewhere can be watched.
 func (t *terminal) pickSession(ctx context.Context) error {
 	face, ok := t.face.(*repl.REPL)
 	if !ok {
 		return nil
 	}
-	p := t.sessionList(ctx, "")
-	if len(p.Items) == 0 {
-		return nil
+	for {
+		p := t.sessionList(ctx, "")
+		if len(p.Items) == 0 {
+			return nil
+		}
+		id, err := pick(ctx, face, p)
+		if err != nil {
+			return err
+		}
+		if !t.openElsewhere(id) {
+			t.inv.flags.session.Resume = id
+			return nil
+		}
+		const watch = "watch"
+		choice, err := pick(ctx, face, lineedit.Picker{Title: t.inv.words.T("session %s is open elsewhere: ", id), Items: []lineedit.Item{
+			{Choice: lineedit.Choice{Text: t.inv.words.T("watch it")}, Value: watch},
+			{Choice: lineedit.Choice{Text: t.inv.words.T("choose another")}},
+		}})
+		switch {
+		case choice == watch:
+			t.watch = id
+			return repl.ErrLeft
+		case err != nil && !errors.Is(err, repl.ErrLeft):
+			return err
+		}
 	}
-	id, err := face.Pick(ctx, p)
-	switch {
-	case errors.Is(err, repl.ErrInterrupted):
-		return &exitError{code: ExitInterrupted}
-	case err == nil:
-		t.inv.flags.session.Resume = id
+}
+
+// pick is what the person chooses from a list before there is a session.
+func pick(ctx context.Context, face *repl.REPL, p lineedit.Picker) (string, error) {
+	value, err := face.Pick(ctx, p)
+	if errors.Is(err, repl.ErrInterrupted) {
+		err = &exitError{code: ExitInterrupted}
 	}
-	return err
+	return value, err
 }
 
 // keyTable is what each key does, in the person's language.

@@ -46,6 +46,7 @@ type terminal struct {
 	remote  listener           // for what is said elsewhere
 	early   []string           // said before there was a face to say it
 	next    *orchestrator.Next // where the person wants to go
+	watch   string             // the session of another process that they want to look on at
 	// ends, if set, is told of the end of an input instead of the usual.
 	ends func(ctx context.Context, input string, err error) error
 }
@@ -92,7 +93,11 @@ func (inv *invocation) runInteractive(ctx context.Context) error {
 		}
 		return t.converse(ctx)
 	}
-	return t.open(ctx, t.converse)
+	if err := t.open(ctx, t.converse); err != nil || t.watch == "" {
+		return err
+	}
+	inv.flags.args = []string{t.watch}
+	return inv.runWatch(ctx, t.app)
 }
 
 // warn tells the person something that is not part of any turn.
