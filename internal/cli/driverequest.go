@@ -181,12 +181,8 @@ func (d *driven) rewind(id json.RawMessage, r control.Request) error {
 func (d *driven) change(u control.Update) {
 	var specs []rule.Spec
 	for _, r := range u.Rules {
-		text := r.Tool
-		if r.On != "" {
-			text += "(" + r.On + ")"
-		}
-		if list, err := rule.ParseSpecs(text); err == nil {
-			specs = append(specs, app.Ours(list)...)
+		if s, err := rule.ParseSpec(rule.Spec{Tool: r.Tool, On: r.On}.String()); err == nil {
+			specs = append(specs, app.Ours([]rule.Spec{s})...)
 		}
 	}
 	switch {

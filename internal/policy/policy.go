@@ -100,10 +100,12 @@ const (
 )
 
 // Offer is what saying "always" would remember, in words for the person who is
-// asked.
+// asked. Rules reach as far, as a person may write them for another run; there
+// are none where no rule can say that.
 type Offer struct {
 	Scope Scope
 	What  string
+	Rules []string
 }
 
 // A Policy gives its opinion on one case. An error counts as a denial.

@@ -297,7 +297,7 @@ func offer(q *uip.Request, o policy.Offer, yes string) {
 	label := map[policy.Scope]string{
 		policy.ThisSession: "always in this session: ", policy.ThisProject: "always in this project: ", policy.BelowFolder: "always in this session: ",
 	}[o.Scope]
-	q.Options = append(q.Options, uip.Option{ID: string(o.Scope), Label: yes + label + o.What})
+	q.Options = append(q.Options, uip.Option{ID: string(o.Scope), Label: yes + label + o.What, Rules: o.Rules})
 	q.Display.Metadata[remembers(o.Scope)] = o.What
 }
 

@@ -140,6 +140,9 @@ type Option struct {
 	Label   string `json:"label"`
 	Style   Style  `json:"style,omitempty"`
 	Default bool   `json:"isDefault,omitempty"`
+	// Rules, where the answer is remembered and rules can say how far, are those
+	// rules as permissions are written, for programs that keep their own.
+	Rules []string `json:"-"`
 }
 
 // Style hints at how an option should look.

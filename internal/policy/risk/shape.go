@@ -12,9 +12,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// dots stand in a shape for the words that do not matter: files of the
+// Dots stand in a shape for the words that do not matter: files of the
 // workspace, and options that run nothing else.
-const dots = "…"
+const Dots = "…"
 
 // Shapes are what "always" would remember of a line: for each command that does
 // more than read, what is left of it once the words are gone that can neither
@@ -68,7 +68,7 @@ func Covered(r Report, remembered func(shape string) bool, names []string) bool 
 		if s, ok := r.shape(c); ok && !let {
 			h, _ := habitOf(c)
 			wider := strings.Replace(s, strings.Join(h.words, " "), h.within, 1)
-			let = remembered(s) || h.within != "" && (remembered(wider) || remembered(wider+" "+dots))
+			let = remembered(s) || h.within != "" && (remembered(wider) || remembered(wider+" "+Dots))
 		}
 		if !let {
 			return false
@@ -93,7 +93,7 @@ func (r Report) shape(c Command) (string, bool) {
 		all = append(all, quoted(word))
 	}
 	if h.operands != keepAll {
-		all = append(all, dots)
+		all = append(all, Dots)
 	}
 	s := strings.Join(all, " ")
 	if c.Dir != r.facts.Cwd {

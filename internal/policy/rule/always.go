@@ -180,7 +180,9 @@ func (b *Book) fileGranted(class, place string) bool {
 	return b.granted(Changes, place) || !secret.Is(place) && (b.Always.below(place) || b.Session.below(place))
 }
 
-func (b *Book) remembers(r risk.Report) bool {
+// remembers reports whether a line was always allowed, or rules of this run say
+// what "always" would have remembered of it.
+func (b *Book) remembers(tool string, r risk.Report) bool {
 	if _, err := risk.Shapes(r); err != nil {
 		return false
 	}
@@ -189,7 +191,10 @@ func (b *Book) remembers(r risk.Report) bool {
 	if b.Always != nil {
 		names = b.Always.Names
 	}
-	return b.granted(Line, text) || b.Exact && slices.Contains(names, text) || !b.Exact && risk.Covered(r, func(shape string) bool { return b.granted(Command, shape) }, names)
+	let := func(k Kind, what string) bool {
+		return b.granted(k, what) || b.lets(tool, "bash", func(on string) bool { return on == what })
+	}
+	return let(Line, text) || b.Exact && slices.Contains(names, text) || !b.Exact && risk.Covered(r, func(shape string) bool { return let(Command, shape) }, names)
 }
 
 // errEveryTime is why some calls are never remembered.
@@ -219,7 +224,7 @@ func (b *Book) Offers(c policy.Case) ([]policy.Offer, error) {
 					}
 				}
 			}
-			offers = append(offers, policy.Offer{Scope: s, What: strings.Join(all, ", ")})
+			offers = append(offers, policy.Offer{Scope: s, What: strings.Join(all, ", "), Rules: b.written(grants)})
 		}
 	}
 	if len(offers) == 0 {

@@ -275,6 +275,67 @@ func said(b *rule.Book, call string, scope policy.Scope) string {
 	return "no: " + err.Error()
 }
 
+// offered are the rules that an offer of a scope tells, as another run reads them.
+func offered(t *testing.T, b *rule.Book, call string, scope policy.Scope) []rule.Spec {
+	t.Helper()
+	offers, err := b.Offers(use(call))
+	i := slices.IndexFunc(offers, func(o policy.Offer) bool { return o.Scope == scope })
+	if i < 0 {
+		t.Fatalf("%s: no offer, %v", call, err)
+	}
+	specs, err := rule.ParseSpecs(strings.Join(offers[i].Rules, ","))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return specs
+}
+
+func TestRulesOfAnOfferReachAsFarAsItSays(t *testing.T) {
+	for call, want := range map[string]string{
+		"bash exec go test ./...":                "bash(go test …)",
+		"bash exec git add a && git commit -m x": "bash(git add …),bash(git commit …)",
+		"bash exec node x.js && make":            "bash(node x.js && make)",
+		"bash exec go test > out":                "bash(go test …),write(" + root + "/out)",
+		"bash exec python3 x.py 'a*'":            "", // a rule would take the star for any text
+		"bash exec python3 ')' 'a,b'":            "", // and this for two rules
+		"edit write app/[id]/page.tsx":           `write(` + root + `/app/\[id\]/page.tsx)`,
+		"read read /etc/hosts":                   "read(/etc/hosts)",
+		"fetch net https://x.org/a":              "fetch(domain:x.org:443),fetch(domain:x.org:80)",
+		"fetch net http://127.0.0.1:81/":         "fetch(domain:127.0.0.1:81)",
+		"mcp__a__b unknown":                      "mcp__a__b",
+	} {
+		if got := rule.JoinSpecs(offered(t, book(), call, policy.ThisSession)); got != want {
+			t.Errorf("%s: %s, want %s", call, got, want)
+		}
+	}
+	for _, tt := range []struct{ say, then, want string }{
+		{"write write a.go", "write write src/a.go", "ask"},
+		{"edit write app/[id]/page.tsx", "edit write app/i/page.tsx", "ask"},
+		{"edit write app/[id]/page.tsx", "edit write app/[id]/page.tsx", "allow"},
+		{"bash exec go test ./...", "bash exec go test -exec ./evil", "ask"},
+		{"bash exec go test ./...", "bash exec ls && go test -v | tail -3", "allow"},
+		{"bash exec python3 x.py", "bash exec python3 x.py > out", "ask"},
+	} {
+		b := book()
+		b.Allow = offered(t, b, tt.say, policy.ThisProject)
+		if o := judge(t, b, "build", tt.then); o.Verdict.String() != tt.want {
+			t.Errorf("with %v: %s is %v, want %s", b.Allow, tt.then, o, tt.want)
+		}
+	}
+	for _, tt := range []struct{ say, then string }{ // turned into what is forbidden, they forbid at least that
+		{"bash exec go test ./...", "bash exec go test -v ./src"},
+		{"bash exec node x.js && make", "bash exec node x.js && make"},
+		{"write write a.go", "edit write a.go"},
+		{"fetch net https://x.org/a", "fetch net https://x.org/b"},
+	} {
+		b := book()
+		b.Deny = offered(t, b, tt.say, policy.ThisProject)
+		if o := judge(t, b, "yolo", tt.then); o.Verdict != policy.Deny {
+			t.Errorf("without %v: %s is %v", b.Deny, tt.then, o)
+		}
+	}
+}
+
 func TestAlwaysRemembersWhatItSaysAndNoMore(t *testing.T) {
 	tests := []struct {
 		say, offers string // the call it is said to, and what the person reads
@@ -328,6 +389,14 @@ func TestAlwaysRemembersWhatItSaysAndNoMore(t *testing.T) {
 			if o := judge(t, later, "plan", "bash exec go build"); o.Verdict != policy.Ask {
 				t.Errorf("plan mode went by what was remembered: %v", o.Verdict)
 			}
+			run := book() // another, with the rules of the offer instead
+			run.Allow = offered(t, b, tt.say, scope)
+			if o := judge(t, run, "build", tt.then); o.Verdict.String() != tt.want {
+				t.Errorf("with the rules %v of %s: %s is %v, want %s", run.Allow, tt.say, tt.then, o.Verdict, tt.want)
+			}
+			if o := judge(t, run, "build", tt.say); o.Verdict != policy.Allow {
+				t.Errorf("the rules %v do not let pass what they were offered for, %s: %v", run.Allow, tt.say, o)
+			}
 			for _, g := range grants {
 				later.Always.Revoke(g)
 				later.Session.Revoke(g)
@@ -362,7 +431,8 @@ func TestEditsBelowAFolderForASession(t *testing.T) {
 			t.Errorf("%s: %q, want %q", call, what, want)
 		}
 	}
-	b := book()
+	b, run := book(), book()
+	run.Allow = offered(t, b, "edit write src/a/b.go", policy.BelowFolder)
 	if _, err := b.Add(use("edit write src/a/b.go"), policy.BelowFolder, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
@@ -370,8 +440,10 @@ func TestEditsBelowAFolderForASession(t *testing.T) {
 		"edit write src/c.go": "allow", "patch write src/a/d.go": "allow", "bash exec ls > src/new": "allow", "edit write docs/x": "ask", "edit write a.go": "ask", "edit write srcs/a": "ask",
 		"edit write src/../a.go": "ask", "edit write src/.env": "ask", "edit write src/key.pem": "ask", "bash exec touch src/x": "ask",
 	} {
-		if o := judge(t, b, "build", call); o.Verdict.String() != want {
-			t.Errorf("%s: %v (%s), want %s", call, o.Verdict, o, want)
+		for _, b := range []*rule.Book{b, run} {
+			if o := judge(t, b, "build", call); o.Verdict.String() != want {
+				t.Errorf("%s: %v (%s), want %s, rules %v", call, o.Verdict, o, want, b.Allow)
+			}
 		}
 	}
 	if len(b.Always.Grants()) != 0 {

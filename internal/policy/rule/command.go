@@ -45,7 +45,7 @@ func (b *Book) line(p Preset, name string, r risk.Report) finding {
 		if r.Why != "" {
 			f.text = fmt.Sprintf("plan mode: the command is not known to only read (%s)", r.Why)
 		}
-	case v == policy.Ask && wideSpoke && (b.remembers(r) || vouches(b.Allow, name, r)):
+	case v == policy.Ask && wideSpoke && (b.remembers(name, r) || vouches(b.Allow, name, r)):
 		f.verdict = policy.Allow
 	}
 	return f

@@ -39,8 +39,11 @@ func (b *Book) covers(pattern, place string) bool {
 	if folder, ok := strings.CutSuffix(pattern, "/"); ok {
 		pattern = folder + "/**"
 	}
-	if !strings.Contains(pattern, "/") {
+	switch {
+	case !strings.Contains(pattern, "/"):
 		return matchFold(pattern, path.Base(place))
+	case path.IsAbs(pattern) && !path.IsAbs(place):
+		place = path.Join(b.Root, place)
 	}
 	if !path.IsAbs(pattern) && path.IsAbs(place) {
 		pattern = "**/" + pattern

@@ -284,22 +284,26 @@ func (b *Book) Hides(p Preset, file string) bool {
 }
 
 // about finds what the rules about one file say of it, if there are any. What
-// may not be read may not be edited either.
+// may not be read may not be edited either; what may be read may not yet be
+// edited, and a rule about a folder lets no secret in it be.
 func (b *Book) about(p Preset, name, class, place string) (f finding, ok bool) {
-	tools := readTools
+	tools, own := readTools, readTools
 	if class == "write" {
-		tools = slices.Concat(writeTools, readTools)
+		tools, own = slices.Concat(writeTools, readTools), writeTools
 	}
-	covers := func(s Spec) bool {
+	covers := func(s Spec, tools []string) bool {
 		return s.On != "" && b.covers(s.On, place) && (strings.EqualFold(s.Tool, name) || slices.Contains(tools, strings.ToLower(s.Tool)))
 	}
-	if i := slices.IndexFunc(b.Deny, covers); i >= 0 {
+	lets := func(s Spec) bool {
+		return covers(s, own) && (class != "write" || !strings.HasSuffix(strings.TrimSuffix(s.On, "**"), "/"))
+	}
+	if i := slices.IndexFunc(b.Deny, func(s Spec) bool { return covers(s, tools) }); i >= 0 {
 		return denied(b.Deny[i]), true
 	}
 	f, ok = b.pattern(tools, name, place)
 	if !ok && (secret.Is(place) || b.isReallySecret(place)) && !p.Unchecked {
 		f, ok = finding{verdict: policy.Ask, text: "the file usually holds secrets: " + place, rule: "secret files"}, true
-		if slices.ContainsFunc(b.Allow, covers) {
+		if slices.ContainsFunc(b.Allow, lets) {
 			f.verdict = policy.Allow
 		}
 	}

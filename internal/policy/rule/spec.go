@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -47,7 +48,7 @@ func ParseSpecs(list string) ([]Spec, error) {
 		case i < len(list) && list[i] == ')':
 			depth--
 		case i == len(list) || list[i] == ',' && depth == 0:
-			s, err := parseSpec(list[from:i])
+			s, err := ParseSpec(list[from:i])
 			if err != nil {
 				return nil, err
 			}
@@ -60,7 +61,8 @@ func ParseSpecs(list string) ([]Spec, error) {
 	return specs, nil
 }
 
-func parseSpec(text string) (Spec, error) {
+// ParseSpec reads one spec; an empty text is none.
+func ParseSpec(text string) (Spec, error) {
 	text = strings.TrimSpace(text)
 	tool, rest, has := strings.Cut(text, "(")
 	on, closed := strings.CutSuffix(rest, ")")
@@ -116,7 +118,8 @@ func onHost(pattern, address string) bool {
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	domain := strings.ToLower(strings.TrimPrefix(strings.TrimPrefix(pattern, "domain:"), "*."))
 	if name, port, err := net.SplitHostPort(domain); err == nil {
-		return host == name && u.Port() == port
+		usual := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+		return host == name && cmp.Or(u.Port(), usual) == port
 	}
 	return host == domain || strings.HasSuffix(host, "."+domain)
 }
@@ -144,7 +147,11 @@ func objects(specs []Spec, tool string, r risk.Report) (Spec, bool) {
 		if !s.names(tool, "bash") {
 			continue
 		}
-		if s.On == "" || r.Unknown || slices.ContainsFunc(r.Simple, func(c risk.Command) bool { return c.Matches(s.On) }) {
+		pattern := s.On
+		if like, _, isShape := strings.Cut(s.On, risk.Dots); isShape {
+			pattern = like + "*"
+		}
+		if s.On == "" || r.Unknown || s.On == strings.TrimSpace(r.Command) || slices.ContainsFunc(r.Simple, func(c risk.Command) bool { return c.Matches(pattern) }) {
 			return s, true
 		}
 	}

@@ -53,13 +53,13 @@ func call(args string) uip.Request {
 	return uip.Request{
 		ID: "q", Author: "main", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Args: json.RawMessage(args),
 		Display: uip.Display{Title: "write a.txt", Metadata: map[string]string{"toolCallId": "c1", "toolName": "write", "remembers": "changes to a.txt", "remembers.session": "changes to a.txt"}},
-		Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Session}, {ID: uip.Always}, {ID: uip.Reject}},
+		Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Session, Rules: []string{"write(/w/a.txt)"}}, {ID: uip.Below}, {ID: uip.Always, Rules: []string{"write(/w/a.txt)"}}, {ID: uip.Reject}},
 	}
 }
 
 func TestWhatAProgramSaysAboutACall(t *testing.T) {
 	const args = `{"path":"a.txt","content":"ä"}`
-	offered := `{"type":"addRules","rules":[{"toolName":"Write","ruleContent":"changes to a.txt"}],"behavior":"allow","destination":"`
+	offered := `{"type":"addRules","rules":[{"toolName":"Write","ruleContent":"/w/a.txt"}],"behavior":"allow","destination":"`
 	for name, tt := range map[string]struct {
 		answer string
 		want   uip.Response

@@ -75,7 +75,7 @@ func (c *Channel) decide(ctx context.Context, q uip.Request) (uip.Response, erro
 	switch {
 	case risky:
 		request.Tool, request.Input = dialect.Outward(q.Display.Metadata["toolName"], q.Args, c.Root)
-		request.Suggestions = suggestions(q, request.Tool)
+		request.Suggestions = suggestions(q)
 		if diff, ok := q.Display.Content.(display.Diff); ok && q.Display.Metadata[uip.Hunks] != "" {
 			request.Diff, request.Hunks = diff.Unified, len(display.Hunks(diff.Unified))
 		}
@@ -106,7 +106,7 @@ func (c *Channel) decide(ctx context.Context, q uip.Request) (uip.Response, erro
 		if len(d.Input) > 0 && !same(d.Input, request.Input) {
 			a.Args = d.Input
 		}
-		c.apply(q, request.Suggestions, d.Updates, &a)
+		c.apply(q, d.Updates, &a)
 		if d.Hunks != nil && request.Hunks > 0 && a.Args == nil {
 			a.Option, a.Input = uip.Some, strings.Trim(string(jsonx.Must(d.Hunks)), "[]")
 		}
@@ -143,36 +143,42 @@ func refusal(q uip.Request, d decision) uip.Response {
 var destinations = map[string]string{uip.Session: "session", uip.Below: "session", uip.Always: "localSettings"}
 
 // suggestions are the ways to say yes that are remembered, as changes the program
-// may send back.
-func suggestions(q uip.Request, tool string) []Update {
+// may send back or keep as rules of its own: those that no rule can say are none.
+func suggestions(q uip.Request) []Update {
 	all := []Update{}
 	for _, o := range q.Options {
-		if to, ok := destinations[o.ID]; ok {
-			key := "remembers." + o.ID
-			if o.ID == uip.Always {
-				key = "remembers"
-			}
-			all = append(all, Update{Type: "addRules", Rules: []Rule{{tool, q.Display.Metadata[key]}}, Behavior: "allow", Destination: to})
+		if u, ok := suggestion(o); ok {
+			all = append(all, u)
 		}
 	}
 	return all
 }
 
+// suggestion is an option as a change of permissions.
+func suggestion(o uip.Option) (u Update, ok bool) {
+	to, remembered := destinations[o.ID]
+	if !remembered || len(o.Rules) == 0 {
+		return u, false
+	}
+	u = Update{Type: "addRules", Behavior: "allow", Destination: to}
+	for _, rule := range o.Rules {
+		tool, on, _ := strings.Cut(rule, "(")
+		tool, _ = dialect.Outward(tool, json.RawMessage("{}"), "")
+		u.Rules = append(u.Rules, Rule{tool, strings.TrimSuffix(on, ")")})
+	}
+	return u, true
+}
+
 // apply takes the changes that come with a yes: those that were offered are ways
 // to say it, the others are made.
-func (c *Channel) apply(q uip.Request, offered, updates []Update, a *uip.Response) {
+func (c *Channel) apply(q uip.Request, updates []Update, a *uip.Response) {
 	options := make(map[string]bool)
 	for _, u := range updates {
 		known := false
-		i := 0
 		for _, o := range q.Options {
-			if _, remembered := destinations[o.ID]; !remembered {
-				continue
-			}
-			if reflect.DeepEqual(u, offered[i]) {
+			if offered, ok := suggestion(o); ok && reflect.DeepEqual(u, offered) {
 				options[o.ID], known = true, true
 			}
-			i++
 		}
 		if !known {
 			c.Change(u)
