@@ -20,6 +20,7 @@ import (
 	"coder/internal/core/secret"
 	"coder/internal/host/gitsafe"
 	"coder/internal/host/workspace"
+	"coder/internal/policy/trust"
 	"coder/internal/tool/git"
 )
 
@@ -91,7 +92,7 @@ func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Re
 	if err != nil {
 		return nil, nil, inputf("session %s: %v", id, err)
 	}
-	g := rerun.Golden{Branch: branch(a.Root)}
+	g := rerun.Golden{Branch: branch(a.Root), Trusted: a.Trusted == trust.Trusted}
 	if o := (git.Options{Workspace: ws, Env: a.ChildEnv()}); g.Branch != "" {
 		if commit, err := git.At(ctx, o, take.Start()); err == nil && commit != "" {
 			g.Tracked, _ = git.Tracked(ctx, o, commit)
@@ -109,7 +110,7 @@ func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Re
 	if learnt, err = learnt.At(root); err != nil {
 		return nil, nil, err
 	}
-	learnt.Branch, learnt.Tracked = g.Branch, g.Tracked
+	learnt.Branch, learnt.Tracked, learnt.Trusted = g.Branch, g.Tracked, g.Trusted
 	return report, left, learnt.Write(dir)
 }
 
@@ -169,7 +170,7 @@ func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Re
 	if err != nil || learnt == nil {
 		return report, err
 	}
-	learnt.Branch, learnt.Tracked = g.Branch, g.Tracked
+	learnt.Branch, learnt.Tracked, learnt.Trusted = g.Branch, g.Tracked, g.Trusted
 	return report, learnt.WriteExpected(dir)
 }
 
@@ -186,6 +187,9 @@ func (a *App) runBare(ctx context.Context, take *rerun.Take, world *rerun.World,
 	env.Environ = append(slices.Clip(bare), "CODER_HOME="+home)
 	o.Dir = a.Project
 	settings, err := Load(env, o)
+	if err == nil && g.Trusted {
+		err = settings.enforce(env, o)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -203,6 +207,20 @@ func (a *App) runBare(ctx context.Context, take *rerun.Take, world *rerun.World,
 		s.settle = func(ctx context.Context, root string) error { return newRepository(ctx, root, g, b.ChildEnv()) }
 	}
 	return b.again(ctx, s)
+}
+
+// enforce puts the rules and the hooks of the project into force as if it were trusted,
+// and nothing else of it. It is for a confined rerun, in which the record says what came
+// of hooks: none is run.
+func (s *Settings) enforce(env Env, o Options) error {
+	trusted, err := load(env, o, func(trust.Book, string) (trust.State, error) { return trust.Trusted, nil })
+	if err != nil {
+		return err
+	}
+	s.Config.Permission, s.Config.Hooks = trusted.Config.Permission, trusted.Config.Hooks
+	trusted.Report.Warnings = s.Report.Warnings // of what else it has
+	s.Report = trusted.Report
+	return nil
 }
 
 func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }

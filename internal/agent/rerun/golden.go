@@ -31,6 +31,9 @@ type Golden struct {
 	Made     time.Time `json:"made"`
 	Branch   string    `json:"branch,omitempty"`  // that is checked out, if the files are to be in a repository
 	Tracked  []string  `json:"tracked,omitempty"` // the files that it has in a commit
+	// Trusted says that the rules and the hooks of the project's own settings were in
+	// force.
+	Trusted bool `json:"trusted,omitempty"`
 	// Start are the files, and Later what others did to them, by the record after
 	// which.
 	Start []event.FileState            `json:"start"`

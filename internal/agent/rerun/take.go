@@ -250,10 +250,12 @@ func (t *Take) OfOthers() map[string][]event.ToolCallRequested {
 }
 
 // ofOthers begins the names of tools of other programs; resources is the one by
-// which a message gets what it names of theirs.
+// which a message gets what it names of theirs, onEvents the one that runs commands on
+// events.
 const (
 	ofOthers  = "mcp__"
 	resources = "mcp_resource"
+	onEvents  = "hook"
 )
 
 // Commits are the commits that the session made by the tool for it, by how their
@@ -302,7 +304,7 @@ func outside(e event.ToolCallRequested) bool {
 	if secret.Marked(e.Input) { // the keys that it was made with are not on record
 		return true
 	}
-	if e.Tool == resources { // what a message names of other programs
+	if e.Tool == resources || e.Tool == onEvents { // what a message names of other programs, and what these do on events
 		return true
 	}
 	if strings.HasPrefix(e.Tool, "lsp_") { // language servers answer when they are ready
