@@ -228,7 +228,7 @@ func (c *search) at(s string, i int, before byte, last bool) (n int, known, open
 		if !known && !last && len(rest) < len(k.prefix) && strings.HasPrefix(k.prefix, rest) {
 			return 0, false, true
 		}
-		if !strings.HasPrefix(rest, k.prefix) {
+		if !strings.HasPrefix(rest, k.prefix) || !k.follows(before) {
 			continue
 		}
 		m, ended := k.rest(rest[len(k.prefix):])
@@ -263,6 +263,18 @@ func (c *search) over(s string, i, n int, last bool) (whole int, open bool) {
 		}
 	}
 	return n, false
+}
+
+// follows reports whether such a key may stand behind a byte that ends no word: the
+// secret of a bot stands behind its number, and the last part of a name is none.
+func (k shape) follows(before byte) bool {
+	switch k.prefix {
+	case botMark:
+		return before >= '0' && before <= '9'
+	case mailKey:
+		return before != '-'
+	}
+	return true
 }
 
 // joined reports whether what stands at i goes on a word: that is none of its own.
@@ -317,7 +329,7 @@ func suspects[T string | []byte](c *search, s T) bool {
 			}
 		}
 		if s[i] == addressMark[0] {
-			if starts(s, i, `:\/\/`) || starts(s, i, addressMark) && mayEndPassword(s[i:min(len(s), i+longestAddress)]) {
+			if starts(s, i, botMark) || starts(s, i, `:\/\/`) || starts(s, i, addressMark) && mayEndPassword(s[i:min(len(s), i+longestAddress)]) {
 				return true
 			}
 			continue

@@ -34,6 +34,8 @@ var shapes = []shape{
 	{"ops_eyJ", run(dashed, 40)}, {"sntrys_eyJ", run(base64, 30)}, {"rubygems_", run(plainLetters, 40)}, {"CLOJARS_", run(plainLetters, 50)}, {"pul-", run(plainLetters, 40)},
 	{"tskey-", random(dashed, 20)}, {"dapi", run(plainLetters, 32)}, {"phx_", run(plainLetters, 40)}, {"atlasv1.", run(plainLetters, 50)},
 	{"discord.com/api/webhooks/", run(slashed, 70)},
+	{"EAAC", run(plainLetters, 30)}, {mailKey, exactly(hexDigits, 32)}, {botMark, exactly(dashed, 33)},
+	{"MT", botToken}, {"Mj", botToken}, {"Mz", botToken}, {"ND", botToken}, {"NT", botToken}, {"Nj", botToken}, {"Nz", botToken}, {"OD", botToken}, {"OT", botToken},
 	{"eyJ", webToken}, {keyHeader, privateKey}, {addressMark, address},
 }
 
@@ -65,6 +67,7 @@ var (
 	dotted       = setOf("AZaz09--__..")
 	base64       = setOf("AZaz09++//==")
 	slashed      = setOf("AZaz09--__//")
+	hexDigits    = setOf("09af")
 )
 
 // run is least letters of a set or more.
@@ -108,17 +111,46 @@ func length(s string, of *set) (n int) {
 	return n
 }
 
-// awsID is sixteen capitals and digits, and no letter more.
-func awsID(s string) (int, bool) {
-	const want = 16
-	n := length(s, setAWS)
-	if n == want && (len(s) == n || !dashed[s[n]]) {
-		return n, len(s) > n
+// awsID is sixteen capitals and digits.
+var awsID = exactly(setOf("AZ09"), 16)
+
+// exactly is so many letters of a set, and no letter more.
+func exactly(of *set, want int) func(string) (int, bool) {
+	return func(s string) (int, bool) {
+		n := length(s, of)
+		if n == want && (len(s) == n || !dashed[s[n]]) || cutOff(s, n) {
+			return n, len(s) > n
+		}
+		return 0, n < len(s)
 	}
-	return 0, n < len(s)
 }
 
-var setAWS = setOf("AZ09")
+// mailKey begins keys of a service that sends mail.
+const mailKey = "key-"
+
+// botMark stands behind the number of a bot, and before what only it knows.
+const botMark = ":AA"
+
+// botToken is what is left of the number of a bot, as base64 has it, then a time and
+// what only the bot knows, with dots in between.
+func botToken(s string) (n int, ended bool) {
+	for part, want := range [...]struct{ least, most int }{{20, 30}, {6, 6}, {27, 48}} {
+		m := length(s[n:min(len(s), n+want.most+1)], dashed)
+		n += m
+		switch {
+		case m < want.least || m > want.most:
+			return 0, m > want.most || n < len(s)
+		case part == 2:
+			return n, n < len(s)
+		case n == len(s):
+			return 0, false
+		case s[n] != '.':
+			return 0, true
+		}
+		n++
+	}
+	return 0, true
+}
 
 // webToken is three parts with dots in between.
 func webToken(s string) (int, bool) {
