@@ -72,25 +72,26 @@ func (o *Orchestrator) openTask(ctx context.Context, st *turnState, userInput st
 	if err := o.emit(ctx, st, ActorUser, created); err != nil {
 		return err
 	}
-	return o.startTask(ctx, st)
+	return o.startTask(ctx, st, nil)
 }
 
-func (o *Orchestrator) startTask(ctx context.Context, st *turnState) error {
-	if err := o.emit(ctx, st, ActorAgent, event.TaskStarted{TaskID: st.task, AgentID: o.actor(ActorAgent), Author: o.actor(ActorAgent)}); err != nil {
+func (o *Orchestrator) startTask(ctx context.Context, st *turnState, run *event.Run) error {
+	if err := o.emit(ctx, st, ActorAgent, event.TaskStarted{TaskID: st.task, AgentID: o.actor(ActorAgent), Author: o.actor(ActorAgent), Run: run}); err != nil {
 		return err
 	}
 	return o.emit(ctx, st, ActorAgent, event.StateChanged{Busy: true})
 }
 
-// resumeTask brings the beginning of a turn on record where it is not.
+// resumeTask brings the beginning of a turn on record where it is not, and what it is
+// run with now where that is something else.
 func (o *Orchestrator) resumeTask(ctx context.Context, st *turnState, left Unfinished) error {
-	begin := o.startTask
-	if left.Started {
-		begin = func(ctx context.Context, st *turnState) error {
-			return o.emit(ctx, st, ActorAgent, event.StateChanged{Busy: true})
-		}
+	var err error
+	if run := o.otherRun(st, left); run != nil || !left.Started {
+		err = o.startTask(ctx, st, run)
+	} else {
+		err = o.emit(ctx, st, ActorAgent, event.StateChanged{Busy: true})
 	}
-	if err := errors.Join(begin(ctx, st), o.recordSystem(ctx, st)); err != nil || left.Heard {
+	if err := errors.Join(err, o.recordSystem(ctx, st)); err != nil || left.Heard {
 		return err
 	}
 	notes, err := o.hookPrompt(ctx, st, left.Input)
@@ -98,6 +99,18 @@ func (o *Orchestrator) resumeTask(ctx context.Context, st *turnState, left Unfin
 		return err
 	}
 	return o.addSaid(ctx, st, Said{Text: left.Input}, notes)
+}
+
+// otherRun is what a turn is run with from now on, nil if that is what it was: of the
+// window and the settings file the last word is not the turn's.
+func (o *Orchestrator) otherRun(st *turnState, left Unfinished) *event.Run {
+	run := st.set.Run
+	run.Window, run.Config = left.Run.Window, left.Run.Config
+	if o.Child != nil || run == left.Run {
+		return nil
+	}
+	run = st.set.Run
+	return &run
 }
 
 // closeTask gives the task the one end that fits how the turn went.

@@ -70,8 +70,9 @@ func (o *Orchestrator) runTurn(ctx context.Context, said Said, out event.Sink) (
 type Unfinished struct {
 	Task    string
 	Input   string
-	Started bool // the task is on record as started
-	Heard   bool // the input is in the conversation
+	Started bool      // the task is on record as started
+	Heard   bool      // the input is in the conversation
+	Run     event.Run // what it was run with
 	// Doubted says that nobody vouches for the record of it: its calls are asked
 	// about, and a command that it names allows nothing.
 	Doubted bool

@@ -120,8 +120,18 @@ func (f *Follower) Run() (run event.Run) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if n, ok := f.turn(); ok {
-		if e := f.take.Records[f.take.streams[main][n]].Event.(event.TaskCreated); e.Run != nil {
+		list := f.take.streams[main][n:]
+		if e := f.take.Records[list[0]].Event.(event.TaskCreated); e.Run != nil {
 			run = *e.Run
+		}
+		for _, i := range list[1:] { // or the process under way, which took the turn up
+			r := f.take.Records[i]
+			if _, next := r.Event.(event.TaskCreated); next || len(f.ends) > 0 && r.Seq >= f.ends[0] {
+				break
+			}
+			if e, ok := r.Event.(event.TaskStarted); ok && e.Run != nil {
+				run = *e.Run
+			}
 		}
 	}
 	run.Window = cmp.Or(f.window, run.Window)

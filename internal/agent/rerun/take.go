@@ -69,6 +69,16 @@ func New(id, root string, records []event.Record) *Take {
 				now := given(e.Run)
 				run = &now
 			}
+		case event.TaskStarted:
+			if e.Run == nil || stream != main {
+				break
+			}
+			if fresh[main] { // another process took it up
+				t.end(r.Seq)
+				clear(fresh)
+			}
+			now := given(e.Run)
+			run = &now
 		case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
 			t.cut = t.cut && stream != main
 		case event.ToolCallRequested:

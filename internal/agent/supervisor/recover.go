@@ -34,6 +34,7 @@ type history struct {
 	subtasks  map[string]bool        // all there ever were
 	children  map[string]*unfinished // those without an end
 	subtaskOf map[string]string      // the subtask that does the work of a call
+	run       event.Run              // what the last task was run with
 	heard     bool                   // the last task's input is in the conversation
 	wanted    bool                   // it is vouched for that the last task was asked for
 	replied   bool                   // and that a model made the last calls
@@ -102,7 +103,14 @@ func (h *history) note(r event.Record) {
 		case chat.System, chat.Tool:
 		}
 	case event.TaskCreated:
-		h.heard, h.wanted = false, r.Vouched
+		h.heard, h.wanted, h.run = false, r.Vouched, event.Run{}
+		if e.Run != nil {
+			h.run = *e.Run
+		}
+	case event.TaskStarted:
+		if e.Run != nil {
+			h.run = *e.Run
+		}
 	}
 }
 

@@ -393,7 +393,7 @@ func (s *Session) Continue(ctx context.Context, out event.Sink) (string, error) 
 
 // left is a task as its turn is taken up.
 func (s *Session) left(t task.Task) orchestrator.Unfinished {
-	return orchestrator.Unfinished{Task: t.ID, Input: t.Intent, Started: t.Status != task.Open, Heard: s.past.heard, Doubted: s.main(t.ID).doubted()}
+	return orchestrator.Unfinished{Task: t.ID, Input: t.Intent, Started: t.Status != task.Open, Heard: s.past.heard, Run: s.past.run, Doubted: s.main(t.ID).doubted()}
 }
 
 // ErrNoMessage reports that no message of the person's is the one that is meant.

@@ -46,6 +46,7 @@ type (
 		TaskID  string `json:"taskId"`
 		AgentID string `json:"agentId"`
 		Author  string `json:"authorActorId"`
+		Run     *Run   `json:"run,omitempty"` // of the process that took it up, where that was given something else
 	}
 	TaskCompleted struct {
 		TaskID  string `json:"taskId"`

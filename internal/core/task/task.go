@@ -45,6 +45,9 @@ func (t Task) Apply(e event.Event) (Task, error) {
 		}
 		return Task{ID: e.TaskID, Parent: e.ParentID, Title: e.Title, Intent: e.Intent, Status: Open}, nil
 	case event.TaskStarted:
+		if e.Run != nil && (t.Status == InProgress || t.Status == AwaitingUser) {
+			return t, nil // another process took it up
+		}
 		return t.move("start", InProgress, "", Open)
 	case event.InteractionRequested:
 		next, err := t.move("ask", AwaitingUser, "", InProgress)
