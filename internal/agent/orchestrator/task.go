@@ -104,13 +104,13 @@ func (o *Orchestrator) resumeTask(ctx context.Context, st *turnState, left Unfin
 // otherRun is what a turn is run with from now on, nil if that is what it was: of the
 // window and the settings file the last word is not the turn's.
 func (o *Orchestrator) otherRun(st *turnState, left Unfinished) *event.Run {
-	run := st.set.Run
+	now := event.Masked(event.TaskStarted{Run: &st.set.Run}, o.Conceals).(event.TaskStarted).Run
+	run := *now
 	run.Window, run.Config = left.Run.Window, left.Run.Config
 	if o.Child != nil || run == left.Run {
 		return nil
 	}
-	run = st.set.Run
-	return &run
+	return now
 }
 
 // closeTask gives the task the one end that fits how the turn went.

@@ -12,6 +12,7 @@ import (
 var (
 	created   = event.TaskCreated{TaskID: "t", Title: "tidy", Intent: "tidy up", ParentID: "p"}
 	started   = event.TaskStarted{TaskID: "t"}
+	takenUp   = event.TaskStarted{TaskID: "t", Run: &event.Run{}}
 	asked     = event.InteractionRequested{Request: uip.Request{ID: "q1", TaskID: "t"}}
 	answered  = event.InteractionResponded{Response: uip.Response{ID: "q1", TaskID: "t", Option: uip.Approve}}
 	other     = event.InteractionResponded{Response: uip.Response{ID: "q2", TaskID: "t"}}
@@ -33,6 +34,8 @@ var table = []struct {
 	{task.InProgress, []event.Event{created, started}, []event.Event{asked, completed, failed, canceled}},
 	{task.AwaitingUser, []event.Event{created, started, asked}, []event.Event{answered, failed, canceled}},
 	{task.InProgress, []event.Event{created, started, asked, answered}, []event.Event{asked, completed, failed, canceled}},
+	{task.InProgress, []event.Event{created, started, takenUp}, []event.Event{asked, completed, failed, canceled}},
+	{task.AwaitingUser, []event.Event{created, started, asked, takenUp}, []event.Event{answered, failed, canceled}},
 	{task.Done, []event.Event{created, started, completed}, nil},
 	{task.Failed, []event.Event{created, started, asked, failed}, nil},
 	{task.Canceled, []event.Event{created, canceled}, nil},

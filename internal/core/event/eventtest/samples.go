@@ -14,7 +14,7 @@ import (
 func Samples() []event.Event {
 	return []event.Event{
 		event.TaskCreated{TaskID: "t1", Title: "tidy", Intent: "tidy <up> & \"quote\"", Priority: event.Foreground, AgentID: "main", ParentID: "t0", CallID: "call_0", Author: "user", Run: &event.Run{Window: 9, Config: "/c.json", Allowed: "read", Disallowed: "bash", System: "s", Appended: "a"}},
-		event.TaskStarted{TaskID: "t1", AgentID: "main", Author: "main", Run: &event.Run{Appended: "a"}},
+		event.TaskStarted{TaskID: "t1", AgentID: "main", Author: "main", Run: &event.Run{Window: 9, Config: "/c.json", Allowed: "read", Disallowed: "bash", System: "s", Appended: "a"}},
 		event.TaskCompleted{TaskID: "t1", Summary: "tidied\nup", Author: "main"},
 		event.TaskFailed{TaskID: "t1", Reason: "no words: 没有", Code: "rate_limited", Author: "main"},
 		event.TaskCanceled{TaskID: "t1", Reason: "Esc", Author: "user"},
