@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"runtime"
@@ -71,7 +72,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	}
 	a.judge = judge
 	runner := &toolrun.Runner{
-		Policy: heedsMarks(a.inCommands(judge)), NewID: func() string { return NewID("ui") }, Now: a.Env.Now, Keeper: kit.keeper, Conceals: kit.conceals,
+		Policy: heedsMarks(a.saysLeftOut(a.inCommands(judge))), NewID: func() string { return NewID("ui") }, Now: a.Env.Now, Keeper: kit.keeper, Conceals: kit.conceals,
 	}
 	if a.Recorded != nil {
 		runner.Policy, runner.Recall = a.Recorded.judged(a.inCommands(judge)), a.Recorded.Recall
@@ -192,12 +193,27 @@ func (a *App) run() event.Run {
 	}
 }
 
+// leftOut reports whether a tool of our own is not among those this run was given.
+func (a *App) leftOut(name string) bool {
+	only := a.Options.OnlyTools
+	return only != nil && name != structured.Name && !strings.HasPrefix(name, "mcp__") && !slices.ContainsFunc(*only, func(s rule.Spec) bool { return s.Names(name) })
+}
+
+// saysLeftOut is p, but for a tool that is judged by its name alone since this run
+// was not given it: nobody could approve it.
+func (a *App) saysLeftOut(p policy.Policy) policy.Policy {
+	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
+		if len(c.Plan.Effects) > 0 || !a.leftOut(c.Tool) {
+			return p.Judge(ctx, c)
+		}
+		text := fmt.Sprintf("%s is not offered in this session", c.Tool)
+		return policy.Opinion{Reasons: []policy.Reason{{By: "rule", Text: text, Rule: "--tools " + rule.JoinSpecs(*a.Options.OnlyTools)}}}, nil
+	})
+}
+
 // forbidden reports whether this run forbids every use of a tool.
 func (a *App) forbidden(name string) bool {
-	if only := a.Options.OnlyTools; only != nil && name != structured.Name && !slices.ContainsFunc(*only, func(s rule.Spec) bool { return s.Names(name) }) {
-		return !strings.HasPrefix(name, "mcp__")
-	}
-	return slices.ContainsFunc(a.Options.DenyTools, func(s rule.Spec) bool { return s.On == "" && s.Names(name) })
+	return a.leftOut(name) || slices.ContainsFunc(a.Options.DenyTools, func(s rule.Spec) bool { return s.On == "" && s.Names(name) })
 }
 
 // Checked is what the session that was opened last checked last, and what was
