@@ -48,17 +48,57 @@ func (t *terminal) recap(ctx context.Context) error {
 		}
 		said = append(said, append(span(ink.Good, mark), span(ink.Plain, line)...))
 	}
-	switch shown.calls {
-	case 0:
-	case 1:
+	switch {
+	case shown.calls == 0 || shown.open && shown.calls <= recalledCalls:
+	case shown.calls == 1:
 		said = append(said, span(ink.Dim, t.inv.words.T("1 call of a tool")))
 	default:
 		said = append(said, span(ink.Dim, t.inv.words.T("%d calls of tools", shown.calls)))
 	}
-	if err := t.face.Tell(said...); err != nil || shown.answer == nil {
-		return err
+	err := t.face.Tell(said...)
+	if err == nil && shown.answer != nil {
+		err = t.face.Recall(*shown.answer, strings.HasPrefix(strings.TrimSpace(shown.prompt), "!"))
 	}
-	return t.face.Recall(*shown.answer, strings.HasPrefix(strings.TrimSpace(shown.prompt), "!"))
+	if err == nil && shown.open {
+		err = t.recallCalls(ctx, shown.task)
+	}
+	return err
+}
+
+// recalledCalls is how many calls of a turn that had no answer are shown again.
+const recalledCalls = 10
+
+// recallCalls shows the last calls of a turn and how each of them ended, and what the
+// turn failed by. What is still open is put to the person by itself.
+func (t *terminal) recallCalls(ctx context.Context, task string) error {
+	begun := make(map[string]event.Record)
+	var ended [][]event.Record // what tells of each
+	for r, err := range t.app.Store().Logs.Read(ctx, t.session.ID, 0, event.Domain, event.Audit) {
+		if err != nil {
+			return err
+		}
+		if r.Task != task {
+			continue
+		}
+		switch e := r.Event.(type) {
+		case event.ToolCallRequested:
+			begun[e.CallID] = r
+		case event.ToolCallCompleted:
+			ended = append(ended, []event.Record{begun[e.CallID], r})
+		case event.TaskFailed:
+			ended = append(ended, []event.Record{r})
+		}
+	}
+	out := newSeen(t.face.Out())
+	for _, r := range slices.Concat(ended[max(0, len(ended)-recalledCalls):]...) {
+		if r.Event == nil {
+			continue
+		}
+		if err := out.Emit(ctx, r); err != nil {
+			return err
+		}
+	}
+	return t.face.Out().Emit(ctx, event.Record{Task: task, Event: event.StateChanged{}})
 }
 
 // exchange is what was said in a session, turn by turn.
@@ -67,6 +107,7 @@ type exchange []struct {
 	task   string
 	prompt string
 	calls  int
+	open   bool                // calls were the last that came of it
 	answer *event.MessageAdded // the last with words, if there is one
 }
 
@@ -81,6 +122,7 @@ func (x *exchange) add(r event.Record, e event.MessageAdded) {
 	case e.Message.Role == chat.Assistant && n > 0 && (*x)[n-1].task == r.Task:
 		last := &(*x)[n-1]
 		last.calls += len(e.Message.Calls())
+		last.open = len(e.Message.Calls()) > 0
 		if text != "" || e.Blocks != nil {
 			last.answer = &e
 		}
