@@ -165,7 +165,7 @@ func (r *Renderer) finished(task string, e event.ToolFinished) string {
 		line += sanitize.Line(agent, titleRunes) + " > "
 	}
 	line += sanitize.Line(e.Tool, titleRunes)
-	if title := sanitize.Line(sanitize.Mask(e.Title), titleRunes); title != "" {
+	if title := sanitize.Reveal(sanitize.Line(sanitize.Mask(e.Title), titleRunes)); title != "" {
 		line += " " + title
 	}
 	what, said := r.o.Words.Said(e.Summary), e.Result.Complaint()

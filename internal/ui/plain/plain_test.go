@@ -65,6 +65,7 @@ func TestLines(t *testing.T) {
 	}{
 		{event.ToolFinished{Tool: "read", Title: "main.go", Summary: "12 lines", Took: 3 * time.Millisecond}, "[tool] read main.go — 12 lines (3 ms)"},
 		{event.ToolFinished{Tool: "bash", Title: "go test", Summary: "exit 1", Failed: true, Took: 1234 * time.Millisecond}, "[tool] bash go test — exit 1 (1.2 s)"},
+		{event.ToolFinished{Tool: "bash", Title: "t\u043euch x", Summary: "exit 0"}, "[tool] bash t<U+043E>uch x — exit 0 (0 ms)"},
 		{event.ToolFinished{Tool: "todoread"}, "[tool] todoread (0 ms)"},
 		{event.ToolFinished{Tool: "edit", Title: "a.go", Failed: true, Result: failed(`{"ok":false,"error":"text not found"}`)}, "[tool] edit a.go — failed: text not found (0 ms)"},
 		{event.ToolFinished{Tool: "edit", Failed: true, Result: failed("boom\nbang")}, "[tool] edit — failed: boom bang (0 ms)"},

@@ -425,3 +425,26 @@ func BenchmarkDeltas(b *testing.B) {
 		})
 	}
 }
+
+// The line that names a call, and the one that tells how it ended, name what passes
+// for something else, as its card does.
+func TestACallNamesWhatPassesForSomethingElse(t *testing.T) {
+	for _, effect := range []event.EffectKind{event.EffectExec, event.EffectWrite} {
+		var out strings.Builder
+		r := term.New(term.Options{Out: &out})
+		for _, e := range []event.Event{
+			event.ToolCallRequested{CallID: "a", Tool: "t", Effects: []event.Effect{{Kind: effect, Target: "x"}}},
+			event.ToolCallRequested{CallID: "b", Tool: "t"},
+			event.ToolStarted{CallID: "a", Tool: "t", Title: "t\u043euch x"},
+			event.ToolStarted{CallID: "b", Tool: "t", Title: strings.Repeat("long ", 100)},
+			event.ToolFinished{CallID: "a", Tool: "t", Title: "t\u043euch x", Summary: "done"},
+		} {
+			if err := r.Emit(t.Context(), event.Record{Task: "1", Event: e}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := out.String(); strings.Count(got, "t<U+043E>uch x") != 2 || strings.Contains(got, "\u043e") || !strings.Contains(got, "…\n") {
+			t.Errorf("%s:\n%s", effect, got)
+		}
+	}
+}

@@ -112,7 +112,7 @@ func (r *Renderer) head(c *callView) {
 	if c.exec && c.task.parent == "" {
 		label, apart = "["+c.name()+"]", " "
 	}
-	title := oneLine(c.title, titleRunes)
+	title := c.shownTitle()
 	if c.todo {
 		title = r.o.Words.Said(title)
 	}
@@ -127,7 +127,21 @@ func (r *Renderer) head(c *callView) {
 
 // plainName is the call in a few words.
 func (c *callView) plainName() string {
-	return strings.TrimSpace(c.name() + " " + oneLine(c.title, titleRunes))
+	return strings.TrimSpace(c.name() + " " + c.shownTitle())
+}
+
+// shownTitle is what the call is about in a line, with letters that pass for others
+// named as its card names them.
+func (c *callView) shownTitle() string {
+	title, cut := strings.CutSuffix(oneLine(c.title, titleRunes), "…")
+	reveal := sanitize.Reveal
+	if c.exec {
+		reveal = sanitize.RevealCommand
+	}
+	if title = reveal(title); cut {
+		title += "…"
+	}
+	return title
 }
 
 // name is the tool, and before it the agent if that is not the main one.
