@@ -44,11 +44,14 @@ func (a *App) checkBudget() error {
 func (a *App) spent(m *meter.Meter) []display.Cell {
 	used, took := m.Spent()
 	money := fmt.Sprintf("$%.4f", used.Cost)
-	if used.Unpriced {
+	b := a.budget()
+	switch {
+	case used.Unpriced && used.Cost == 0 && b.USD == 0:
+		money = "price not known"
+	case used.Unpriced:
 		money = "≥" + money
 	}
 	parts := []any{money, fmt.Sprint(used.In + used.Out), took.Round(time.Second).String()}
-	b := a.budget()
 	for i, bound := range []string{fmt.Sprintf("$%.2f", b.USD), fmt.Sprintf("%d", b.Tokens), b.Time.String()} {
 		if [...]bool{b.USD > 0, b.Tokens > 0, b.Time > 0}[i] {
 			parts[i] = fmt.Sprint(parts[i], " / ", bound)

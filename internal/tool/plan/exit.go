@@ -137,5 +137,5 @@ func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error)
 	if said := strings.TrimSpace(a.Input + " " + a.Comment); said != "" {
 		text += " They said: " + said
 	}
-	return tool.Result{Value: exitResult{Path: path, Choice: KeepPlanning, Text: text}, Failed: true, Summary: "keep planning"}, nil
+	return tool.Result{Value: exitResult{Path: path, Choice: KeepPlanning, Text: text}, Summary: "keep planning"}, nil
 }

@@ -39,6 +39,7 @@ type asked struct {
 	Question string   `json:"question" doc:"the question"`
 	Header   string   `json:"header,omitzero" hidden:"yes" doc:"a word or two that stand for it"`
 	Options  []choice `json:"options,omitzero" doc:"answers to choose from; without any the user types one"`
+	Several  bool     `json:"multiSelect,omitzero" hidden:"yes" doc:"more than one of the options may be chosen"`
 	// Validation is what an answer that is typed must be.
 	Validation rule `json:"validation,omitzero" hidden:"yes" doc:"what a typed answer must be"`
 }
@@ -174,10 +175,9 @@ func ask(ctx context.Context, qs []asked) (tool.Result, error) {
 		if len(req.Parts) > 0 {
 			given = a.Part(part)
 		}
-		words := given.Input // or the label of the option
-		if n := slices.IndexFunc(part.Options, func(o uip.Option) bool { return o.ID == given.Option }); n >= 0 {
-			label, _, _ := strings.Cut(part.Options[n].Label, " — ")
-			words = cmp.Or(part.Display.Metadata["label"+given.Option], label)
+		words := given.Input // or the labels of the options
+		if labels := chosen(part, given); len(labels) > 0 {
+			words = strings.Join(labels, ", ")
 		}
 		r.Answers = append(r.Answers, answer{qs[i].Question, words})
 		all = append(all, fmt.Sprintf("%q = %q", qs[i].Question, words))
@@ -187,6 +187,27 @@ func ask(ctx context.Context, qs []asked) (tool.Result, error) {
 	return tool.Result{Value: r, Summary: sentence, Show: display.Text(sentence)}, nil
 }
 
+// chosen are the labels of the options that an answer names: the one it takes, or
+// several by their numbers, such as 1 3, 1,3 or 1 and 3. What names anything else is
+// the person's own words.
+func chosen(q uip.Request, given uip.Response) (labels []string) {
+	ids := []string{given.Option}
+	if given.Option == "" {
+		ids = strings.FieldsFunc(given.Input, func(c rune) bool { return strings.ContainsRune(" ,，、;；&+和与\t", c) })
+	}
+	for _, id := range slices.DeleteFunc(ids, func(id string) bool { return strings.EqualFold(id, "and") }) {
+		n := slices.IndexFunc(q.Options, func(o uip.Option) bool { return o.ID == id })
+		if n < 0 {
+			return nil
+		}
+		label, _, _ := strings.Cut(q.Options[n].Label, " — ")
+		if label = cmp.Or(q.Display.Metadata["label"+id], label); !slices.Contains(labels, label) {
+			labels = append(labels, label)
+		}
+	}
+	return labels
+}
+
 func (q asked) request() uip.Request {
 	req := uip.Request{
 		Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: q.Question}, Validation: &uip.Validation{Regex: q.Validation.Regex, Required: !q.Validation.Optional},
@@ -194,6 +215,9 @@ func (q asked) request() uip.Request {
 	if len(q.Options) > 0 {
 		req.Kind, req.Purpose = uip.Select, uip.ChooseStrategy
 		req.Display.Metadata = make(map[string]string)
+		if q.Several {
+			req.Display.Description = "several may be chosen, such as: 1 2"
+		}
 	}
 	if q.Header != "" && len(q.Header) <= maxHeader && len(q.Options) > 0 {
 		req.Display.Metadata["header"] = q.Header

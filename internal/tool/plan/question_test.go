@@ -39,3 +39,49 @@ func TestAQuestionCanSayWhatItsAnswerMustBe(t *testing.T) {
 		t.Errorf("a rule that cannot be read: %v", err)
 	}
 }
+
+// Options are chosen by their numbers, one or several; anything else is the person's
+// own words.
+func TestSeveralOptionsCanBeChosen(t *testing.T) {
+	for input, want := range map[string]string{
+		"1 2": "red, blue", "1,2": "red, blue", "3、1": "green, red", "1 and 3": "red, green", "1 和 3": "red, green", "2 2": "blue", "3": "green",
+		"1 4": "1 4", "1 or 3": "1 or 3", "and": "and", "both": "both", "1 and 3 but darker": "1 and 3 but darker",
+	} {
+		call, err := plan.Question().Prepare(t.Context(), json.RawMessage(`{"questions":[{"question":"Which?","multiSelect":true,"options":["red",{"label":"blue","description":"like the sky"},"green"]}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		person := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+			if q.Display.Description == "" {
+				t.Error("the person is not told that several may be chosen")
+			}
+			return uip.Response{ID: q.ID, Author: "user", Input: input}, nil
+		})
+		result, err := call.Run(uip.With(t.Context(), person), nil)
+		if err != nil || !strings.Contains(result.Summary, `"Which?" = "`+want+`"`) {
+			t.Errorf("%s: %s, %v", input, result.Summary, err)
+		}
+	}
+}
+
+// To go on planning is the person's choice, and no failure.
+func TestToKeepPlanningIsNoFailure(t *testing.T) {
+	exit := plan.ExitPlan(plan.ExitOptions{
+		Save:  func(string) (string, error) { return "plan.md", nil },
+		Modes: func() []plan.ExitMode { return []plan.ExitMode{{Name: "build"}} },
+	})
+	for _, given := range []uip.Response{{Option: plan.KeepPlanning}, {Option: plan.KeepPlanning, Comment: "shorter"}, {Input: "think of the tests"}} {
+		call, err := exit.Prepare(t.Context(), json.RawMessage(`{"plan":"do it"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		person := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+			given.ID, given.Author = q.ID, "user"
+			return given, nil
+		})
+		result, err := call.Run(uip.With(t.Context(), person), nil)
+		if err != nil || result.Failed || result.Rebuild != nil || result.Summary != "keep planning" {
+			t.Errorf("%+v: %+v, %v", given, result, err)
+		}
+	}
+}
