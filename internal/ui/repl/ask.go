@@ -277,9 +277,13 @@ func readConfirm(q uip.Request, line string) (uip.Response, bool) {
 }
 
 // goesOn is what words behind a yes tell the model, if they go on from it: y and
-// keep it short, 好，并写测试. Others, such as a condition, make a yes none: nothing
-// here could keep to it.
+// keep it short, 好，并写测试, or ask it for something: y but please be brief,
+// 同意，但是请简短. Others, such as a condition, make a yes none: nothing here could
+// keep to it.
 func goesOn(between, words string) (comment string, ok bool) {
+	if comment, ok := wish(words); ok {
+		return comment, true
+	}
 	first, rest, _ := strings.Cut(words, " ")
 	switch first = strings.ToLower(first); {
 	case words == "" || slices.Contains([]string{"also", "then", "please"}, first):
@@ -301,6 +305,32 @@ func goesOn(between, words string) (comment string, ok bool) {
 	}
 	return words, strings.ContainsAny(between, ",，:：")
 }
+
+// wish is what words behind a yes ask the model for, but for the "but" before it: but
+// please be brief, 但是请简短. What may take back or put off any of the yes is no wish.
+func wish(words string) (comment string, ok bool) {
+	for _, but := range []string{"but", "但是", "但", "不过"} {
+		if len(words) < len(but) || !strings.EqualFold(words[:len(but)], but) {
+			continue
+		}
+		comment = strings.TrimLeft(words[len(but):], separators)
+		first, rest, _ := strings.Cut(comment, " ")
+		switch {
+		case strings.EqualFold(first, "please"):
+			all := strings.FieldsFunc(strings.ToLower(rest), func(c rune) bool { return strings.ContainsRune(separators+".;!", c) })
+			return comment, !slices.ContainsFunc(all, func(w string) bool {
+				return slices.Contains(conditions, w) || slices.Contains(putOff, w) || strings.ContainsAny(w, "'’")
+			})
+		case strings.HasPrefix(comment, "请"):
+			return comment, !strings.ContainsAny(comment, "不别勿莫非无没未先等再才后仅只停慢缓明取消跳问如除")
+		}
+		return "", false
+	}
+	return "", false
+}
+
+// putOff are words by which a wish may put off or take back what it goes with.
+var putOff = []string{"first", "later", "tomorrow", "before", "until", "never", "stop", "hold", "cancel", "skip", "instead", "cannot", "ask"}
 
 // conditions are words by which a yes is taken back.
 var conditions = []string{"but", "if", "unless", "except", "only", "not", "when", "after", "once", "without", "n", "no", "don't", "dont", "wait"}

@@ -67,6 +67,14 @@ func TestAnswers(t *testing.T) {
 		{"yes and a remark", "y and keep the tests small", once, remark("keep the tests small"), true},
 		{"yes and a remark after a comma", "Yes, use tabs next time", once, remark("use tabs next time"), true},
 		{"yes and a remark in Chinese", "好，并写测试", once, remark("并写测试"), true},
+		{"yes, but a wish", "y but please be brief", once, remark("please be brief"), true},
+		{"yes, but a wish in Chinese", "y 但是请简短", once, remark("请简短"), true},
+		{"yes, but a wish after a Chinese comma", "同意，但是请写测试", once, remark("请写测试"), true},
+		{"yes, however a wish", "好，不过，请用制表符", once, remark("请用制表符"), true},
+		{"yes, but a wish that takes it back", "y but please don't touch b", once, uip.Response{}, false},
+		{"yes, but a wish that puts it off", "yes, but please wait", once, uip.Response{}, false},
+		{"yes, but a wish that takes it back in Chinese", "y 但是请不要删除", once, uip.Response{}, false},
+		{"yes, but a wish that puts it off in Chinese", "同意，但是请先备份", once, uip.Response{}, false},
 		{"some hunks", "h 1,3", several, uip.Response{Option: uip.Some, Input: "1,3"}, true},
 		{"some hunks and a remark", "Hunks 1 2-3 the rest can wait", several, uip.Response{Option: uip.Some, Input: "1 2-3", Comment: "the rest can wait"}, true},
 		{"some hunks in Chinese", "块 1、2", several, uip.Response{Option: uip.Some, Input: "1、2"}, true},
@@ -111,7 +119,7 @@ func TestAnswers(t *testing.T) {
 
 // Nothing but a yes, alone or going on from it, or a plain number on a card, lets anything run.
 func FuzzAnswers(f *testing.F) {
-	for _, seed := range []string{"y", "yes", "y n", "n y", "1 3", "是", "always", "a\ty", "１", "\x00y"} {
+	for _, seed := range []string{"y", "yes", "y n", "n y", "y but please x", "同意，但是请简短", "1 3", "是", "always", "a\ty", "１", "\x00y"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
