@@ -1,13 +1,15 @@
 package markdown
 
 import (
+	"html"
 	"strings"
+	"unicode"
 
 	"coder/internal/ui/term/ink"
 )
 
 // signs are the bytes that may begin something within a line.
-const signs = "*`[\\~"
+const signs = "*`[\\~&"
 
 // maxDepth is how deep spans may stand in one another.
 const maxDepth = 4
@@ -95,6 +97,8 @@ func (in inliner) sign(text string, prev byte, l ink.Look, depth int) int {
 		return end + n
 	case '[':
 		return in.link(text, prev, l, depth)
+	case '&':
+		return in.entity(text, l)
 	}
 	n, sure := in.opening(text)
 	if !sure {
@@ -120,6 +124,31 @@ func (in inliner) sign(text string, prev byte, l ink.Look, depth int) int {
 // literal puts the first n bytes as they are.
 func (in inliner) literal(text string, n int, l ink.Look) int {
 	in.put(l, text[:n])
+	return n
+}
+
+// longestEntity is how long the name of a character is at most.
+const longestEntity = 32
+
+// entity reads a character that is written by its name or number, such as &lt;. What
+// cannot be seen stays as it was typed.
+func (in inliner) entity(text string, l ink.Look) int {
+	n := 1
+	for n < len(text) && n <= longestEntity && (alnum(text[n]) || text[n] == '#') {
+		n++
+	}
+	switch {
+	case n == len(text) && n <= longestEntity && !in.whole:
+		return 0
+	case n == len(text) || text[n] != ';':
+		return in.literal(text, 1, l)
+	}
+	n++
+	shown := strings.ReplaceAll(html.UnescapeString(text[:n]), "\u00a0", " ")
+	if shown == text[:n] || strings.ContainsFunc(shown, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+		return in.literal(text, 1, l)
+	}
+	in.put(l, shown)
 	return n
 }
 

@@ -87,7 +87,11 @@ func classifyText(text string, whole bool) (kind, int) {
 		if n == len(text) && !whole {
 			return unsure, 0
 		}
-		return quote, n
+		item, sure := itemSign(text[n:])
+		if !sure && !whole && n < headBytes/2 {
+			return unsure, 0
+		}
+		return quote, n + item
 	case '-', '*', '_', '+':
 		sign := text[:1]
 		if strings.Trim(text, sign+" ") == "" {
@@ -113,6 +117,28 @@ func classifyText(text string, whole bool) (kind, int) {
 		return prose, 0
 	}
 	return unsure, 0
+}
+
+// itemSign is how long the sign is with which text begins an item of a list; 0 if it
+// begins none, which is not sure while more may come.
+func itemSign(text string) (n int, sure bool) {
+	if text != "" && strings.Contains("-*+", text[:1]) {
+		n = 1
+	} else if n = len(text) - len(strings.TrimLeft(text, "0123456789")); n > maxDigits {
+		return 0, true
+	} else if n > 0 && n < len(text) {
+		if text[n] != '.' && text[n] != ')' {
+			return 0, true
+		}
+		n++
+	}
+	switch {
+	case n == len(text):
+		return 0, false
+	case n > 0 && text[n] == ' ':
+		return n + 1, true
+	}
+	return 0, true
 }
 
 // maxDigits is how long the number of an item is at most.

@@ -7,7 +7,8 @@
 //
 // Marks that a look replaces are left out: the stars of emphasis, the tildes of
 // struck text, the ticks of code, the brackets of links (whose address follows
-// in parentheses) and the backslash of an escape. Everything else stays as it
+// in parentheses) and the backslash of an escape; a character that is written by
+// its name, such as &lt;, is shown. Everything else stays as it
 // was typed: heading signs, bullets, quote signs, fences. Tables are drawn in
 // columns. Blank lines at both ends are dropped, and several in prose become
 // one. Underscores are never emphasis, since names are full of them. Lines of

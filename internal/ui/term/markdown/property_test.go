@@ -13,7 +13,7 @@ import (
 // back, look the same in whatever pieces they come.
 func TestAnyPieces(t *testing.T) {
 	word := rapid.SampledFrom([]string{
-		"*", "**", "***", "`", "``", "```", "~~", "~~~", "[", "](", ")", "\\", "|", "|-|", "\n", "\n\n", "- ", "# ", "> ", " ", "a", "b c", "世", "go",
+		"*", "**", "***", "`", "``", "```", "~~", "~~~", "[", "](", ")", "\\", "|", "|-|", "\n", "\n\n", "- ", "12. ", "&", "lt;", "# ", "> ", " ", "a", "b c", "世", "go",
 		strings.Repeat("x", 200), strings.Repeat("`", 31), strings.Repeat("*", 33), strings.Repeat("-", 130), strings.Repeat("y|", 3000),
 	})
 	rapid.Check(t, func(t *rapid.T) {
