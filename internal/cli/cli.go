@@ -68,9 +68,9 @@ func FromOS() Env {
 func Main(env Env) int {
 	ctx, again, stop := env.Signals(context.Background())
 	defer stop()
-	columns := width(env.Stderr)
+	columns, wide := width(env.Stderr), width(env.Stdout)
 	env.Stdout, env.Stderr = stdio.NewWriter(ctx, env.Stdout), stdio.NewWriter(ctx, env.Stderr)
-	inv := &invocation{Env: env, input: stdio.NewReader(env.Stdin), exit: &shutdown{leaving: make(chan struct{})}}
+	inv := &invocation{Env: env, columns: wide, input: stdio.NewReader(env.Stdin), exit: &shutdown{leaving: make(chan struct{})}}
 	err := inv.exit.watch(ctx, again, func() error { return inv.run(ctx) })
 	if errors.Is(err, syscall.EPIPE) && inv.flags != nil && inv.flags.command != nil {
 		err = &exitError{code: ExitError} // whoever read it has read enough
@@ -106,6 +106,7 @@ func width(w io.Writer) int {
 // settings of the workspace and the language of the person.
 type invocation struct {
 	Env
+	columns  int // of Stdout, if it is a terminal
 	flags    *flags
 	settings app.Settings
 	loadErr  error // what is wrong with them
@@ -138,7 +139,7 @@ func (inv *invocation) run(ctx context.Context) error {
 	inv.load(fl)
 	switch {
 	case fl.help:
-		return writeHelp(inv.Stdout, inv.words, fl.command)
+		return writeHelp(inv.Stdout, inv.columns, inv.words, fl.command)
 	case fl.command != nil:
 		return fl.command.run(inv, ctx)
 	case !fl.print && !fl.prompt && !fl.driven && inv.mistaken() != nil:
@@ -158,7 +159,9 @@ func (inv *invocation) runVersion(context.Context) error {
 	return err
 }
 
-func (inv *invocation) runHelp(context.Context) error { return writeHelp(inv.Stdout, inv.words, nil) }
+func (inv *invocation) runHelp(context.Context) error {
+	return writeHelp(inv.Stdout, inv.columns, inv.words, nil)
+}
 
 // load reads the settings of the workspace, and finds the language of the
 // person: that of the flag, of the settings, or of the environment. Programs are
@@ -170,6 +173,9 @@ func (inv *invocation) load(fl *flags) {
 		inv.words = i18n.For(i18n.English)
 	} else {
 		inv.words = i18n.For(i18n.Choose(lang, inv.Getenv))
+		if inv.ascii() {
+			inv.words.ASCII()
+		}
 	}
 }
 

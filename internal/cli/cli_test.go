@@ -16,6 +16,8 @@ import (
 	"coder/internal/model/meter"
 	"coder/internal/model/provider"
 	"coder/internal/record/session"
+	"coder/internal/ui/i18n"
+	"coder/internal/ui/term/ink"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -56,7 +58,7 @@ func TestEveryFlagIsInTheHelpAndParses(t *testing.T) {
 		for of := range strings.SplitSeq(o.of, ", ") {
 			name, _, _ := strings.Cut(of, " ")
 			var help strings.Builder
-			if err := writeHelp(&help, nil, commands[name]); err != nil {
+			if err := writeHelp(&help, 0, nil, commands[name]); err != nil {
 				t.Fatal(err)
 			}
 			if !strings.Contains(help.String(), "--"+o.long) || name != "" && commands[name] == nil {
@@ -199,4 +201,37 @@ func FuzzParseFlags(f *testing.F) {
 			t.Errorf("%q: %v is not a usage error", line, err)
 		}
 	})
+}
+
+// On a terminal the help is broken between words, and goes on below what it is about.
+func TestHelpKeepsWordsWhole(t *testing.T) {
+	commands := []*subcommand{nil}
+	for _, s := range subcommands() {
+		commands = append(commands, &s)
+	}
+	for _, lang := range []string{i18n.English, i18n.Chinese} {
+		for _, of := range commands {
+			var whole strings.Builder
+			if err := writeHelp(&whole, 0, i18n.For(lang), of); err != nil {
+				t.Fatal(err)
+			}
+			for _, columns := range []int{40, 80, 120} {
+				var help strings.Builder
+				if err := writeHelp(&help, columns, i18n.For(lang), of); err != nil {
+					t.Fatal(err)
+				}
+				for line := range strings.Lines(help.String()) {
+					if line = strings.TrimRight(line, "\n"); ink.Width(line) > columns && strings.Contains(strings.TrimSpace(line), " ") {
+						t.Errorf("%s: more than %d columns: %q", lang, columns, line)
+					}
+				}
+				if got, want := strings.Fields(help.String()), strings.Fields(whole.String()); strings.Join(got, "") != strings.Join(want, "") {
+					t.Errorf("in %d columns there are other words:\n%s", columns, help.String())
+				}
+			}
+		}
+	}
+	if got, want := hung("  --flag VALUE  one two three four five six seven eight nine\n", 50), "  --flag VALUE  one two three four five six seven\n                eight nine\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
 }

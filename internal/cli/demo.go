@@ -322,7 +322,7 @@ func (d *demoReport) ofSession(ctx context.Context) error {
 	}
 	g := ink.Grid{
 		Head:  row(words.T("call"), words.T("verdict"), words.T("decided by"), words.T("took")),
-		Align: []ink.Align{ink.Left, ink.Left, ink.Left, ink.Right}, ASCII: !d.inv.utf8(),
+		Align: []ink.Align{ink.Left, ink.Left, ink.Left, ink.Right}, ASCII: d.inv.ascii(),
 	}
 	for _, c := range calls {
 		what, took := c.Requested.Tool, "?" // nobody knows

@@ -377,7 +377,7 @@ func usage(of *subcommand) display.Blocks {
 			rows = append(rows, []display.Cell{{Text: strings.TrimRight("  coder "+s.name+" "+u.args, " ")}, {Text: u.about, Words: true}})
 		}
 	}
-	return append(help, display.Table{First: 33, Rows: rows}, display.Text("\n"))
+	return append(help, display.Table{First: 34, Rows: rows}, display.Text("\n"))
 }
 
 const exitCodes = `
@@ -386,10 +386,11 @@ Exit codes: 0 done, 1 error, 2 usage, 30 finished but a call was refused, 31 wai
 55 workspace not trusted, 56 done but not everything could be kept on disk, 57 done but changes were left unchecked, 58 budget used up, 130 interrupted.
 `
 
-// writeHelp tells how the program is called, or one subcommand of it.
-func writeHelp(w io.Writer, words *i18n.Printer, of *subcommand) error {
+// writeHelp tells how the program is called, or one subcommand of it, in lines of so many
+// columns; 0: in any.
+func writeHelp(w io.Writer, columns int, words *i18n.Printer, of *subcommand) error {
 	var b strings.Builder
-	b.WriteString(usage(of).Translated(words.Said, ink.Width))
+	b.WriteString(words.Signs(usage(of).Translated(words.Said, ink.Width)))
 	for _, o := range options() {
 		if of == nil && o.of != "" || of != nil && !o.belongs(of.name) {
 			continue
@@ -401,10 +402,15 @@ func writeHelp(w io.Writer, words *i18n.Printer, of *subcommand) error {
 		switch {
 		case o.optional:
 			name += " [" + o.value + "]"
+		case columns > 0 && len(o.value)+8 > columns: // it has no room as one word
+			name += " " + strings.ReplaceAll(o.value, "|", " | ")
 		case o.value != "":
 			name += " " + o.value
 		}
-		fmt.Fprintf(&b, "  %-44s %s\n", name, words.T(o.help))
+		if len(name) > 43 { // what it does stands below it
+			name += "\n" + strings.Repeat(" ", 45)
+		}
+		fmt.Fprintf(&b, "  %-43s  %s\n", name, words.T(o.help))
 	}
 	if of == nil {
 		fmt.Fprintf(&b, "\n%s\n", words.T("coder COMMAND --help tells the flags of a command"))
@@ -412,6 +418,34 @@ func writeHelp(w io.Writer, words *i18n.Printer, of *subcommand) error {
 	} else {
 		fmt.Fprintf(&b, "\n%s\n", words.T("coder --help tells the other flags and the exit codes"))
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, hung(b.String(), columns))
 	return err
+}
+
+// hung breaks lines of two columns between words: what does not fit goes on below the
+// second, or set in where that leaves little room.
+func hung(text string, columns int) string {
+	var b strings.Builder
+	for i, line := range strings.Split(text, "\n") {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		w := ink.Wrap{Put: func(_ ink.Look, text string) { b.WriteString(text) }, Width: columns, Indent: ink.Hanging(line)}
+		if gap := strings.LastIndex(line, "  ") + 2; gap > 1 {
+			w.Indent = ink.Width(line[:gap])
+			if columns > 0 && columns-w.Indent < 30 && ink.Width(line) > columns {
+				w.Indent = 8
+				if first := strings.TrimRight(line[:gap], " "); first != "" {
+					w.Write(ink.Look{}, first)
+					w.End()
+					w.Indent = 8
+					b.WriteByte('\n')
+				}
+				line = strings.Repeat(" ", w.Indent) + line[gap:]
+			}
+		}
+		w.Write(ink.Look{}, line)
+		w.End()
+	}
+	return b.String()
 }

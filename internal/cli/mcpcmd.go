@@ -16,6 +16,7 @@ import (
 	"coder/internal/slash"
 	"coder/internal/tool/mcp"
 	"coder/internal/ui/streamjson"
+	"coder/internal/ui/term"
 	"coder/internal/ui/term/ink"
 )
 
@@ -252,9 +253,13 @@ func initServers(a *app.App) (all []streamjson.Server) {
 	return all
 }
 
-// show writes blocks to stdout.
+// show writes blocks to stdout, laid out for the terminal if it is one.
 func (inv *invocation) show(blocks ...display.Block) error {
-	_, err := fmt.Fprintln(inv.Stdout, strings.TrimRight(display.Blocks(blocks).Translated(inv.words.Said, ink.Width), "\n"))
+	text := display.Blocks(blocks).Translated(inv.words.Said, ink.Width)
+	if inv.columns > 0 {
+		text = term.Text(blocks, inv.columns, term.Options{Words: inv.words, ASCII: inv.ascii(), Spoken: inv.settings.Config.UI.Plain})
+	}
+	_, err := fmt.Fprintln(inv.Stdout, strings.TrimRight(text, "\n"))
 	return err
 }
 

@@ -192,7 +192,7 @@ func (inv *invocation) policyTest(ctx context.Context, a *app.App) error {
 	words := inv.words
 	lines := []string{words.T("%d calls in %d sessions: %d were asked about, %d would be now (%+d)", sum.Calls, sum.Sessions, sum.AskedThen, sum.AskedNow, sum.AskedNow-sum.AskedThen)}
 	for _, c := range sum.Changed {
-		lines = append(lines, fmt.Sprintf("  %s → %s  %s %s  (%s, %s)", words.T(c.Then), words.T(c.Now), c.Tool, c.What, c.Session, c.Mode))
+		lines = append(lines, fmt.Sprintf(words.Signs("  %s → %s  %s %s  (%s, %s)"), words.T(c.Then), words.T(c.Now), c.Tool, c.What, c.Session, c.Mode))
 		if c.Why != "" {
 			lines = append(lines, "      "+words.Said(c.Why))
 		}

@@ -87,7 +87,7 @@ func (inv *invocation) runInteractive(ctx context.Context) error {
 	if plain := inv.settings.Config.UI.Plain; plain || inv.Getenv("TERM") == "dumb" {
 		t.face = &repl.Lines{ // no more than lines are wanted, or can be printed
 			In: t.input, Printer: t.printer, Render: term.New(term.Options{
-				Out: t.printer, Width: func() int { return width(out) }, Words: t.inv.words, Now: t.inv.Now, ASCII: plain || !inv.utf8(), Spoken: plain,
+				Out: t.printer, Width: func() int { return width(out) }, Words: t.inv.words, Now: t.inv.Now, ASCII: inv.ascii(), Spoken: plain,
 			}),
 			Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, After: t.after,
 		}
@@ -147,7 +147,7 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 	}
 	t.face = repl.New(repl.Options{
 		Terminal: screen, Screen: tty.NewScreen(t.printer, screen.Size, tty.ScreenOptions{NoReflow: noReflow}),
-		Words: t.inv.words, Palette: t.colours, Recolour: t.recolour, ASCII: !t.inv.utf8(),
+		Words: t.inv.words, Palette: t.colours, Recolour: t.recolour, ASCII: t.inv.ascii(),
 		Session: t.view, Status: t.status,
 		Toggle: t.app.Modes.Toggled, Next: mode.Next, Dir: t.app.Root,
 		Complete: t.complete, Suggest: t.suggest, Lists: t.lists, Keys: t.keyTable, Edit: t.edit, Now: t.inv.Now,
@@ -171,7 +171,7 @@ func (t *terminal) title(asks, runs bool) string {
 	if !t.app.Config.UI.Title || t.inv.Getenv("TERM") == "linux" {
 		return ""
 	}
-	text := "coder · " + sanitize.Line(filepath.Base(t.app.Root), 60)
+	text := t.inv.words.Signs("coder · ") + sanitize.Line(filepath.Base(t.app.Root), 60)
 	switch {
 	case asks:
 		return "? " + text
@@ -266,7 +266,7 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 func (t *terminal) banner() error {
 	model, mode := t.status()
 	w := t.inv.words
-	lines := [][]ink.Span{append(span(ink.Plain, "coder "+app.Version), span(ink.Dim, " · "+w.T("model %s · mode %s · session %s", sanitize.Line(model, 80), mode, t.session.ID))...)}
+	lines := [][]ink.Span{append(span(ink.Plain, "coder "+app.Version), span(ink.Dim, w.Signs(" · ")+w.T("model %s · mode %s · session %s", sanitize.Line(model, 80), mode, t.session.ID))...)}
 	add := func(role ink.Role, text string) { lines = append(lines, span(role, sanitize.Line(text, 0))) }
 	trusted := t.app.Trusted
 	if trusted == trust.Changed || len(trust.Settings(t.app.Root)) > 0 && trusted != trust.Trusted {
@@ -419,6 +419,9 @@ func (inv *invocation) utf8() bool {
 	name := strings.ToLower(cmp.Or(inv.Getenv("LC_ALL"), inv.Getenv("LC_CTYPE"), inv.Getenv("LANG")))
 	return name == "" || strings.Contains(name, "utf-8") || strings.Contains(name, "utf8")
 }
+
+// ascii reports whether the program's own signs are to be those of ASCII.
+func (inv *invocation) ascii() bool { return inv.settings.Config.UI.Plain || !inv.utf8() }
 
 // palette is the colours to use.
 func (inv *invocation) palette(isTerminal bool) term.Palette {

@@ -98,8 +98,5 @@ func (t turnLine) standing(c verify.Check) (said string, role ink.Role) {
 func (t *terminal) apart() string { return t.inv.apart() }
 
 func (inv *invocation) apart() string {
-	if inv.utf8() && !inv.settings.Config.UI.Plain {
-		return " · "
-	}
-	return ", "
+	return inv.words.Signs(" · ")
 }

@@ -98,7 +98,7 @@ func (inv *invocation) watcher(id string) (out event.Sink, over func() error) {
 	if inv.flags.events != "" {
 		return inv.eventStream(), func() error { return nil }
 	}
-	o := term.Options{Out: inv.Stdout, Words: inv.words, Palette: inv.palette(false), Now: inv.Now, ASCII: !inv.utf8()}
+	o := term.Options{Out: inv.Stdout, Words: inv.words, Palette: inv.palette(false), Now: inv.Now, ASCII: inv.ascii()}
 	if _, out, ok := inv.Terminal(); ok {
 		o.Palette = inv.palette(true)
 		o.Width = func() int { return width(out) }

@@ -29,6 +29,7 @@ var chinese []byte
 // A Printer is safe for concurrent use.
 type Printer struct {
 	source []byte // the catalogue, not read yet
+	ascii  bool   // our own signs are those of ASCII
 
 	once  sync.Once
 	table map[string]string
@@ -43,6 +44,24 @@ func For(lang string) *Printer {
 		return &Printer{source: chinese}
 	}
 	return &Printer{}
+}
+
+// ASCII has p write the signs of its own sentences with ASCII only. It is called before
+// p is used.
+func (p *Printer) ASCII() *Printer {
+	p.ascii = true
+	return p
+}
+
+// asciiSigns are the signs that sentences are written with, and what stands for them.
+var asciiSigns = strings.NewReplacer(" · ", ", ", "·", "*", "…", "...", "—", "-", "•", "-", "→", "->", "≥", ">=", "✓", "ok:", "✗", "x")
+
+// Signs is text of the program's own, without people's data, as the terminal can show it.
+func (p *Printer) Signs(text string) string {
+	if p == nil || !p.ascii {
+		return text
+	}
+	return asciiSigns.Replace(text)
 }
 
 // Choose is the language to speak: the one asked for, or that of the
@@ -65,6 +84,7 @@ func (p *Printer) T(format string, args ...any) string {
 	if t, ok := p.words()[format]; ok {
 		format = t
 	}
+	format = p.Signs(format)
 	if len(args) == 0 && !strings.Contains(format, "%") {
 		return format
 	}

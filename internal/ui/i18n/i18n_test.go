@@ -79,3 +79,22 @@ func FuzzSaidLeavesWhatItDoesNotKnow(f *testing.F) {
 		}
 	})
 }
+
+// The program's own signs are ASCII where no more can be shown; people's data stays.
+func TestSignsOfSentencesCanBeASCII(t *testing.T) {
+	for _, p := range []*i18n.Printer{i18n.For(i18n.English).ASCII(), new(i18n.Printer).ASCII()} {
+		if got, want := p.T("%s · %s · Esc stops it", "a · b…", "1s"), "a · b…, 1s, Esc stops it"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if got, want := p.T("… %d lines left out", 3), "... 3 lines left out"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := i18n.For(i18n.Chinese).ASCII().T("type to search · Up, Down · Enter takes it · Esc leaves"); strings.ContainsAny(got, "·…") || !strings.Contains(got, "Esc") {
+		t.Errorf("got %q", got)
+	}
+	var none *i18n.Printer
+	if got := none.Signs(" · "); got != " · " {
+		t.Errorf("got %q", got)
+	}
+}

@@ -64,7 +64,7 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 	for line := first; ; line = "" {
 		if line == "" {
 			model, mode := l.Status()
-			above := l.folded(fmt.Sprintf("context: %d tokens · model: %s", l.Session().ContextUsed(), oneLine(model)))
+			above := l.folded(contextLine(l.Render.Cards().ASCII, l.Session().ContextUsed(), oneLine(model)))
 			var err error
 			if line, err = l.ask(ctx, fmt.Sprintf("%s\n[%s] %s> ", above, mode, oneLine(l.Dir))); err != nil {
 				return ctx.Err() // or the person left

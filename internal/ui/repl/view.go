@@ -64,7 +64,7 @@ func (r *REPL) draft(width, height int) (rows []string, row, col int) {
 	case r.Keys != nil && r.editor.Text() == "?":
 		rows = append(rows, r.keys(width, max(1, height-1-len(rows)))...)
 	case r.escaped:
-		rows = append(rows, r.Palette.Paint(dim, fit(r.Words.T("Esc again: go back to before one of your messages"), width)))
+		rows = append(rows, r.Palette.Paint(dim, r.fit(r.Words.T("Esc again: go back to before one of your messages"), width)))
 	}
 	return rows, row, col
 }
@@ -79,10 +79,10 @@ func (r *REPL) keys(width, height int) (rows []string) {
 		}
 	}
 	for _, k := range all {
-		rows = append(rows, r.Palette.Paint(dim, fit(k[0]+strings.Repeat(" ", max(0, column-cells.Width(k[0]))+2)+k[1], width)))
+		rows = append(rows, r.Palette.Paint(dim, r.fit(k[0]+strings.Repeat(" ", max(0, column-cells.Width(k[0]))+2)+k[1], width)))
 	}
 	if len(rows) > height {
-		rows = append(rows[:height-1], r.Palette.Paint(dim, fit(r.Words.T("/keys lists all of them"), width)))
+		rows = append(rows[:height-1], r.Palette.Paint(dim, r.fit(r.Words.T("/keys lists all of them"), width)))
 	}
 	return rows
 }
@@ -102,7 +102,7 @@ func (r *REPL) prompt() []lineedit.Span {
 	dir := cells.Middle(sanitize.Line(r.Dir, 0), width-width/5-cells.Width(mode)-len("[] > ")) // a fifth is for typing
 	// The wording of these two lines is fixed in every language.
 	return []lineedit.Span{
-		{Text: fmt.Sprintf("context: %d tokens · model: %s\n", r.Session().ContextUsed(), sanitize.Line(model, 80)), Style: r.sgr(dim)},
+		{Text: contextLine(r.ASCII, r.Session().ContextUsed(), sanitize.Line(model, 80)) + "\n", Style: r.sgr(dim)},
 		{Text: "[" + mode + "]", Style: r.sgr(modeLook(mode))},
 		{Text: " " + dir + "> ", Style: r.sgr(good)},
 	}
@@ -129,10 +129,10 @@ func (r *REPL) underway(width, height int) (rows []string, row, col int) {
 		rows = r.doing(width)
 	}
 	if _, mode := r.Status(); r.turn.mode != "" && r.turn.mode != mode {
-		rows = append(rows, r.Palette.Paint(dim, fit(r.Words.T("mode %s from the next step on", r.turn.mode), width)))
+		rows = append(rows, r.Palette.Paint(dim, r.fit(r.Words.T("mode %s from the next step on", r.turn.mode), width)))
 	}
 	for _, d := range r.queue.waiting() {
-		rows = append(rows, r.Palette.Paint(dim, fit(r.Words.T("queued: %s", oneLine(d.String())), width)))
+		rows = append(rows, r.Palette.Paint(dim, r.fit(r.Words.T("queued: %s", oneLine(d.String())), width)))
 	}
 	r.editor.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(dim)}}
 	draft, row, col := r.draft(width, height-len(rows))
@@ -157,20 +157,20 @@ func (r *REPL) doing(width int) (rows []string) {
 	}
 	for i, c := range named {
 		for _, line := range c.Tail {
-			rows = append(rows, r.Palette.Paint(dim, fit("  "+line, width)))
+			rows = append(rows, r.Palette.Paint(dim, r.fit("  "+line, width)))
 		}
 		took := r.Now().Sub(c.Since).Truncate(time.Second)
 		say := func(name string) string {
 			name = f[r.turn.frame%len(f)] + " " + name
 			switch {
 			case i < len(calls)-1 && i < maxRunning-1:
-				return name + " · " + took.String()
+				return name + apart(r.ASCII) + took.String()
 			case i < len(calls)-1:
 				return r.Words.T("%s · %s · %d more · Esc stops it", name, took, len(calls)-maxRunning)
 			}
 			return r.Words.T("%s · %s · Esc stops it", name, took)
 		}
-		rows = append(rows, r.Palette.Paint(dim, fit(say(fit(oneLine(c.Name), width-cells.Width(say("")))), width)))
+		rows = append(rows, r.Palette.Paint(dim, r.fit(say(r.fit(oneLine(c.Name), width-cells.Width(say("")))), width)))
 	}
 	return rows
 }
@@ -183,12 +183,29 @@ var (
 func oneLine(s string) string { return sanitize.Line(s, 200) }
 
 // fit cuts a line to the width of the terminal.
-func fit(s string, width int) string {
+func (r *REPL) fit(s string, width int) string {
 	if width <= 1 || cells.Width(s) < width {
 		return s
 	}
+	if r.ASCII {
+		head, _ := cells.Cut(s, width-4)
+		return head + "..."
+	}
 	head, _ := cells.Cut(s, width-2)
 	return head + "…"
+}
+
+// contextLine stands above the prompt.
+func contextLine(ascii bool, tokens int, model string) string {
+	return fmt.Sprintf("context: %d tokens%smodel: %s", tokens, apart(ascii), model)
+}
+
+// apart stands between the parts of a line.
+func apart(ascii bool) string {
+	if ascii {
+		return ", "
+	}
+	return " · "
 }
 
 // sgr is the code that begins a look.

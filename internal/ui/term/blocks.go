@@ -65,6 +65,13 @@ func drawDiff(unified string, put ink.Put) {
 	}
 }
 
+// Text is blocks of the program's own as lines of so many columns.
+func Text(blocks display.Blocks, columns int, o Options) string {
+	r := New(o)
+	r.own(blocks, columns)
+	return r.page.take()
+}
+
 // own shows what the program itself says, with lines broken for width unless
 // that is 0; those of a diff are not.
 func (r *Renderer) own(blocks display.Blocks, width int) {

@@ -255,7 +255,7 @@ func (d drawing) remembered(q uip.Request, option string) string {
 	for i, part := range parts {
 		parts[i] = sanitize.RevealCommand(part)
 	}
-	return strings.Join(parts, "…")
+	return strings.Join(parts, mark(d.ASCII, "…", "..."))
 }
 
 // rememberedIn is what an answer would remember, in the person's language: of a card,
@@ -328,7 +328,7 @@ func (d drawing) question(q uip.Request, m, n int) {
 			line += " [Enter]"
 		}
 		if about = oneLine(about, noticeRunes); about != "" {
-			line += " — " + about
+			line += mark(d.ASCII, " — ", " - ") + about
 		}
 		d.page.words(d.width(), ink.Plain, line)
 	}
