@@ -86,4 +86,7 @@ output: /root/.coder/sessions/20260102-030405-abcdef/jobs/1.log
 			}
 		}
 	}
+	if got, want := Text(display.Blocks{jobs}, 80, Options{}), drawn(jobs, 80, false); got != want {
+		t.Errorf("as text:\n%s\nwant\n%s", got, want)
+	}
 }
