@@ -39,6 +39,13 @@ func (l *line) explain(err error) error {
 	if l.process == nil || version().MatchString(err.Error()) {
 		return err
 	}
+	select {
+	case <-l.pipe.ended:
+		if errors.Is(l.pipe.broken, errTwoVersions) {
+			return errTwoVersions
+		}
+	default:
+	}
 	select { // an end is told by the connection before it is seen
 	case <-l.process.Ended():
 		<-l.pipe.ended
@@ -58,13 +65,14 @@ func (l *line) explain(err error) error {
 // connect reaches the server, in the newest way or, if it ends or hangs at that,
 // in the older one.
 func (p *peer) connect(ctx context.Context) (*line, error) {
-	if p.Type == Relay {
+	if p.Type == Relay || p.slow.Load() {
 		return p.dial(ctx, older, p.host.greeting)
 	}
 	line, err := p.dial(ctx, "", p.host.connecting)
 	if err == nil || ctx.Err() != nil || errors.Is(err, exec.ErrNotFound) || errors.Is(err, errUnauthorised) {
 		return line, err
 	}
+	p.slow.Store(errors.Is(err, errTwoVersions))
 	return p.dial(ctx, older, p.host.greeting)
 }
 
@@ -120,7 +128,7 @@ func (p *peer) transport(l *line) (sdk.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.pipe = newPipe(l.process, p.host.probing)
+	l.pipe = newPipe(l.process, p.host.probing, p.host.acking)
 	return l.pipe, nil
 }
 

@@ -76,8 +76,9 @@ type Host struct {
 	work       sync.WaitGroup
 	advertised advertised
 	// patience with servers: with the first request of the newest protocol, with
-	// a connection in that way, and in the older one. Tests have less.
-	probing, connecting, greeting time.Duration
+	// the word that changes are told, with a connection in that way, and in the
+	// older one. Tests have less.
+	probing, acking, connecting, greeting time.Duration
 }
 
 // New makes a Host. Nothing is started.
@@ -85,7 +86,7 @@ func New(o Options) *Host {
 	if o.Sleep == nil {
 		o.Sleep = clock.Sleep
 	}
-	h := &Host{o: o, probing: discoverPatience, connecting: connectPatience, greeting: lastPatience}
+	h := &Host{o: o, probing: discoverPatience, acking: ackPatience, connecting: connectPatience, greeting: lastPatience}
 	h.life, h.end = context.WithCancel(context.Background())
 	taken := make(map[string]string)
 	for _, s := range o.Servers {

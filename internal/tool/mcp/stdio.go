@@ -29,7 +29,7 @@ const (
 
 	// ackPatience is how long a server has to say that it tells of changes from
 	// now on. Until it does nothing else is asked of it: what changed in between
-	// nobody would hear of.
+	// nobody would hear of. If it says so later, everything is listed again.
 	ackPatience = 5 * time.Second
 
 	discover     = "server/discover"
@@ -40,6 +40,11 @@ const (
 // errFlood reports a server that sends a message without end.
 var errFlood = fmt.Errorf("it sent a message of more than %d MB", maxMessage>>20)
 
+// errTwoVersions reports a server that has answered in the newest protocol too late: it
+// was greeted in the older one, speaks from now on as in the newest, and would tell of
+// changes only if it were asked to as there.
+var errTwoVersions = errors.New("it answered in two versions of the protocol")
+
 // pipe is the connection with a program over its standard streams. What the
 // program writes beside messages is passed over.
 type pipe struct {
@@ -48,6 +53,7 @@ type pipe struct {
 	closed   chan struct{}
 	end      sync.Once
 	patience time.Duration // with the first request of the newest protocol
+	acking   time.Duration // and with the word that changes are told
 	broken   error         // why messages ended; valid once ended is closed
 	ended    chan struct{} // there are no more messages
 
@@ -57,10 +63,11 @@ type pipe struct {
 	given   *time.Timer
 	listen  jsonrpc.ID    // of the request to be told of changes
 	heard   chan struct{} // closed once that was answered for; nil before it was sent
+	missed  bool          // it was not in time: there may be changes that were not told
 }
 
-func newPipe(process *child.Process, patience time.Duration) *pipe {
-	p := &pipe{process: process, patience: patience, messages: make(chan jsonrpc.Message), closed: make(chan struct{}), ended: make(chan struct{})}
+func newPipe(process *child.Process, patience, acking time.Duration) *pipe {
+	p := &pipe{process: process, patience: patience, acking: acking, messages: make(chan jsonrpc.Message), closed: make(chan struct{}), ended: make(chan struct{})}
 	go p.receive()
 	return p
 }
@@ -78,12 +85,17 @@ func (p *pipe) receive() {
 			p.broken = err
 			return
 		}
-		for _, m := range p.decode(line) {
+		messages, err := p.decode(line)
+		for _, m := range messages {
 			select {
 			case p.messages <- m:
 			case <-p.closed:
 				return
 			}
+		}
+		if err != nil {
+			p.broken = err
+			return
 		}
 	}
 }
@@ -108,30 +120,36 @@ func readLine(in *bufio.Reader, toEnd bool) ([]byte, error) {
 }
 
 // decode is the messages in a line: none if it is not meant as one, several if it
-// is a batch. A late answer to what was given up is none.
-func (p *pipe) decode(line []byte) (all []jsonrpc.Message) {
+// is a batch. A late answer to what was given up is none; one by which the server
+// knows the newest protocol after all ends the connection.
+func (p *pipe) decode(line []byte) (all []jsonrpc.Message, err error) {
 	line = bytes.TrimSpace(line)
 	raw := []json.RawMessage{line}
 	if bytes.HasPrefix(line, []byte("[")) && json.Unmarshal(line, &raw) != nil {
-		return nil
+		return nil, nil
 	}
 	for _, r := range raw {
-		m, err := jsonrpc.DecodeMessage(r)
-		if err != nil {
+		m, unreadable := jsonrpc.DecodeMessage(r)
+		if unreadable != nil {
 			continue
 		}
 		switch m := m.(type) {
 		case *jsonrpc.Response:
 			if p.isLate(m.ID) {
+				if m.Error == nil {
+					err = errTwoVersions
+				}
 				continue
 			}
 			p.answerListening(m.ID == p.listening())
 		case *jsonrpc.Request:
-			p.answerListening(m.Method == acknowledged)
+			if m.Method == acknowledged && p.answerListening(true) {
+				all = append(all, changed...)
+			}
 		}
 		all = append(all, m)
 	}
-	return all
+	return all, err
 }
 
 // isLate reports whether an answer is to a probe that was given up. One that was
@@ -154,9 +172,16 @@ func (p *pipe) listening() jsonrpc.ID {
 	return p.listen
 }
 
+// changed is what a server says when anything may be other than it was.
+var changed = []jsonrpc.Message{
+	&jsonrpc.Request{Method: "notifications/tools/list_changed"},
+	&jsonrpc.Request{Method: "notifications/resources/list_changed"},
+	&jsonrpc.Request{Method: "notifications/prompts/list_changed"},
+}
+
 // answerListening lets other requests pass if the server tells of changes now,
-// or says that it does not.
-func (p *pipe) answerListening(answered bool) {
+// or says that it does not, and reports whether that comes too late.
+func (p *pipe) answerListening(answered bool) (late bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if answered && p.heard != nil {
@@ -165,7 +190,9 @@ func (p *pipe) answerListening(answered bool) {
 		default:
 			close(p.heard)
 		}
+		late, p.missed = p.missed, false
 	}
+	return late
 }
 
 // awaitListening waits until the server was heard to tell of changes, if it was
@@ -177,12 +204,15 @@ func (p *pipe) awaitListening(ctx context.Context) {
 	if heard == nil {
 		return
 	}
-	late := time.NewTimer(ackPatience)
+	late := time.NewTimer(p.acking)
 	defer late.Stop()
 	select {
 	case <-heard:
 	case <-late.C:
 		p.answerListening(true) // it is not waited for again
+		p.mu.Lock()
+		p.missed = true
+		p.mu.Unlock()
 	case <-p.closed:
 	case <-p.ended:
 	case <-ctx.Done():
