@@ -54,7 +54,7 @@ func TestACommandOpensFewFiles(t *testing.T) {
 		}
 		defer f.Close()
 		for lines := bufio.NewScanner(f); lines.Scan(); {
-			if opened.MatchString(lines.Text()) {
+			if line := lines.Text(); opened.MatchString(line) && !strings.Contains(line, "/listening") { // that is by the clock
 				n++
 			}
 		}
