@@ -212,12 +212,12 @@ func (a Response) Hunks(n int) (all []int, err error) {
 		if !isRange {
 			high = low
 		}
-		from, err := strconv.Atoi(low)
-		to, also := strconv.Atoi(high)
-		if err != nil || also != nil || from < 1 || to < from || to > n {
+		from, err := strconv.ParseUint(low, 10, 16)
+		to, also := strconv.ParseUint(high, 10, 16)
+		if err != nil || also != nil || from < 1 || to < from || int(to) > n {
 			return nil, fmt.Errorf("there is no hunk %s; there are 1 to %d", word, n)
 		}
-		for one := from; one <= to; one++ {
+		for one := int(from); one <= int(to); one++ {
 			if !slices.Contains(all, one) {
 				all = append(all, one)
 			}

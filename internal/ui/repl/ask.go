@@ -223,8 +223,8 @@ func readNumbers(q uip.Request, line string) (a uip.Response, ok bool) {
 	}
 	for _, f := range strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" ,，、\t", c) }) {
 		call, hunk, some := strings.Cut(f, ".")
-		n, err := strconv.Atoi(call)
-		if err != nil || n < 1 || n > len(q.Parts) || some && !offers(q.Parts[n-1], uip.Some) {
+		n, err := strconv.ParseUint(call, 10, 16) // no sign: +1 is no number of a call
+		if err != nil || n < 1 || int(n) > len(q.Parts) || some && !offers(q.Parts[n-1], uip.Some) {
 			return uip.Response{}, false
 		}
 		switch so := &a.Parts[n-1]; {

@@ -119,7 +119,7 @@ func TestAnswers(t *testing.T) {
 
 // Nothing but a yes, alone or going on from it, or a plain number on a card, lets anything run.
 func FuzzAnswers(f *testing.F) {
-	for _, seed := range []string{"y", "yes", "y n", "n y", "y but please x", "同意，但是请简短", "1 3", "是", "always", "a\ty", "１", "\x00y"} {
+	for _, seed := range []string{"y", "yes", "y n", "n y", "y but please x", "同意，但是请简短", "1 3", "是", "always", "a\ty", "１", "\x00y", "+1", "2 +3"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
