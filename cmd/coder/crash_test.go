@@ -313,12 +313,12 @@ func TestTwoProcessesOnOneSession(t *testing.T) {
 	}
 }
 
-// waitFor waits until a file exists. It is not a measurement: it only gives up
+// waitFor waits until a file that is like path exists. It is not a measurement: it only gives up
 // when something is broken.
 func waitFor(t *testing.T, path string) {
 	t.Helper()
 	for range 2000 {
-		if _, err := os.Stat(path); err == nil {
+		if found, _ := filepath.Glob(path); len(found) > 0 {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -48,7 +48,7 @@ call bash {"command": "echo loud; touch begun; until [ -e go-on ]; do sleep 0.05
 say last words
 `)
 	h.Stdin = strings.NewReader("")
-	h.start().made("begun")
+	h.start().made("begun").made("../.coder/listening/*/place") // by the clock: where it takes a stop from elsewhere
 	before := tree(t, filepath.Dir(h.ws))
 	w := watching(h)
 	for _, want := range []string{"> go\n", "[ANSWER]\nfirst words", "[tool] write  a.txt", "+new text", "[bash] echo loud"} {
