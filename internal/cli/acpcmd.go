@@ -225,84 +225,6 @@ func (e *editor) open(ctx context.Context, m acp.Message) (result any, after fun
 	}, nil
 }
 
-// options are what the person can choose of the session, which is in that mode.
-func (s *edited) options(current string) []acp.Option {
-	models := s.app.ModelNames()
-	if more := s.named.Load(); more != nil {
-		models = append(models, *more...)
-	}
-	model := s.app.ModelName()
-	seen := make(map[string]bool)
-	models = slices.DeleteFunc(models, func(name string) bool {
-		_, profile := s.app.Config.Profiles[name]
-		drop := seen[name] || profile && name != model
-		seen[name] = true
-		return drop
-	})
-	return acp.Options(acp.Modes{Current: current, Available: s.modes}, model, models)
-}
-
-// offer tells the editor what is chosen now, if it is one that knows of choices:
-// the oldest, which do not say who they are, complain of what they do not know.
-func (s *edited) offer(mode string) error {
-	if !s.knows.Load() {
-		return nil
-	}
-	return s.face.Offer(s.options(mode))
-}
-
-// askModels asks the endpoint which models it has, and tells the editor.
-func (s *edited) askModels(ctx context.Context) {
-	names := s.app.Offered(ctx)
-	if len(names) > len(s.app.ModelNames()) {
-		s.named.Store(&names)
-		current, _ := s.app.Modes.Current()
-		_ = s.offer(current.Name) // an editor that is gone needs no list
-	}
-}
-
-// note tells of a mode that the session went to as of a choice, too.
-func (s *edited) note(_ context.Context, r event.Record) error {
-	if m, ok := r.Event.(event.ModeChanged); ok {
-		return s.offer(m.Mode)
-	}
-	return nil
-}
-
-// choose takes what the person chose, and tells what is chosen now.
-func (e *editor) choose(ctx context.Context, m acp.Message) (any, error) {
-	var p acp.Selection
-	s, err := e.find(m, &p)
-	if err != nil {
-		return nil, err
-	}
-	s.knows.Store(true)
-	current, _ := s.app.Modes.Current()
-	there := slices.ContainsFunc(s.options(current.Name), func(o acp.Option) bool {
-		return o.ID == p.Option && slices.ContainsFunc(o.Choices, func(c acp.Choice) bool { return c.Value == p.Value })
-	})
-	to := ""
-	switch {
-	case !there:
-		return nil, &acp.Error{Code: acp.CodeParams, Message: fmt.Sprintf("%s cannot be %q", oneLine(p.Option), oneLine(p.Value))}
-	case p.Option == "mode":
-		to = p.Value
-	default:
-		s.app.UseModel(p.Value)
-	}
-	if err := s.Change(ctx, to, s.out); err != nil {
-		return nil, asError(err)
-	}
-	return map[string]any{"configOptions": s.options(cmp.Or(to, current.Name))}, nil
-}
-
-// aboutModes says what modes are for, where they are chosen from a list.
-var aboutModes = map[string]string{
-	mode.Build: "does what was asked and checks it; asks before changes and commands", mode.Plan: "reads and plans; changes nothing",
-	mode.Default: "answers and changes; asks before changes and commands", mode.AutoEdit: "changes files unasked; asks before commands",
-	mode.Yolo: "runs everything unasked and unchecked",
-}
-
 // newApp puts the program together for the folder of a session.
 func (e *editor) newApp(id string, p acp.Open) (*app.App, error) {
 	if err := e.inv.readTexts(); err != nil {
@@ -338,25 +260,6 @@ func (e *editor) notes(face *acp.Face) event.Sink {
 		e.inv.warn(n.Text)
 		return nil
 	})
-}
-
-// setMode goes to the mode that the person chose in their editor.
-func (e *editor) setMode(ctx context.Context, m acp.Message) error {
-	var p acp.Selection
-	s, err := e.find(m, &p)
-	if err != nil {
-		return err
-	}
-	if p.Mode == "" {
-		return &acp.Error{Code: acp.CodeParams, Message: "the request names no mode"}
-	}
-	if p.Mode == mode.Yolo && !e.inv.flags.mayBypass {
-		return &acp.Error{Code: acp.CodeParams, Message: "the mode yolo needs --allow-dangerously-skip-permissions"}
-	}
-	if err := s.Change(ctx, p.Mode, s.out); err != nil {
-		return &acp.Error{Code: acp.CodeParams, Message: err.Error()}
-	}
-	return nil
 }
 
 // prompt takes what the person says.

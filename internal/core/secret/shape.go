@@ -131,52 +131,37 @@ const mailKey = "key-"
 // botMark stands behind the number of a bot, and before what only it knows.
 const botMark = ":AA"
 
-// botToken is what is left of the number of a bot, as base64 has it, then a time and
-// what only the bot knows, with dots in between.
-func botToken(s string) (n int, ended bool) {
-	for part, want := range [...]struct{ least, most int }{{20, 30}, {6, 6}, {27, 48}} {
-		m := length(s[n:min(len(s), n+want.most+1)], dashed)
-		n += m
-		switch {
-		case m < want.least || m > want.most:
-			return 0, m > want.most || n < len(s)
-		case part == 2:
-			return n, n < len(s)
-		case n == len(s):
-			return 0, false
-		case s[n] != '.':
-			return 0, true
+// inParts is parts with dots in between, each at least and at most so long. A hostile
+// text must not cost more than that.
+func inParts(parts ...[2]int) func(s string) (n int, ended bool) {
+	return func(s string) (n int, ended bool) {
+		for i, p := range parts {
+			least, most := p[0], p[1]
+			m := length(s[n:min(len(s), n+most+1)], dashed)
+			n += m
+			switch {
+			case m < least || m > most:
+				return 0, m > most || n < len(s)
+			case i == len(parts)-1:
+				return n, n < len(s)
+			case n == len(s):
+				return 0, false
+			case s[n] != '.':
+				return 0, true
+			}
+			n++
 		}
-		n++
+		return 0, true
 	}
-	return 0, true
 }
 
-// webToken is three parts with dots in between.
-func webToken(s string) (int, bool) {
-	const least, longestHead = 10, 512 // a hostile text must not cost more
-	n := 0
-	for part := range 3 {
-		rest := s[n:]
-		if part == 0 {
-			rest = rest[:min(len(rest), longestHead)]
-		}
-		m := length(rest, dashed)
-		n += m
-		switch {
-		case m < least:
-			return 0, n < len(s)
-		case part == 2:
-			return n, n < len(s)
-		case n == len(s):
-			return 0, false
-		case s[n] != '.':
-			return 0, true
-		}
-		n++
-	}
-	return 0, true
-}
+var (
+	// botToken is what is left of the number of a bot, as base64 has it, then a time and
+	// what only the bot knows.
+	botToken = inParts([2]int{20, 30}, [2]int{6, 6}, [2]int{27, 48})
+	// webToken is a head, what is claimed and a signature.
+	webToken = inParts([2]int{10, 512}, [2]int{10, 1 << 24}, [2]int{10, 1 << 24})
+)
 
 // keyHeader begins the first line of a private key, and of other things.
 const keyHeader = "-----BEGIN "

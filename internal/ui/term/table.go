@@ -63,34 +63,11 @@ func squeezed(lines []display.Line, head bool, width int) ([]int, bool) {
 		for i := range bounds {
 			bounds[i] = max(min(words[i], least.word), least.column)
 		}
-		if made, fits := shrunk(widths, bounds, width-columnGap*(len(widths)-1)); fits {
+		if made := slices.Clone(widths); ink.Shrink(made, bounds, width-columnGap*(len(widths)-1)) {
 			return made, true
 		}
 	}
 	return nil, false
-}
-
-// shrunk takes from the widest that is above its bound until the sum is no more than
-// room, and reports whether it is.
-func shrunk(widths, bounds []int, room int) ([]int, bool) {
-	widths = slices.Clone(widths)
-	over := -room
-	for _, w := range widths {
-		over += w
-	}
-	for ; over > 0; over-- {
-		widest := -1
-		for i, w := range widths {
-			if w > bounds[i] && (widest < 0 || w > widths[widest]) {
-				widest = i
-			}
-		}
-		if widest < 0 {
-			return nil, false
-		}
-		widths[widest]--
-	}
-	return widths, true
 }
 
 // inColumns is the lines of rows in columns so wide; what goes on of the first cell is

@@ -79,21 +79,25 @@ const narrowest = 12
 // squeeze makes the widest columns narrower until all fit into width, and
 // reports whether they do. No word is broken.
 func (g Grid) squeeze(widths []int, width int) bool {
-	over := max(0, len(widths)-1)*len(gap) - width
-	for _, w := range widths {
-		over += w
-	}
-	if over <= 0 {
-		return true
-	}
+	room := width - max(0, len(widths)-1)*len(gap)
 	if g.Spoken {
-		return false
+		return Shrink(widths, widths, room)
 	}
 	least := make([]int, len(widths))
 	for _, r := range append([][]Cell{g.Head}, g.Rows...) {
 		for i, c := range r {
 			least[i] = max(least[i], c.longest(), min(widths[i], narrowest))
 		}
+	}
+	return Shrink(widths, least, room)
+}
+
+// Shrink takes from the widest column that is wider than the least it may be, until
+// their sum is no more than room, and reports whether it is.
+func Shrink(widths, least []int, room int) bool {
+	over := -room
+	for _, w := range widths {
+		over += w
 	}
 	for ; over > 0; over-- {
 		widest := -1

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"coder/internal/app"
+)
+
+// askTrust asks once whether a project's own settings may hold.
+func (t *terminal) askTrust(ctx context.Context) error {
+	if !t.app.NeedsTrust("") || t.app.Trust.Declined(t.app.Root) {
+		return nil
+	}
+	fmt.Fprintln(t.printer, t.inv.words.T("This folder brings settings of its own that change what the program may do:"))
+	e, err := app.Entrusts(t.inv.Env.Env, t.inv.flags.Options)
+	if err != nil { // there is nothing to ask about
+		fmt.Fprintf(t.printer, "%s\n", t.inv.words.Said("they cannot be used: "+oneLine(err.Error())))
+		return nil
+	}
+	for _, line := range t.inv.lines(e.Rows()) {
+		fmt.Fprintf(t.printer, "  %s\n", line)
+	}
+	yes, err := t.confirm(ctx, t.inv.words.T("Do you trust %s? [y/N] ", t.app.Root), false)
+	if err != nil {
+		return err
+	}
+	t.early = nil
+	if !yes {
+		return t.app.Trust.Decline(t.app.Root)
+	}
+	if err := e.Give(); err != nil {
+		return inputf("%v", err)
+	}
+	t.inv.load(t.inv.flags) // they may hold more now
+	t.app, err = t.inv.newApp(t.warn)
+	return err
+}
+
+// withoutProvider connects a provider where there is none, if the person wants
+// that, or has them choose a model where there is only an address, and else offers
+// the demo.
+func (t *terminal) withoutProvider(ctx context.Context) (demo bool, err error) {
+	err = t.app.CheckProvider()
+	if ExitCode(err) != ExitConfig {
+		return false, err
+	}
+	connect, askErr := true, error(nil)
+	s := setup{app: t.app, words: t.inv.words, out: t.printer, in: t.input, width: width(t.out), model: t.inv.flags.Model}
+	switch e, ok := t.app.EndpointInUse(); {
+	case ok && t.app.ModelName() == "":
+		s.use = &e
+		s.say(t.inv.words.T("No model is chosen yet for %s.", oneLine(address(e))))
+	case ok:
+		return false, err
+	default:
+		s.say(t.inv.words.T("No provider is connected yet. Set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL, or the key of your vendor, such as OPENAI_API_KEY; the README says more."))
+		if connect, askErr = t.confirm(ctx, t.inv.words.T("Look for one now, and set it up? [Y/n] "), true); askErr != nil {
+			return false, askErr
+		}
+	}
+	if connect {
+		err = s.run(ctx)
+		if err == nil {
+			if s.use != nil {
+				t.inv.flags.Model = s.model
+			}
+			t.inv.load(t.inv.flags) // it has changed
+			if t.app, err = t.inv.newApp(t.warn); err == nil {
+				err = t.app.CheckProvider()
+			}
+		}
+		if !errors.Is(err, errNotWritten) {
+			return false, err
+		}
+	}
+	demo, askErr = t.confirm(ctx, t.inv.words.T("See the demo instead? Its model is a script, everything else is real. [Y/n] "), true)
+	if askErr != nil || demo {
+		return demo, askErr
+	}
+	return false, err
+}
+
+// confirm asks a yes-or-no question on a terminal that is in its usual mode.
+func (t *terminal) confirm(ctx context.Context, question string, byDefault bool) (bool, error) {
+	if _, err := io.WriteString(t.printer, question); err != nil {
+		return false, err
+	}
+	line, err := t.input.Line(ctx, promptLimit)
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case err != nil:
+		return false, nil // nobody answers
+	}
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "":
+		return byDefault, nil
+	case "y", "yes", "是", "好":
+		return true, nil
+	}
+	return false, nil
+}
