@@ -8,8 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -224,6 +226,37 @@ func TestConnectionIsReused(t *testing.T) {
 		if len(from) == requests { // one would do, but a slow machine may close it first
 			t.Errorf("%s: %d connections for %d requests", name, len(from), requests)
 		}
+	}
+}
+
+// Servers say that they are done a moment before they end the response.
+func TestConnectionIsReusedWhenTheEndComesLate(t *testing.T) {
+	var mu sync.Mutex // guards from
+	from := map[string]bool{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		from[r.RemoteAddr] = true
+		mu.Unlock()
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+		w.(http.Flusher).Flush()
+		time.Sleep(2 * time.Millisecond)
+	}))
+	defer s.Close()
+	c := client(t, transport.Options{BaseURL: s.URL})
+	const requests = 8
+	for range requests {
+		for d := range c.Stream(t.Context(), hello()) {
+			if _, ok := d.(provider.Done); ok {
+				break
+			}
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(from) == requests { // one would do, but a slow machine may close it first
+		t.Errorf("%d connections for %d requests", len(from), requests)
 	}
 }
 

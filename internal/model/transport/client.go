@@ -254,6 +254,7 @@ type exchange struct {
 	cancel     context.CancelCauseFunc
 	patience   *patience
 	route      route
+	body       io.Reader // of the response
 	decoder    Decoder
 	emit       func(provider.Delta) bool
 	left, done bool // the consumer wants no more; it has all of the reply

@@ -23,6 +23,7 @@ const (
 
 // receive reads a response of success, whatever form it has.
 func (x *exchange) receive(body io.Reader) error {
+	x.body = body
 	src := &source{from: waitingReader{x, body}, alive: x.patience.alive}
 	f, err := src.sniff()
 	switch {
@@ -76,7 +77,7 @@ func (x *exchange) readEvents(src *source) error {
 		case err != nil:
 			return x.endedWithoutMark(err, src, seen)
 		case !e.whole && isDone(e.data):
-			return x.whole(src)
+			return x.whole()
 		case e.name == "error":
 			return InBand(e.data)
 		case !e.whole:
@@ -87,7 +88,7 @@ func (x *exchange) readEvents(src *source) error {
 		switch err := x.decoder.Decode(jsonscan.Trim(e.data)); err {
 		case nil:
 		case io.EOF:
-			return x.whole(src)
+			return x.whole()
 		default:
 			return err
 		}
@@ -101,13 +102,15 @@ func (x *exchange) readEvents(src *source) error {
 }
 
 // whole ends a reply whose end was marked. Nothing can fail it now, and servers
-// that leave the connection open are not waited for.
-func (x *exchange) whole(src *source) error {
+// that leave the connection open are not waited for. The body is read to its end
+// although the consumer may have left, for only then does its connection serve the
+// next request.
+func (x *exchange) whole() error {
 	if err := x.end(); err != nil {
 		return err
 	}
 	x.patience.shorten(closeGrace)
-	_, _ = io.CopyN(io.Discard, src.from, closeMost)
+	_, _ = io.CopyN(io.Discard, x.body, closeMost)
 	return nil
 }
 
