@@ -22,7 +22,7 @@ func TestWhatCannotBePlannedNamesItsFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ws.Close()
-	edit, write := files.Edit(ws, &files.Seen{}), files.Write(ws, &files.Seen{})
+	edit, write, patch := files.Edit(ws, &files.Seen{}), files.Write(ws, &files.Seen{}), files.Patch(ws, &files.Seen{})
 	for _, tt := range []struct {
 		of         tool.Tool
 		args, want string
@@ -30,6 +30,9 @@ func TestWhatCannotBePlannedNamesItsFile(t *testing.T) {
 		{edit, `{"path":"a.txt","old_string":"nowhere","new_string":"x"}`, "a.txt"},
 		{edit, `{"path":"none.txt","old_string":"a","new_string":"b"}`, "none.txt"},
 		{write, `{"path":"../out.txt","content":"x"}`, "../out.txt"},
+		{patch, `{"patch":"--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-two\n+three\n"}`, "a.txt"},
+		{patch, `{"patch":"--- a/none.txt\n+++ b/none.txt\n@@ -1 +1 @@\n-two\n+three\n"}`, "none.txt"},
+		{patch, `{"patch":"no patch"}`, ""},
 		{edit, `{"path":7}`, ""},
 	} {
 		if _, err := tt.of.Prepare(t.Context(), json.RawMessage(tt.args)); err == nil || tool.About(err) != tt.want {

@@ -37,7 +37,7 @@ func Patch(ws *workspace.Workspace, seen *Seen) tool.Tool {
 				if missing := patch.NoFileError(""); errors.As(err, &missing) {
 					err = ws.Meant(ctx, string(missing), err)
 				}
-				return tool.Plan{}, nil, err
+				return tool.Plan{Title: set.about}, nil, err
 			}
 			return set.plan(), set.apply, nil
 		},
@@ -50,6 +50,7 @@ func (s *changeSet) workOut(a patchArgs) error {
 	if err != nil {
 		return err
 	}
+	s.about = titled(p.Names())
 	if err := s.locate(p); err != nil {
 		return err
 	}
@@ -228,6 +229,7 @@ type changeSet struct {
 	ws             *workspace.Workspace
 	seen           *Seen
 	dry            bool
+	about          string                 // the files that the patch names
 	modes          map[string]fs.FileMode // of the files that exist
 	changes        []patch.Change
 	files          []patchedFile
@@ -296,20 +298,24 @@ func executable(perm fs.FileMode, m patch.Mode) fs.FileMode {
 // maxTitles is how many files a title names.
 const maxTitles = 3
 
+// titled names files, the first few of many.
+func titled(names []string) string {
+	if more := len(names) - maxTitles; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxTitles], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
 func (s *changeSet) plan() tool.Plan {
 	kind := tool.Write
 	if s.dry {
 		kind = tool.Read
 	}
 	var names []string
-	for _, f := range s.files[:min(len(s.files), maxTitles)] {
+	for _, f := range s.files {
 		names = append(names, f.Path)
 	}
-	title := cmp.Or(strings.Join(names, ", "), "nothing")
-	if len(s.files) > maxTitles {
-		title += fmt.Sprintf(" and %d more", len(s.files)-maxTitles)
-	}
-	plan := tool.Plan{Title: title, Preview: display.Diff{Unified: s.diff.String(), Added: s.added, Deleted: s.deleted}, Hunks: s.hunks}
+	plan := tool.Plan{Title: cmp.Or(titled(names), "nothing"), Preview: display.Diff{Unified: s.diff.String(), Added: s.added, Deleted: s.deleted}, Hunks: s.hunks}
 	for _, c := range s.changes {
 		if c.From != "" {
 			plan.Effects = append(plan.Effects, tool.Effect{Kind: kind, Target: c.From})
