@@ -10,6 +10,7 @@ import (
 
 	"coder/internal/app"
 	"coder/internal/config"
+	"coder/internal/core/display"
 	"coder/internal/policy/trust"
 )
 
@@ -32,8 +33,15 @@ func (inv *invocation) runConfig(context.Context) error {
 		for _, warning := range inv.settings.Report.Warnings {
 			inv.warn(warning.String())
 		}
-		const wide = 32 // a longer value pushes no other to the right
 		rows, key, value := inv.settings.Report.Rows(), 0, 0
+		if inv.columns > 0 {
+			var t display.Table
+			for _, r := range rows {
+				t.Rows = append(t.Rows, display.Data(r.Key, r.Value, inv.words.Said(r.Origin.String())))
+			}
+			return inv.show(t)
+		}
+		const wide = 32 // a longer value pushes no other to the right
 		for _, r := range rows {
 			if key = max(key, len(r.Key)); len(r.Value) <= wide {
 				value = max(value, len(r.Value))

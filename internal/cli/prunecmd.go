@@ -13,10 +13,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"coder/internal/app"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/host/repofile"
@@ -234,13 +234,16 @@ func (inv *invocation) tellPruned(list []pruned, stay []spared) error {
 		return inv.printJSON(map[string]any{"deleted": fl.yes, "items": list, "kept": stay})
 	}
 	slices.SortStableFunc(list, func(a, b pruned) int { return cmp.Compare(a.Used.UnixNano(), b.Used.UnixNano()) })
-	w := tabwriter.NewWriter(inv.Stdout, 0, 0, 2, ' ', 0)
+	var t display.Table
 	var total int64
 	for _, p := range list {
 		total += p.Bytes
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", words.T(p.Kind), p.Name, p.Used.Local().Format("2006-01-02 15:04"), sizeOf(p.Bytes))
+		t.Rows = append(t.Rows, display.Data(words.T(p.Kind), p.Name, p.Used.Local().Format("2006-01-02 15:04"), sizeOf(p.Bytes)))
 	}
-	err := w.Flush()
+	var err error
+	if len(list) > 0 {
+		err = inv.show(t)
+	}
 	var lines []string
 	for _, s := range stay {
 		lines = append(lines, words.T("session %s stays: %s", s.Session, words.Said(s.Why)))

@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"coder/internal/app"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/record/audit"
 	"coder/internal/slash"
@@ -25,11 +24,11 @@ func (inv *invocation) runSessions(ctx context.Context, a *app.App) error {
 	case len(all) == 0:
 		return inv.print(inv.words.T("there are no sessions here"))
 	}
-	w := tabwriter.NewWriter(inv.Stdout, 0, 0, 2, ' ', 0)
+	var t display.Table
 	for _, s := range all {
-		fmt.Fprintln(w, strings.Join(slash.SessionRow(s), "\t"))
+		t.Rows = append(t.Rows, display.Data(slash.SessionRow(s)...))
 	}
-	return w.Flush()
+	return inv.show(t)
 }
 
 // runExport prints a session.
@@ -92,7 +91,7 @@ func (inv *invocation) showAudit(ctx context.Context, store *app.Store, id strin
 	if len(calls) == 0 && !inv.flags.json {
 		return inv.print(inv.words.T("session %s called no tool", id))
 	}
-	w := tabwriter.NewWriter(inv.Stdout, 0, 0, 2, ' ', 0)
+	var t display.Table
 	for _, c := range calls {
 		if inv.flags.json {
 			if err := inv.printJSON(auditRow{c.Time, c.Requested, c.Completed}); err != nil {
@@ -106,14 +105,17 @@ func (inv *invocation) showAudit(ctx context.Context, store *app.Store, id strin
 				outcome = "failed"
 			}
 		}
-		verdict := string(c.Requested.Verdict)
+		verdict := inv.words.T(string(c.Requested.Verdict))
 		if by := c.Requested.DecidedBy; by != "" {
 			verdict += " (" + by + ")"
 		}
-		fmt.Fprintln(w, strings.Join([]string{
-			c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, oneLine(verdict), outcome,
+		t.Rows = append(t.Rows, display.Data(
+			c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, oneLine(verdict), inv.words.T(outcome),
 			oneLine(event.JoinEffects(c.Requested.Effects, "; ")),
-		}, "\t"))
+		))
 	}
-	return w.Flush()
+	if inv.flags.json {
+		return nil
+	}
+	return inv.show(t)
 }

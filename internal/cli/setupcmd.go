@@ -13,6 +13,7 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/host/stdio"
 	"coder/internal/ui/i18n"
+	"coder/internal/ui/term"
 	"coder/internal/ui/term/ink"
 )
 
@@ -113,7 +114,11 @@ func (s *setup) say(lines ...string) {
 }
 
 func (s *setup) table(t display.Table) {
-	fmt.Fprintln(s.out, strings.TrimRight(display.Blocks{t}.Translated(s.words.Said, ink.Width), "\n"))
+	text := display.Blocks{t}.Translated(s.words.Said, ink.Width)
+	if s.width > 0 {
+		text = term.Text(display.Blocks{t}, s.width, term.Options{Words: s.words})
+	}
+	fmt.Fprintln(s.out, strings.TrimRight(text, "\n"))
 }
 
 // line asks for one line. One who leaves has chosen nothing.

@@ -17,6 +17,7 @@ import (
 	"coder/internal/core/task"
 	"coder/internal/core/uip"
 	"coder/internal/ui/term"
+	"coder/internal/ui/term/ink"
 )
 
 // taskRow is one task with the questions that wait for an answer.
@@ -103,7 +104,9 @@ func (inv *invocation) runTasks(ctx context.Context) error {
 	}
 	var lines []string
 	for _, r := range rows {
-		lines = append(lines, fmt.Sprintf("%s  %-13s %s  (%s)", r.Created.Local().Format("2006-01-02 15:04"), words.T(r.Status), oneLine(r.Title), r.Session))
+		status := words.T(r.Status)
+		status += strings.Repeat(" ", max(0, 13-ink.Width(status)))
+		lines = append(lines, fmt.Sprintf("%s  %s %s  (%s)", r.Created.Local().Format("2006-01-02 15:04"), status, oneLine(r.Title), r.Session))
 		for _, q := range r.Open {
 			lines = append(lines, words.T("    waits for an answer: %s", sanitize.Reveal(oneLine(words.Said(q.Display.Title)))))
 			if q.Display.Description != "" {
