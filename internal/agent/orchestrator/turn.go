@@ -17,9 +17,6 @@ import (
 	"coder/internal/tool"
 )
 
-// persistTime is how long closing the books may take once a turn is over.
-const persistTime = 5 * time.Second
-
 // turnState is everything one turn knows. Steps read the Orchestrator's
 // collaborators and write here, nowhere else.
 type turnState struct {
@@ -355,14 +352,14 @@ func (o *Orchestrator) rebuild(ctx context.Context, st *turnState) error {
 }
 
 // persistStep closes the turn, however it went, on a context that cannot be
-// cancelled: calls without a result get one, the task gets its end, and the
-// session is projected. A turn that waits for an answer is left open, to be
+// cancelled and has no deadline, for a program that was stopped for a while or has
+// a slow disk keeps its record all the same: calls without a result get one, the
+// task gets its end, and the session is projected. A turn that waits for an answer is left open, to be
 // taken up when it comes. The turn's own error comes first.
 func (o *Orchestrator) persistStep(ctx context.Context, st *turnState, turnErr error) error {
 	interrupted := turnErr != nil && ctx.Err() != nil
 	parked := errors.Is(turnErr, uip.ErrParked) && !interrupted
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), persistTime)
-	defer cancel()
+	ctx = context.WithoutCancel(ctx)
 	var err error
 	if !parked {
 		err = o.closeConversation(ctx, st, turnErr, interrupted)
