@@ -195,7 +195,7 @@ func readCheck(line string) (others beside, ok bool) {
 				if seen = true; others == after {
 					others = before
 				}
-			case len(c.Args) > 0 && slices.Contains([]string{"alias", "trap"}, c.Args[0].Lit()):
+			case len(c.Args) > 0 && (slices.Contains(diverting, c.Args[0].Lit()) || noexec(c.Args)):
 				ok = false
 			case len(n.Redirs) == 0 && (len(c.Args) == 0 || slices.Contains(quiet, c.Args[0].Lit())):
 			case seen:
@@ -207,6 +207,17 @@ func readCheck(line string) (others beside, ok bool) {
 		return ok
 	})
 	return others, ok
+}
+
+// diverting are words of the shell after which a check may not run, or may not be what
+// its name says.
+var diverting = []string{"alias", "trap", "exit", "exec", "return", "break", "continue", "logout", "kill", "eval", "source", ".", "enable", "hash", "builtin", "command"}
+
+// noexec reports whether words tell the shell to read the rest and run nothing of it.
+func noexec(args []*syntax.Word) bool {
+	return args[0].Lit() == "set" && slices.ContainsFunc(args[1:], func(w *syntax.Word) bool {
+		return w.Lit() == "" || w.Lit() == "noexec" || strings.HasPrefix(w.Lit(), "-") && strings.Contains(w.Lit(), "n")
+	})
 }
 
 // quiet are programs that change no file.
@@ -246,8 +257,8 @@ var checkers = sync.OnceValue(func() map[string]string {
 		"gradle": "test check build", "gradlew": "test check build", "dotnet": "test build", "swift": "test build", "zig": "test build", "mix": "test compile",
 		"bazel": "test build", "python": "pytest unittest mypy compileall tox", "python3": "pytest unittest mypy compileall tox", "rake": "test spec",
 		"ninja": "test", "cmake": "--build", "flutter": "test analyze", "dart": "test analyze", "rails": "test", "php": "-l", "node": "--test --check",
-		"pytest": "", "tox": "", "nox": "", "ctest": "", "rspec": "", "jest": "", "vitest": "", "mocha": "", "tsc": "", "eslint": "", "ruff": "", "mypy": "", "pyright": "",
-		"flake8": "", "pylint": "", "golangci-lint": "", "staticcheck": "", "shellcheck": "", "phpunit": "", "phpstan": "", "ava": "", "playwright": "", "sbt": "test compile",
+		"pytest": "", "tox": "", "nox": "", "ctest": "", "rspec": "", "jest": "", "vitest": "", "mocha": "", "tsc": "", "eslint": "", "ruff": "check --check", "mypy": "", "pyright": "",
+		"flake8": "", "pylint": "", "golangci-lint": "run", "staticcheck": "", "shellcheck": "", "phpunit": "", "phpstan": "", "ava": "", "playwright": "test", "sbt": "test compile",
 		"gofmt": "-l", "biome": "check lint", "prettier": "--check",
 	}
 })
@@ -282,16 +293,29 @@ func checks(args []*syntax.Word) bool {
 // of itself, and checks nothing.
 func onlyTells(name, word string) bool {
 	switch word, _, _ = strings.Cut(word, "="); word {
-	case "-h", "--help", "--version", "--dry-run", "--just-print", "--recon", "--collect-only", "--co", "-list", "--list", "--list-tests", "--listTests", "--listenvs":
+	case "-h", "-help", "--help", "-V", "-version", "--version", "--dry-run", "--just-print", "--recon", "--touch", "--question", "--ignore-errors",
+		"--collect-only", "--co", "--fixtures", "--markers", "--setup-plan", "--notest", "--showconfig", "--showConfig", "--print-config", "--init",
+		"-list", "--list", "--list-tests", "--listTests", "--listenvs", "--print-labels", "--show-only":
 		return true
-	case "-N", "--show-only":
+	case "-l":
+		return name == "tox" || name == "nox"
+	case "-N":
 		return name == "ctest"
+	case "-t": // what there is; only dates
+		return slices.Contains([]string{"dotnet", "ninja", "make"}, name)
 	case "-m":
 		return strings.HasPrefix(name, "gradle")
 	case "-n":
 		return slices.Contains([]string{"make", "go", "ninja", "just", "task", "rake"}, name)
 	}
-	return name == "make" && strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.Contains(word, "n")
+	if name != "make" || !strings.HasPrefix(word, "-") || strings.HasPrefix(word, "--") {
+		return false
+	}
+	flags := word[1:]
+	if end := strings.IndexAny(flags, "CfIjloW"); end >= 0 { // the rest is its value
+		flags = flags[:end]
+	}
+	return strings.ContainsAny(flags, "ntqiv")
 }
 
 func isDuration(word string) bool {

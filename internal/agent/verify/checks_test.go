@@ -23,6 +23,9 @@ func TestIsCheck(t *testing.T) {
 		"make", "make install", "git commit -m test", "cat test", "python3 test.py", "go 'test'$x", "rm -rf test", "npm run dev", "if true; then go test; fi", "go test ./... ; true", "((",
 		"make -n test", "make --dry-run check", "make -kn test", "pytest --version", "pytest --collect-only", "npm test --help", "go test -list .", "go vet -h", "gradle test -m", "ctest -N",
 		"make() { true; }; make test", "alias make=true; make test", "trap 'exit 0' EXIT; make test",
+		"exit 0; make test", "true && exit; make test", "(exit 0); make test", "exec true; make test", "eval exit; make test", "set -n; make test", "kill $$; make test",
+		"make -t test", "make -q test", "make -kt test", "make -i test", "make --touch test", "make --ignore-errors test", "tox -l", "dotnet test -t", "ruff rule E501", "golangci-lint linters",
+		"tsc --init", "playwright install", "pytest --markers",
 	} {
 		if IsCheck(line) {
 			t.Errorf("%q is a check", line)
