@@ -18,8 +18,8 @@ import (
 const maxPrompts = 20
 
 // Rewind takes conversation and files back to before an earlier message, or
-// takes that back. Undone counts what can be redone.
-func Rewind(undoes, redoes Revert, undone func() int) Command {
+// takes that back.
+func Rewind(undoes, redoes Revert, past *undo.History) Command {
 	return Command{
 		Name: "rewind", Args: "[N|undo]", Help: "go back to before one of your messages, with conversation and files, or undo that",
 		Run: func(ctx context.Context, c call) (outcome, error) {
@@ -27,7 +27,7 @@ func Rewind(undoes, redoes Revert, undone func() int) Command {
 			case c.Args == "":
 				return prompts(c)
 			case c.Args == "undo":
-				return unrewind(ctx, c, redoes)
+				return unrewind(ctx, c, redoes, past)
 			}
 			n, err := strconv.Atoi(c.Args)
 			if err != nil || n < 1 {
@@ -40,7 +40,7 @@ func Rewind(undoes, redoes Revert, undone func() int) Command {
 			if to == nil {
 				return wrong("there are not that many messages; /rewind lists them")
 			}
-			return rewind(ctx, c, to, undoes, undone)
+			return rewind(ctx, c, to, undoes, past)
 		},
 	}
 }
@@ -60,12 +60,22 @@ func prompts(c call) (outcome, error) {
 }
 
 // rewind undoes the turns from to on, the last first, and then takes the
-// conversation back. What cannot be undone is told.
-func rewind(ctx context.Context, c call, to *conversation.Prompt, undoes Revert, undone func() int) (outcome, error) {
-	before := undone()
+// conversation back. Turns that are out of the conversation since an earlier return
+// are among them if their changes were brought back. What cannot be undone is told.
+func rewind(ctx context.Context, c call, to *conversation.Prompt, undoes Revert, past *undo.History) (outcome, error) {
+	var turns []string
+	for _, t := range past.Since(to.Task) {
+		turns = append(turns, t.ID)
+	}
+	for p := c.Conversation().Last(); p != to.Before; p = p.Before {
+		if !slices.Contains(turns, p.Task) {
+			turns = append(turns, p.Task)
+		}
+	}
+	before := past.Undone()
 	lines := []string{"gone back to before: " + cmp.Or(orchestrator.Title(to.Text), "the first message")}
-	for p := c.Conversation().Last(); ; p = p.Before {
-		report, err := undoes(ctx, undo.Call{Turn: p.Task, All: true, NewID: func() string { return c.NewID("undo") }, Emit: c.Emit})
+	for _, turn := range turns {
+		report, err := undoes(ctx, undo.Call{Turn: turn, All: true, NewID: func() string { return c.NewID("undo") }, Emit: c.Emit})
 		switch {
 		case err == nil:
 			lines = withNew(lines, undoLines("undo", report)...)
@@ -74,27 +84,28 @@ func rewind(ctx context.Context, c call, to *conversation.Prompt, undoes Revert,
 		case !errors.Is(err, undo.ErrNothing):
 			return wrong("undo: %v", err)
 		}
-		if p == to {
-			break
-		}
 	}
-	if err := c.Rewind(ctx, to, max(0, undone()-before)); err != nil {
+	if err := c.Rewind(ctx, to, max(0, past.Undone()-before), past.Undone()); err != nil {
 		return outcome{}, err
 	}
 	return say(joined(lines))
 }
 
-// unrewind takes the last return back.
-func unrewind(ctx context.Context, c call, redoes Revert) (outcome, error) {
+// unrewind takes the last return back. What of it was redone since is not redone again.
+func unrewind(ctx context.Context, c call, redoes Revert, past *undo.History) (outcome, error) {
 	e, ok := c.Conversation().Rewound()
 	switch {
 	case e.To == 0:
 		return say("there was no /rewind to take back")
 	case !ok:
-		return wrong("something was said since; /rewind goes back to before that")
+		return wrong("something was said since, so the return before it stays; all that was said is still on record (coder replay)")
 	}
 	lines := []string{fmt.Sprintf("%d messages count again", e.Messages)}
-	for range e.Turns {
+	turns := e.Turns
+	if e.Undone > 0 {
+		turns = min(turns, past.Undone()-(e.Undone-e.Turns))
+	}
+	for range max(0, turns) {
 		report, err := redoes(ctx, undo.Call{NewID: func() string { return c.NewID("redo") }, Emit: c.Emit})
 		if errors.Is(err, undo.ErrNothingUndone) {
 			lines = append(lines, "  "+err.Error())

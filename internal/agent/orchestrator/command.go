@@ -266,10 +266,10 @@ func (c *Call) Uncompact(ctx context.Context) (messages int, err error) {
 }
 
 // Rewind takes the conversation, and the todo list, back to before a message.
-// Turns is how many turns of files were taken back with it.
-func (c *Call) Rewind(ctx context.Context, to *conversation.Prompt, turns int) error {
+// Turns is how many turns of files were taken back with it, of undone in all.
+func (c *Call) Rewind(ctx context.Context, to *conversation.Prompt, turns, undone int) error {
 	hidden := len(c.o.Talk.View()) - to.Messages()
-	if err := c.o.emit(ctx, c.st, ActorUser, event.ContextRewound{To: to.Seq, Messages: hidden, Turns: turns}); err != nil {
+	if err := c.o.emit(ctx, c.st, ActorUser, event.ContextRewound{To: to.Seq, Messages: hidden, Turns: turns, Undone: undone}); err != nil {
 		return err
 	}
 	return c.asRewound(ctx, to.Todos())

@@ -202,8 +202,9 @@ type (
 	// record as To. Nothing is deleted: Undo takes the last one back.
 	ContextRewound struct {
 		To       uint64 `json:"to,omitempty"`
-		Messages int    `json:"messages"`        // how many are out of force, or in it again
-		Turns    int    `json:"turns,omitempty"` // how many turns were undone with it
+		Messages int    `json:"messages"`         // how many are out of force, or in it again
+		Turns    int    `json:"turns,omitempty"`  // how many turns were undone with it
+		Undone   int    `json:"undone,omitempty"` // how many could be redone then, these among them
 		Undo     bool   `json:"undo,omitempty"`
 	}
 	// Spent is what was used beside the replies that are kept: by a summary, a

@@ -54,6 +54,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Limits are what a command may do. The zero Limits allow no writing and no
@@ -123,6 +124,7 @@ type Options struct {
 	Exe      string                            // full path of this program, or of any other that has this package
 	LookPath func(name string) (string, error) // finds other programs; none if nil
 	Only     string                            // if not empty, the one backend to try
+	Patience time.Duration                     // with a backend that is tried; zero means two minutes
 }
 
 // Sandbox is what this machine can do to confine commands. It may be used by
@@ -141,14 +143,15 @@ type Sandbox struct {
 
 // Find finds out what can be done, by doing it: it takes as long as running a
 // command or two. It never fails; a machine that can do nothing is said to be
-// so by Backend and Report.
+// so by Backend and Report. A busy machine is none that cannot: a backend that did
+// not answer in time is used, and what it cannot confine does not run then.
 func Find(ctx context.Context, o Options) *Sandbox {
 	found := &Sandbox{backend: None, exe: o.Exe, resolved: make(map[string]string)}
 	for _, b := range backends(o) {
 		if o.Only != "" && o.Only != b.name {
 			continue
 		}
-		if err := b.probe(ctx); err != nil {
+		if err := b.probe(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			found.why = append(found.why, fmt.Sprintf("%s: %v", b.name, err))
 			continue
 		}

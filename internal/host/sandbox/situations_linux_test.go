@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // inSituation says, in the environment of the test program, which backend must
@@ -120,4 +121,15 @@ exec unshare -U --map-user=%d --map-group=%d --keep-caps sh -c 'echo 0 > /proc/s
 		}
 		run(t, Bubblewrap, nobody, `exec "$@"`)
 	})
+}
+
+// A machine that is too busy to answer in time is not taken for one that cannot confine.
+func TestASlowMachineIsNoneThatCannot(t *testing.T) {
+	exe := filepath.Join(t.TempDir(), "slow")
+	if err := os.WriteFile(exe, []byte("#!/bin/sh\nexec sleep 60\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := Find(t.Context(), Options{Exe: exe, Patience: 50 * time.Millisecond}); got.Backend() == None {
+		t.Errorf("nothing confines: %v", got.Why())
+	}
 }

@@ -272,6 +272,7 @@ func (r *repo) release() {
 		return
 	}
 	r.batch.in.Close()
+	r.batch.silent.Stop()
 	r.batch.cancel() // it has nothing to finish
 	_ = r.batch.cmd.Wait()
 	r.batch = nil
@@ -303,13 +304,14 @@ func restoreEnds(data []byte, size int64) ([]byte, error) {
 type catFiles struct {
 	cmd    *exec.Cmd
 	cancel context.CancelFunc
+	silent *time.Timer // runs out when git does not answer
 	in     io.WriteCloser
 	out    *bufio.Reader
 }
 
 func startCatFiles(ctx context.Context, r *repo) (*catFiles, error) {
-	ctx, cancel := context.WithTimeout(ctx, gitPatience)
-	c := &catFiles{cmd: r.command(ctx, "cat-file", "--batch"), cancel: cancel}
+	ctx, cancel := context.WithCancel(ctx)
+	c := &catFiles{cmd: r.command(ctx, "cat-file", "--batch"), cancel: cancel, silent: time.AfterFunc(gitPatience, cancel)}
 	in, err := c.cmd.StdinPipe()
 	if err == nil {
 		var out io.ReadCloser
@@ -330,6 +332,7 @@ func (c *catFiles) read(oid string, size int64) ([]byte, error) {
 	if !isObject(oid) {
 		return nil, fmt.Errorf("%q is no object id", oid)
 	}
+	c.silent.Reset(gitPatience) // for each answer, however many are asked for
 	if _, err := io.WriteString(c.in, oid+"\n"); err != nil {
 		return nil, err
 	}

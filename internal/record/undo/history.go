@@ -394,6 +394,20 @@ func (h *History) Turns() []Turn {
 	return list
 }
 
+// Since lists the turns that can be undone from a task on, newest first, but for those
+// that only ran the person's own commands.
+func (h *History) Since(task string) (list []Turn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	from := slices.Index(h.order, task)
+	for _, t := range slices.Backward(h.turns) {
+		if from >= 0 && t.popped == 0 && t.touched() && !t.own() && slices.Index(h.order, t.ID) >= from {
+			list = append(list, t.Turn)
+		}
+	}
+	return list
+}
+
 // idleAfter names the turns right after a turn that changed no file.
 func (h *History) idleAfter(id string) (list []Turn) {
 	h.mu.Lock()

@@ -53,7 +53,7 @@ func Samples() []event.Event {
 		event.ModeChanged{Mode: "plan", Preset: "plan"},
 		event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{chat.Say(chat.User, "so far")}, Keep: 2, TokensBefore: 900, TokensAfter: 90, Done: "a summary stands for 7 messages", Window: 9},
 		event.ContextRestored{Messages: 7},
-		event.ContextRewound{To: 3, Messages: 4, Turns: 1, Undo: true},
+		event.ContextRewound{To: 3, Messages: 4, Turns: 1, Undone: 2, Undo: true},
 		event.TodosChanged{Todos: []event.Todo{{ID: "1", Content: "tidy", Status: event.TodoInProgress, Priority: "high"}}},
 		event.Unknown{Log: event.Domain, Type: "TaskPaused", Version: 7, Payload: json.RawMessage(`{"taskId":"t1","why":["<",1.50,null]}`)},
 		event.Unknown{Log: event.Audit, Type: "ToolCallRequested", Version: 2, Payload: json.RawMessage(`[]`)},
