@@ -162,16 +162,33 @@ func readSpellings(t reflect.Type) spellings {
 // fold makes file_path, filePath and FilePath one name.
 func fold(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
 
-// decode reads raw into in, and says what is wrong in words a model can act on.
-func (a *arguments) decode(raw json.RawMessage, in any) error {
+// Named is arguments under the tool's own names for them, as who looks at a call
+// expects them; those that the tool does not take are left as they are.
+func Named(t Tool, args json.RawMessage) json.RawMessage {
+	if f, ok := t.(interface{ arguments() *arguments }); ok {
+		if named, renamed, err := f.arguments().named(args); err == nil && renamed {
+			if b, err := json.Marshal(named); err == nil {
+				return b
+			}
+		}
+	}
+	return args
+}
+
+func (f Func[In]) arguments() *arguments { return argumentsOf(reflect.TypeFor[In]()) }
+
+// named reads arguments by the tool's own names, and reports whether any was called
+// otherwise.
+func (a *arguments) named(raw json.RawMessage) (named map[string]json.RawMessage, renamed bool, err error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = json.RawMessage("{}")
 	}
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &given); err != nil {
-		return errors.New("arguments must be a JSON object")
+		return nil, false, errors.New("arguments must be a JSON object")
 	}
-	names, named := a.names(), make(map[string]json.RawMessage, len(given))
+	names := a.names()
+	named = make(map[string]json.RawMessage, len(given))
 	for k, v := range given {
 		if bytes.Equal(v, []byte("null")) {
 			continue // as good as not given, whatever it is called
@@ -180,17 +197,28 @@ func (a *arguments) decode(raw json.RawMessage, in any) error {
 		if !slices.Contains(names.own, k) {
 			var known bool
 			if name, known = names.also[fold(k)]; !known {
-				return fmt.Errorf("unknown argument %q; it takes %s", k, strings.Join(names.offered, ", "))
+				return nil, false, fmt.Errorf("unknown argument %q; it takes %s", k, strings.Join(names.offered, ", "))
 			}
+			renamed = true
 		}
 		if before, twice := named[name]; twice {
 			var x, y any
 			if json.Unmarshal(before, &x) != nil || json.Unmarshal(v, &y) != nil || !reflect.DeepEqual(x, y) {
-				return fmt.Errorf("argument %q is given twice", name)
+				return nil, false, fmt.Errorf("argument %q is given twice", name)
 			}
 		}
 		named[name] = v
 	}
+	return named, renamed, nil
+}
+
+// decode reads raw into in, and says what is wrong in words a model can act on.
+func (a *arguments) decode(raw json.RawMessage, in any) error {
+	named, _, err := a.named(raw)
+	if err != nil {
+		return err
+	}
+	names := a.names()
 	for _, name := range a.required {
 		if _, ok := named[name]; !ok {
 			return fmt.Errorf("argument %q is missing", name)

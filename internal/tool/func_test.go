@@ -127,3 +127,24 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// Who looks at a call sees its arguments by the tool's own names, whatever the model called them.
+func TestNamed(t *testing.T) {
+	type in struct {
+		Path string `json:"path" also:"file_path file"`
+		Text string `json:"content,omitzero" also:"text"`
+	}
+	f := tool.Func[in]{Name: "f"}
+	for args, want := range map[string]string{
+		`{"file":"a","text":"b"}`:      `{"content":"b","path":"a"}`,
+		`{"filePath":"a"}`:             `{"path":"a"}`,
+		`{"path":"a", "content":"b"}`:  `{"path":"a", "content":"b"}`,
+		`{"path":"a","none":1}`:        `{"path":"a","none":1}`,
+		`{"path":"a","file_path":"b"}`: `{"path":"a","file_path":"b"}`,
+		`[]`:                           `[]`,
+	} {
+		if got := tool.Named(f, json.RawMessage(args)); string(got) != want {
+			t.Errorf("%s: %s, want %s", args, got, want)
+		}
+	}
+}

@@ -33,7 +33,7 @@ func (r *run) prepare(ctx context.Context, a *admission) (off bool) {
 		}
 	}
 	var meant dialect.Call
-	a.note, a.args = note, call.Args
+	a.note, a.args = note, tool.Named(t, call.Args)
 	if a.prepared, meant, a.err = r.read(ctx, call, t); a.prepared != nil || a.err != nil {
 		return false
 	}
@@ -45,7 +45,7 @@ func (r *run) prepare(ctx context.Context, a *admission) (off bool) {
 	if r.Set.Off(a.tool) {
 		return true
 	}
-	a.args = meant.Args
+	a.args = tool.Named(t, meant.Args)
 	a.prepared, a.err = t.Prepare(ctx, meant.Args)
 	return false
 }
