@@ -176,15 +176,16 @@ func (e *editor) open(ctx context.Context, m acp.Message) (result any, after fun
 		which = app.Which{ID: app.NewSessionID(e.inv.Now())}
 	}
 	id := which.Resume + which.ID
-	if s, open := e.sessions[id]; open {
-		if s.asked.Load() > 0 {
-			return nil, nil, &acp.Error{Code: acp.CodeParams, Message: "a turn runs in the session; cancel it, or wait for its end"}
-		}
-		if err := e.shut(id, s); err != nil {
-			return nil, nil, asError(err)
-		}
+	old, open := e.sessions[id]
+	if open && old.asked.Load() > 0 {
+		return nil, nil, &acp.Error{Code: acp.CodeParams, Message: "a turn runs in the session; cancel it, or wait for its end"}
 	}
 	a, err := e.newApp(id, p)
+	if err == nil && open { // it stays open where the other cannot be
+		if _, err = a.Store().Known(ctx, id); err == nil {
+			err = e.shut(id, old)
+		}
+	}
 	if err != nil {
 		return nil, nil, asError(err)
 	}

@@ -38,7 +38,7 @@ type Run func(ctx context.Context, out io.Writer) (Result, error)
 // Spec describes f to the model.
 func (f Func[In]) Spec() Spec {
 	a := argumentsOf(reflect.TypeFor[In]())
-	return Spec{Name: f.Name, Doc: f.Doc, Schema: a.schema, Aliases: f.Aliases, properties: a.properties}
+	return Spec{Name: f.Name, Doc: f.Doc, Schema: a.schema, Aliases: f.Aliases, properties: a.properties, arguments: a}
 }
 
 // Prepare decodes args and plans the call.
@@ -164,18 +164,20 @@ func fold(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "
 
 // Named is arguments under the tool's own names for them, as who looks at a call
 // expects them; those that the tool does not take are left as they are.
-func Named(t Tool, args json.RawMessage) json.RawMessage {
-	if f, ok := t.(interface{ arguments() *arguments }); ok {
-		if named, renamed, err := f.arguments().named(args); err == nil && renamed {
-			if b, err := json.Marshal(named); err == nil {
-				return b
-			}
-		}
+func (s Spec) Named(args json.RawMessage) json.RawMessage {
+	if s.arguments == nil {
+		return args
 	}
-	return args
+	named, renamed, err := s.arguments.named(args)
+	if err != nil || !renamed {
+		return args
+	}
+	b, err := json.Marshal(named)
+	if err != nil {
+		return args
+	}
+	return b
 }
-
-func (f Func[In]) arguments() *arguments { return argumentsOf(reflect.TypeFor[In]()) }
 
 // named reads arguments by the tool's own names, and reports whether any was called
 // otherwise.

@@ -37,6 +37,7 @@ type Spec struct {
 	Unlisted bool
 
 	properties properties // that the schema is made of, where it is ours
+	arguments  *arguments // of a Func
 }
 
 // Alias is a tool's name in another dialect; an alias without a dialect is

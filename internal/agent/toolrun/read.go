@@ -33,7 +33,10 @@ func (r *run) prepare(ctx context.Context, a *admission) (off bool) {
 		}
 	}
 	var meant dialect.Call
-	a.note, a.args = note, tool.Named(t, call.Args)
+	a.note, a.args = note, call.Args
+	if known {
+		a.args = t.Spec().Named(call.Args)
+	}
 	if a.prepared, meant, a.err = r.read(ctx, call, t); a.prepared != nil || a.err != nil {
 		return false
 	}
@@ -45,7 +48,7 @@ func (r *run) prepare(ctx context.Context, a *admission) (off bool) {
 	if r.Set.Off(a.tool) {
 		return true
 	}
-	a.args = tool.Named(t, meant.Args)
+	a.args = t.Spec().Named(meant.Args)
 	a.prepared, a.err = t.Prepare(ctx, meant.Args)
 	return false
 }
