@@ -156,7 +156,9 @@ func (c *Channel) Answer(l Line) error {
 	if r.Subtype == "error" {
 		err = fmt.Errorf("%w: %s", errRefused, r.Error)
 	}
-	c.requests.Answer(r.RequestID, r.Response, err)
+	if !c.requests.Answer(r.RequestID, r.Response, err) {
+		return fmt.Errorf("there was no request %q to answer", r.RequestID)
+	}
 	return nil
 }
 

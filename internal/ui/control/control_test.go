@@ -59,6 +59,7 @@ func call(args string) uip.Request {
 
 func TestWhatAProgramSaysAboutACall(t *testing.T) {
 	const args = `{"path":"a.txt","content":"ä"}`
+	const unread = "the answer to can_use_tool cannot be read: behavior must be allow or deny, not "
 	offered := `{"type":"addRules","rules":[{"toolName":"Write","ruleContent":"/w/a.txt"}],"behavior":"allow","destination":"`
 	for name, tt := range map[string]struct {
 		answer string
@@ -72,9 +73,9 @@ func TestWhatAProgramSaysAboutACall(t *testing.T) {
 		"always, with others":  {success(`{"behavior":"allow","updatedInput":{"content":"b"},"updatedPermissions":[` + offered + `session"}]}`), uip.Response{Option: uip.Approve, Args: json.RawMessage(`{"content":"b"}`)}},
 		"no":                   {success(`{"behavior":"deny","message":"why"}`), uip.Response{Option: uip.Reject, Comment: "why"}},
 		"no, and stop":         {success(`{"behavior":"deny","message":"","interrupt":true}`), uip.Response{Option: uip.Reject, Stop: true}},
-		"nothing":              {success(`{}`), uip.Response{Option: uip.Reject}},
+		"nothing":              {success(`{}`), uip.Response{Option: uip.Reject, Comment: unread + `""`}},
 		"an error":             {`{"type":"control_response","response":{"subtype":"error","request_id":"ID","error":"no callback"}}`, uip.Response{Option: uip.Reject, Comment: "the program answered with an error: no callback"}},
-		"another behaviour":    {success(`{"behavior":"maybe"}`), uip.Response{Option: uip.Reject}},
+		"another behaviour":    {success(`{"behavior":"maybe"}`), uip.Response{Option: uip.Reject, Comment: unread + `"maybe"`}},
 		"rules of another use": {success(`{"behavior":"allow","updatedPermissions":[{"type":"addRules","rules":[{"toolName":"Bash"}],"behavior":"allow","destination":"session"}]}`), uip.Response{Option: uip.Approve}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -231,4 +232,16 @@ func FuzzLines(f *testing.F) {
 		}
 		_ = (&control.Channel{}).Answer(l)
 	})
+}
+
+// An answer to what was never asked is told to be none.
+func TestAnAnswerToNothing(t *testing.T) {
+	var c control.Channel
+	var l control.Line
+	if err := json.Unmarshal([]byte(strings.ReplaceAll(success(`{"behavior":"allow"}`), "ID", "nosuch")), &l); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Answer(l); err == nil {
+		t.Error("it was taken")
+	}
 }

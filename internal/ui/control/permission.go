@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -96,6 +97,9 @@ func (c *Channel) decide(ctx context.Context, q uip.Request) (uip.Response, erro
 		return refusal(q, decision{Message: err.Error()}), nil
 	case err != nil:
 		return uip.Response{}, err
+	case d.Behavior != "allow" && d.Behavior != "deny":
+		unread := fmt.Errorf("the answer to can_use_tool cannot be read: behavior must be allow or deny, not %q", d.Behavior)
+		return refusal(q, decision{Message: unread.Error()}), c.Reply(nil, nil, unread)
 	case d.Behavior != "allow":
 		return refusal(q, d), nil
 	}

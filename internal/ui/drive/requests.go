@@ -70,14 +70,17 @@ func (r *Requests) end(id string) {
 	delete(r.open, id)
 }
 
-// Answer takes an answer. One that nobody waits for is passed over.
-func (r *Requests) Answer(id string, text json.RawMessage, err error) {
+// Answer takes an answer, and reports whether there ever was such a request. One that
+// nobody waits for any more is passed over.
+func (r *Requests) Answer(id string, text json.RawMessage, err error) (known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if reply, ok := r.open[id]; ok {
 		reply <- answer{text, err}
 		delete(r.open, id)
 	}
+	n, bad := strconv.Atoi(id)
+	return bad == nil && n > 0 && n <= r.last
 }
 
 // Close says that the program answers no more.
