@@ -133,6 +133,8 @@ func (a *App) Turns() *Turns { return &Turns{app: a} }
 // is returned.
 func (t *Turns) Add(ctx context.Context, r event.Record) (turn Turn, ended bool) {
 	t.checks.Add(r)
+	_, used, _ := event.Used(r.Event)
+	t.turn.Usage = t.turn.Usage.Add(used)
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
 		if e.ParentID == "" {
@@ -147,11 +149,6 @@ func (t *Turns) Add(ctx context.Context, r event.Record) (turn Turn, ended bool)
 		t.asked = time.Time{}
 	case event.MessageAdded:
 		t.told = t.told || e.Message.Role == chat.Assistant && e.Model != ""
-		if e.Usage != nil {
-			t.turn.Usage = t.turn.Usage.Add(*e.Usage)
-		}
-	case event.Spent:
-		t.turn.Usage = t.turn.Usage.Add(e.Usage)
 	case event.ToolCallCompleted:
 		t.turn.Called = true
 		for _, c := range e.Changes {

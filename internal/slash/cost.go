@@ -44,8 +44,10 @@ type Ledger struct {
 func (l *Ledger) Add(r event.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch e := r.Event.(type) {
-	case event.TaskCreated:
+	if model, used, ok := event.Used(r.Event); ok {
+		l.spend(r.Task, model, used)
+	}
+	if e, ok := r.Event.(event.TaskCreated); ok {
 		if l.turns == nil {
 			l.turns, l.agents = make(map[string]int), make(map[string]string)
 		}
@@ -55,12 +57,6 @@ func (l *Ledger) Add(r event.Record) {
 		}
 		l.names = append(l.names, e.Title)
 		l.turns[e.TaskID] = len(l.names)
-	case event.MessageAdded:
-		if e.Usage != nil {
-			l.spend(r.Task, e.Model, *e.Usage)
-		}
-	case event.Spent:
-		l.spend(r.Task, e.Model, e.Usage)
 	}
 }
 

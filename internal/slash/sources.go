@@ -42,8 +42,9 @@ func Sources(b *ledger.Book, session string) display.Blocks {
 			display.Data(strconv.Itoa(e.Sent), strconv.Itoa(e.Cached), dollars(e.Cost, b.Total))))
 	}
 	text := "\n" + requests(b)
-	if a := b.Aside; a.In+a.Out > 0 {
-		text += fmt.Sprintf("\nbeside them summaries, subtasks and replies that broke off used %d tokens, cost %s", a.In+a.Out, dollars(a.Cost, a))
+	if a, all := b.Aside, b.Total.Add(b.Aside); a.In+a.Out > 0 {
+		text += fmt.Sprintf("\nbeside them summaries, subtasks and replies that broke off used %d tokens in, %d out, cost %s", a.In, a.Out, dollars(a.Cost, a)) +
+			fmt.Sprintf("\nin all %d tokens in, %d out, cost %s", all.In, all.Out, dollars(all.Cost, all))
 	}
 	blocks := display.Blocks{display.Text(text + "\nby source; tokens of a part are an estimate, fitted to what the provider counted"), t}
 	if more > 0 {

@@ -59,9 +59,8 @@ func (h *history) add(r event.Record) {
 	if l := h.children[r.Task]; l != nil {
 		l.conversation.Add(r)
 		l.past.note(r)
-		if e, ok := r.Event.(event.MessageAdded); ok && e.Usage != nil {
-			l.usage = l.usage.Add(*e.Usage)
-		}
+		_, used, _ := event.Used(r.Event)
+		l.usage = l.usage.Add(used)
 	}
 	if h.tasks.Get(r.Task).Status.Ended() {
 		delete(h.children, r.Task)

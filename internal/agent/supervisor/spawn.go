@@ -38,7 +38,7 @@ type Subtask struct {
 type SubtaskReport struct {
 	Task    string     // on record; empty if it never began
 	Summary string     // its answer, or the last it said
-	Usage   chat.Usage // of all its replies
+	Usage   chat.Usage // of all it asked models for
 	Wrote   []string   // paths, each once
 	Err     error      // why it failed; nil if it did not
 }
@@ -236,11 +236,9 @@ func (c *child) through(out event.Sink) event.Sink {
 func (c *child) count(r event.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	_, used, _ := event.Used(r.Event)
+	c.usage = c.usage.Add(used)
 	switch e := r.Event.(type) {
-	case event.MessageAdded:
-		if e.Usage != nil {
-			c.usage = c.usage.Add(*e.Usage)
-		}
 	case event.ToolCallRequested:
 		put(&c.calls, e.CallID, e.Effects)
 	case event.ToolCallCompleted:

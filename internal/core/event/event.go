@@ -244,6 +244,20 @@ const (
 	ModeSwitched ReplaceReason = "mode_changed"
 )
 
+// Used is what e says that a model used, if it says so. Whoever tells what a
+// session, a turn or a task used adds up these and nothing else.
+func Used(e Event) (model string, u chat.Usage, ok bool) {
+	switch e := e.(type) {
+	case MessageAdded:
+		if e.Usage != nil {
+			return e.Model, *e.Usage, true
+		}
+	case Spent:
+		return e.Model, e.Usage, true
+	}
+	return "", chat.Usage{}, false
+}
+
 // SpentFor is what something was spent for.
 type SpentFor string
 

@@ -58,6 +58,8 @@ func look(records iter.Seq2[event.Record, error]) (v view, err error) {
 }
 
 func (v *view) add(r event.Record) {
+	_, used, _ := event.Used(r.Event)
+	v.cost += used.Cost
 	switch e := r.Event.(type) {
 	case event.InteractionRequested:
 		v.asked[e.ID], v.open = e.Request, append(v.open, e.Request)
@@ -73,14 +75,9 @@ func (v *view) add(r event.Record) {
 			v.result.Unknown++
 		}
 	case event.MessageAdded:
-		if e.Usage != nil {
-			v.cost += e.Usage.Cost
-		}
 		if text := strings.TrimSpace(e.Message.Text()); e.Message.Role == chat.Assistant && text != "" {
 			v.answer = text
 		}
-	case event.Spent:
-		v.cost += e.Usage.Cost
 	}
 }
 

@@ -65,17 +65,13 @@ func (m *Meter) Add(r event.Record, live bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clock.add(r, live)
-	switch e := r.Event.(type) {
-	case event.MessageAdded:
-		if e.Usage == nil {
-			return
-		}
-		m.spent = m.spent.Add(m.priced(e.Model, *e.Usage))
-		if e.Usage.In > 0 {
-			m.cached[e.Model] = min(max(float64(e.Usage.Cached)/float64(e.Usage.In), 0), 1)
-		}
-	case event.Spent:
-		m.spent = m.spent.Add(m.priced(e.Model, e.Usage))
+	model, used, ok := event.Used(r.Event)
+	if !ok {
+		return
+	}
+	m.spent = m.spent.Add(m.priced(model, used))
+	if _, reply := r.Event.(event.MessageAdded); reply && used.In > 0 {
+		m.cached[model] = min(max(float64(used.Cached)/float64(used.In), 0), 1)
 	}
 }
 

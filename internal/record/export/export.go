@@ -26,7 +26,8 @@ import (
 type Transcript struct {
 	Head    session.Head
 	Entries []Entry
-	Filling Filling // of the window, where it is known
+	Used    chat.Usage // by all of it, subtasks and what was not kept included
+	Filling Filling    // of the window, where it is known
 }
 
 // An Entry is one of [Said], [*Called], [Local], [*Asked], [Planned] or
@@ -141,6 +142,8 @@ type builder struct {
 func (b *builder) put(e Entry) { b.t.Entries = append(b.t.Entries, e) }
 
 func (b *builder) add(r event.Record) {
+	_, used, _ := event.Used(r.Event)
+	b.t.Used = b.t.Used.Add(used)
 	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" {
 		if b.subtasks == nil {
 			b.subtasks = make(map[string]bool)

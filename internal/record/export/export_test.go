@@ -112,6 +112,33 @@ func TestHTML(t *testing.T) {
 	checkPage(t, got)
 }
 
+// What a session used is all that its records say: replies that only call, other
+// agents' replies, summaries and what broke off.
+func TestTokensAreTheSumOfAllThatWasUsed(t *testing.T) {
+	calls := chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "c", Name: "read", Args: json.RawMessage("{}")}}}
+	events := []event.Event{
+		event.MessageAdded{Message: calls, Model: "m", Usage: &chat.Usage{In: 1, Out: 10}},
+		event.Spent{Model: "m", Usage: chat.Usage{In: 2, Out: 20}, For: event.ForCutOff},
+		event.TaskCreated{TaskID: "sub", ParentID: "t"},
+		event.MessageAdded{Message: chat.Say(chat.Assistant, "seen"), Model: "m", Usage: &chat.Usage{In: 4, Out: 40}},
+	}
+	tr, err := FromRecords(head, func(yield func(event.Record, error) bool) {
+		for i, task := range []string{"t", "", "sub", "sub"} {
+			if !yield(event.Record{Seq: uint64(i + 1), Time: day, Task: task, Event: events[i]}, nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, got := range []string{html(t, tr), md(t, tr)} {
+		if !strings.Contains(got, "7 in, 70 out") {
+			t.Errorf("another sum in %s", got)
+		}
+	}
+}
+
 func TestMarkdown(t *testing.T) {
 	got := md(t, session1(t))
 	for _, want := range []string{

@@ -99,14 +99,8 @@ func title(t Transcript) string {
 // facts are the lines at the top: names and values.
 func facts(t Transcript) [][2]string {
 	list := [][2]string{{"Session", t.Head.ID}, {"Model", t.Head.Meta.Model}, {"Folder", t.Head.Meta.Dir}, {"Started", stamp(t.Head.Created)}}
-	var sum chat.Usage
-	for _, e := range t.Entries {
-		if s, ok := e.(Said); ok && s.Usage != nil {
-			sum = sum.Add(*s.Usage)
-		}
-	}
-	if sum.In+sum.Out > 0 {
-		list = append(list, [2]string{"Tokens", fmt.Sprintf("%d in, %d out", sum.In, sum.Out)})
+	if u := t.Used; u.In+u.Out > 0 {
+		list = append(list, [2]string{"Tokens", fmt.Sprintf("%d in, %d out", u.In, u.Out)})
 	}
 	kept := list[:0]
 	for _, f := range list {

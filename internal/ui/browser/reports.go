@@ -142,6 +142,7 @@ func (p *page) ledger(records uint64) (markup, error) {
 
 // turn is what one input took.
 type turn struct {
+	number     int // from 1; 0 for what belongs to no turn
 	title      string
 	began, end time.Time
 	waited     time.Duration // for the person
@@ -153,6 +154,8 @@ type turn struct {
 // turns reads what the turns of a session took.
 func (p *page) turns() (all []*turn, err error) {
 	of := make(map[string]*turn) // by task
+	var beside *turn             // what /compact and the like took
+	count := 0
 	for r, err := range p.Records(p.r.Context(), p.place, 0) {
 		if err != nil {
 			return all, err
@@ -162,16 +165,26 @@ func (p *page) turns() (all []*turn, err error) {
 			if of[e.ParentID] != nil && e.ParentID != "" {
 				t = of[e.ParentID]
 			} else {
-				t = &turn{title: e.Title, began: r.Time}
+				count++
+				t = &turn{number: count, title: e.Title, began: r.Time}
 				all = append(all, t)
 			}
 			of[e.TaskID] = t
+		}
+		model, used, spent := event.Used(r.Event)
+		if t == nil && spent && beside == nil {
+			beside = &turn{began: r.Time, end: r.Time}
+			all = append(all, beside)
+		}
+		if spent {
+			of := cmp.Or(t, beside)
+			of.used = of.used.Add(p.Priced(p.place.Root, model, used))
 		}
 		if t == nil {
 			continue
 		}
 		t.end = r.Time
-		switch e := r.Event.(type) {
+		switch r.Event.(type) {
 		case event.ToolCallRequested:
 			t.calls++
 		case event.InteractionRequested:
@@ -180,12 +193,6 @@ func (p *page) turns() (all []*turn, err error) {
 			if !t.asked.IsZero() {
 				t.waited, t.asked = t.waited+r.Time.Sub(t.asked), time.Time{}
 			}
-		case event.MessageAdded:
-			if e.Usage != nil {
-				t.used = t.used.Add(p.Priced(p.place.Root, e.Model, *e.Usage))
-			}
-		case event.Spent:
-			t.used = t.used.Add(p.Priced(p.place.Root, e.Model, e.Usage))
 		}
 	}
 	return all, nil
@@ -202,10 +209,10 @@ func (p *page) cost() (markup, error) {
 	table := display.Table{Head: display.Words("turn", "in", "cached", "out", "cost", "time", "waited for you", "Calls", "about")}
 	var money, tokens, took []bar
 	var sum chat.Usage
-	for i, t := range turns {
+	for _, t := range turns {
 		sum = sum.Add(t.used)
 		work := max(t.end.Sub(t.began)-t.waited, 0)
-		name := strconv.Itoa(i + 1)
+		name := strconv.Itoa(t.number)
 		cost := p.money(t.used)
 		table.Rows = append(table.Rows, display.Data(name, strconv.Itoa(t.used.In), strconv.Itoa(t.used.Cached), strconv.Itoa(t.used.Out), cost,
 			display.Duration(work), display.Duration(t.waited), strconv.Itoa(t.calls), line(t.title)))

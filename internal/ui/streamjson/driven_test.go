@@ -64,7 +64,11 @@ func TestAProgramThatDrivesIsToldInItsOwnWords(t *testing.T) {
 	var out bytes.Buffer
 	r := streamjson.New(&out, drivenOptions())
 	said := func(role chat.Role, parts ...chat.Part) event.Record {
-		return event.Record{Seq: 1, Session: "s", Event: event.MessageAdded{Message: chat.Message{Role: role, Parts: parts}, Model: "m", Usage: &chat.Usage{In: 5, Out: 2}}}
+		added := event.MessageAdded{Message: chat.Message{Role: role, Parts: parts}}
+		if role == chat.Assistant {
+			added.Model, added.Usage = "m", &chat.Usage{In: 5, Out: 2}
+		}
+		return event.Record{Seq: 1, Session: "s", Event: added}
 	}
 	if err := errors.Join(
 		r.Emit(t.Context(), event.Record{Session: "s", Event: event.SessionOpened{Dir: "/w"}}), r.Begin(),
@@ -72,6 +76,7 @@ func TestAProgramThatDrivesIsToldInItsOwnWords(t *testing.T) {
 		r.Emit(t.Context(), said(chat.Assistant, chat.Reasoning{Text: "hm"}, chat.ToolCall{ID: "c", Name: "bash"})),
 		r.Emit(t.Context(), said(chat.Tool, chat.ToolResult{CallID: "c", Text: `{"ok":true,"exit_code":0}`})),
 		r.Emit(t.Context(), said(chat.Tool, chat.ToolResult{CallID: "c", Text: "{ no JSON"})),
+		r.Emit(t.Context(), event.Record{Seq: 1, Session: "s", Event: event.Spent{Model: "m", Usage: chat.Usage{In: 2, Out: 1}, For: event.ForSummary}}),
 		r.Mode("plan"), r.Finish(t.Context(), streamjson.Outcome{Err: errors.New("down"), Provider: true, Structured: json.RawMessage(`{"n":1}`)}),
 	); err != nil {
 		t.Fatal(err)
@@ -83,7 +88,7 @@ func TestAProgramThatDrivesIsToldInItsOwnWords(t *testing.T) {
 		{`"type":"user"`, `"is_error":false}]}`, `"tool_use_result":{"ok":true,"exit_code":0}`},
 		{`"type":"user"`, `"parent_tool_use_id":null}`},
 		{`"subtype":"status"`, `"permissionMode":"their plan"`},
-		{`"subtype":"success","is_error":true`, `"result":"down"`, `"structured_output":{"n":1}`, `"modelUsage":{"m":{"inputTokens":5,"outputTokens":2`},
+		{`"subtype":"success","is_error":true`, `"result":"down"`, `"structured_output":{"n":1}`, `"modelUsage":{"m":{"inputTokens":7,"outputTokens":3`},
 	} {
 		for _, w := range want {
 			if i >= len(lines) || !strings.Contains(lines[i], w) {

@@ -51,6 +51,10 @@ func (t *Tally) Add(r event.Record) {
 			t.Ended = r.Time
 		}
 	}
+	if model, used, ok := event.Used(r.Event); ok {
+		t.Usage = t.Usage.Add(used)
+		put(&t.byModel, model, t.byModel[model].Add(used))
+	}
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
 		if e.ParentID != "" {
@@ -69,10 +73,6 @@ func (t *Tally) Add(r event.Record) {
 			t.Replies++
 			t.Stop = stopReason(e)
 		}
-		if e.Usage != nil {
-			t.Usage = t.Usage.Add(*e.Usage)
-			put(&t.byModel, e.Model, t.byModel[e.Model].Add(*e.Usage))
-		}
 		t.Usage.Unpriced = t.Usage.Unpriced || e.Usage == nil && !e.Interrupted && e.Model != "" // nobody said what it used
 		if waited {
 			t.API += max(0, r.Time.Sub(asked))
@@ -81,7 +81,6 @@ func (t *Tally) Add(r event.Record) {
 			put(&t.inputs, callKey{r.Task, c.ID}, c.Args)
 		}
 	case event.Spent:
-		t.Usage = t.Usage.Add(e.Usage)
 		t.Usage.Unpriced = t.Usage.Unpriced || e.For != event.ForSummary // it is an estimate
 	case event.ToolCallRequested:
 		put(&t.inputs, callKey{r.Task, e.CallID}, e.Input)
