@@ -249,4 +249,7 @@ type ShellResult struct {
 	LogPath    string `json:"log_path,omitzero"`
 	Note       string `json:"note,omitzero"`
 	Sandbox    string `json:"sandbox,omitzero"` // what may have failed because of it
+	// Terminal says that the command had the person's terminal: what it wrote went
+	// there and was not captured.
+	Terminal bool `json:"terminal,omitzero"`
 }

@@ -129,6 +129,7 @@ func (r shellResult) block() display.Shell {
 	}
 	b := display.Shell{
 		Command: r.Command, Ran: true, Exit: r.ExitCode, Millis: r.DurationMS, Truncated: r.Truncated, Stdout: r.Stdout, Stderr: r.Stderr,
+		Terminal: r.Terminal,
 	}
 	if r.TimedOut {
 		b.Error = r.Error

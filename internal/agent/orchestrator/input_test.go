@@ -85,6 +85,7 @@ func TestCommandBlock(t *testing.T) {
 	}{
 		{"both", `{"ok":false,"exit_code":3,"stdout":"a","stderr":"b","duration_ms":5}`, "$ x\nexit=3 duration=5ms\nstdout:\na\nstderr:\nb"},
 		{"silent", `{"ok":true,"exit_code":0,"duration_ms":1}`, "$ x\nexit=0 duration=1ms\n(no output)"},
+		{"at the terminal", `{"ok":true,"exit_code":0,"duration_ms":1,"terminal":true}`, "$ x\nexit=0 duration=1ms\n(its output went to the terminal and was not captured)"},
 		{"out of time", `{"exit_code":124,"duration_ms":5000,"timed_out":true,"error":"timed out after 5s"}`,
 			"$ x\nexit=124 duration=5000ms\n(no output)\ntimed out after 5s"},
 		{"an error of its own", `{"exit_code":1,"stderr":"b","duration_ms":1,"error":"exit code 1"}`, "$ x\nexit=1 duration=1ms\nstderr:\nb"},

@@ -38,7 +38,8 @@ type (
 		Truncated bool   `json:"truncated,omitempty"` // the output is not whole
 		Stdout    string `json:"stdout,omitempty"`
 		Stderr    string `json:"stderr,omitempty"`
-		Error     string `json:"error,omitempty"` // why it was not run, or was ended
+		Error     string `json:"error,omitempty"`    // why it was not run, or was ended
+		Terminal  bool   `json:"terminal,omitempty"` // it had the terminal: nobody but the person saw what it wrote
 	}
 )
 

@@ -34,7 +34,7 @@ func (bs Blocks) Translated(say func(string) string, width func(string) int) str
 				texts = append(texts, c.State.Mark()+" "+c.Text)
 			}
 		case Shell:
-			parts := []string{"$ " + b.Command, b.Status(), b.Output(), say(b.Error)}
+			parts := []string{"$ " + b.Command, b.Status(), b.Output(say), say(b.Error)}
 			texts = append(texts, strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "\n"))
 		}
 	}
@@ -158,11 +158,14 @@ func (s Shell) Status() string {
 	return status
 }
 
-// Output is what a command that was run wrote.
-func (s Shell) Output() string {
+// Output is what a command that was run wrote, with the program's words as say has
+// them.
+func (s Shell) Output(say func(string) string) string {
 	switch {
 	case !s.Ran:
 		return ""
+	case s.Terminal:
+		return say("(its output went to the terminal and was not captured)")
 	case s.Stdout == "" && s.Stderr == "":
 		return "(no output)"
 	case s.Stderr == "":

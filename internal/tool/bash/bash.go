@@ -263,6 +263,7 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 		return tool.Result{}, err
 	}
 	r := resultOf(a.Command, o, fmt.Sprintf("timed out after %v", spec.Timeout))
+	r.Terminal = spec.Terminal != nil
 	var cutOut, cutErr bool
 	r.Stdout, cutOut = bounded(b.Conceals.Text(o.Stdout.Text()), o.Stdout.Dropped > 0)
 	r.Stderr, cutErr = bounded(b.Conceals.Text(o.Stderr.Text()), o.Stderr.Dropped > 0)

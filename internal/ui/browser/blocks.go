@@ -68,7 +68,7 @@ func (p *page) block(b display.Block) markup {
 	case display.Checklist:
 		return checklist(b)
 	case display.Shell:
-		return el("pre", el("code", strings.Join([]string{"$ " + b.Command, b.Status(), b.Output(), p.words.Said(b.Error)}, "\n")))
+		return el("pre", el("code", strings.Join([]string{"$ " + b.Command, b.Status(), b.Output(p.words.Said), p.words.Said(b.Error)}, "\n")))
 	}
 	return ""
 }

@@ -115,7 +115,7 @@ func (r *Renderer) own(blocks display.Blocks, width int) {
 			for _, part := range []struct {
 				role ink.Role
 				text string
-			}{{role, b.Status()}, {ink.Plain, cleaned(b.Output())}, {ink.Bad, why}} {
+			}{{role, b.Status()}, {ink.Plain, cleaned(b.Output(r.o.Words.Said))}, {ink.Bad, why}} {
 				if part.text != "" {
 					r.page.fresh()
 					r.page.put(ink.Look{Role: part.role}, part.text)
