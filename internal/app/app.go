@@ -33,6 +33,7 @@ import (
 	"coder/internal/policy/judge"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
+	"coder/internal/record/export"
 	"coder/internal/record/telemetry"
 	"coder/internal/tool"
 	"coder/internal/tool/bash"
@@ -108,6 +109,8 @@ type Options struct {
 
 	PluginDirs []string // plugins of this run alone
 	Driver     Driver   // the program that drives this one, if one does
+
+	Speech export.Speech // how what is written down for people speaks
 }
 
 // Driver is what a program that drives a session brings to it. It counts as the

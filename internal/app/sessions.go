@@ -231,9 +231,9 @@ func (s *Store) Write(ctx context.Context, w io.Writer, id, format string) error
 		if b, err := s.ledger(ctx, id, 0, func(_ string, u chat.Usage) chat.Usage { return u }); err == nil {
 			t.Filling = filling(b)
 		}
-		return export.HTML(w, t)
+		return export.HTML(w, t, s.speech)
 	}
-	return export.Markdown(w, t)
+	return export.Markdown(w, t, s.speech)
 }
 
 // Which says which session to open: a new one unless it names another.

@@ -18,6 +18,7 @@ import (
 	"coder/internal/host/authkey"
 	"coder/internal/host/disk"
 	"coder/internal/record/audit"
+	"coder/internal/record/export"
 	"coder/internal/record/session"
 	"coder/internal/record/store/failover"
 	"coder/internal/record/store/jsonl"
@@ -38,6 +39,7 @@ type Store struct {
 
 	root, dir, home string // the workspace, its data folder, the person's own folder
 	ephemeral       bool
+	speech          export.Speech
 	warn            func(string)
 	barred          map[string]error // folders of the data folder that must not be used
 	waived          atomic.Bool      // the person lets the work go on without a record
@@ -63,7 +65,7 @@ func (a *App) openStore() *Store {
 		on = a.Env.Disk
 	}
 	s := &Store{
-		root: a.Root, dir: a.data(), home: a.Home, ephemeral: a.Options.Ephemeral, warn: a.warn,
+		root: a.Root, dir: a.data(), home: a.Home, ephemeral: a.Options.Ephemeral, speech: a.Options.Speech, warn: a.warn,
 		barred: make(map[string]error), damaged: make(map[string]bool),
 	}
 	s.Key = sync.OnceValue(s.key)

@@ -18,6 +18,7 @@ import (
 	"coder/internal/core/jsonx"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/stdio"
+	"coder/internal/record/export"
 	"coder/internal/ui/i18n"
 	"coder/internal/ui/term/ink"
 
@@ -198,7 +199,14 @@ func (inv *invocation) newApp(warn func(string)) (*app.App, error) {
 	if err := cmp.Or(inv.loadErr, inv.readTexts()); err != nil {
 		return nil, err
 	}
-	return app.New(inv.Env.Env, inv.flags.Options, inv.settings, warn)
+	o := inv.flags.Options
+	o.Speech = inv.speech()
+	return app.New(inv.Env.Env, o, inv.settings, warn)
+}
+
+// speech is how what is written down for the person speaks.
+func (inv *invocation) speech() export.Speech {
+	return export.Speech{Words: inv.words, Lang: inv.words.Lang(), Width: ink.Width}
 }
 
 // warn tells the person something that is not part of any turn.

@@ -117,7 +117,7 @@ func (x *exchange) add(r event.Record, e event.MessageAdded) {
 	text := strings.TrimSpace(e.Message.Text())
 	n := len(*x)
 	switch {
-	case e.Message.Role == chat.User && (n == 0 || (*x)[n-1].task != r.Task) && r.Actor == event.ActorUser && text != "":
+	case event.ByPerson(r) && (n == 0 || (*x)[n-1].task != r.Task) && text != "":
 		*x = append(*x, exchange{{seq: r.Seq, task: r.Task, prompt: e.Message.Text()}}...)
 	case e.Message.Role == chat.Assistant && n > 0 && (*x)[n-1].task == r.Task:
 		last := &(*x)[n-1]

@@ -172,7 +172,7 @@ func (inv *invocation) play(ctx context.Context, a *app.App, id string, records 
 func ends(r event.Record) bool {
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
-		return e.Message.Role == chat.User && r.Actor == event.ActorUser || e.Message.Role == chat.Assistant && e.Message.Text() != ""
+		return event.ByPerson(r) || e.Message.Role == chat.Assistant && e.Message.Text() != ""
 	case event.ToolCallCompleted, event.InteractionRequested, event.LocalAdded, event.TaskFailed:
 		return true
 	}

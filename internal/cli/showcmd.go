@@ -46,7 +46,7 @@ func (inv *invocation) runShow(ctx context.Context, a *app.App) error {
 		if err != nil {
 			return err
 		}
-		return export.Markdown(inv.Stdout, told)
+		return export.Markdown(inv.Stdout, told, inv.speech())
 	})
 }
 

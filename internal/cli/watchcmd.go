@@ -208,7 +208,7 @@ func (p *replay) Emit(ctx context.Context, r event.Record) error {
 	}
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
-		if e.Message.Role == chat.User && r.Actor == "user" {
+		if event.ByPerson(r) {
 			if err := p.face.Insert("> " + sanitize.Text(e.Message.Text())); err != nil {
 				return err
 			}

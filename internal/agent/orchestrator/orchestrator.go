@@ -30,7 +30,7 @@ const (
 	ActorUser  = event.ActorUser
 	ActorAgent = "main"
 	// ActorVerifier runs the checks of edited work.
-	ActorVerifier = "verify"
+	ActorVerifier = event.ActorVerifier
 )
 
 // ErrStepLimit reports that the model was still calling tools when its steps

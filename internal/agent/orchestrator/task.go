@@ -15,8 +15,8 @@ import (
 
 // What the conversation says where a person interrupted it.
 const (
-	interruptedReply      = "[Request interrupted by user]"
-	interruptedAmongTools = "[Request interrupted by user for tool use]"
+	interruptedReply      = event.Interruption + "]"
+	interruptedAmongTools = event.Interruption + " for tool use]"
 )
 
 // Bounds of what a task's record says of the prompt: enough to know it again.

@@ -188,7 +188,7 @@ func (f *Follower) prompt(task event.TaskCreated, records []int) orchestrator.Sa
 	for _, i := range records {
 		r := f.take.Records[i]
 		m, ok := r.Event.(event.MessageAdded)
-		if r.Task != task.TaskID || !ok || m.Message.Role != chat.User || r.Actor != event.ActorUser || strings.HasPrefix(m.Message.Text(), interruption) {
+		if r.Task != task.TaskID || !ok || !event.ByPerson(r) {
 			continue
 		}
 		command := strings.HasPrefix(task.Intent, "/")

@@ -398,8 +398,5 @@ func (f *Follower) index(seq uint64) int {
 	return min(i, len(f.take.Records)-1)
 }
 
-// interruption begins what the conversation says where the person interrupted it.
-const interruption = "[Request interrupted by user"
-
 // exitPlan is the tool by which a plan is handed over.
 const exitPlan = "exit_plan_mode"

@@ -67,7 +67,7 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 			return []provider.Delta{provider.TextDelta(f.here(e.Message.Text()))}, cmp.Or(failure(then.Event), stop())
 		case isReply(e):
 			return f.deltas(e), nil
-		case strings.HasPrefix(e.Message.Text(), interruption):
+		case strings.HasPrefix(e.Message.Text(), event.Interruption):
 			return nil, stop()
 		}
 	case event.TaskCanceled:

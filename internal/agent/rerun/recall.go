@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/tool"
@@ -114,7 +113,7 @@ func (f *Follower) steer() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r, ok := f.next(main)
-	if m, is := r.Event.(event.MessageAdded); ok && is && !f.beyond(r) && r.Actor == event.ActorUser && m.Message.Role == chat.User && !strings.HasPrefix(m.Message.Text(), interruption) {
+	if m, is := r.Event.(event.MessageAdded); ok && is && !f.beyond(r) && event.ByPerson(r) {
 		return []string{swap(m.Message.Text(), f.take.Root, f.world.root)}
 	}
 	return nil

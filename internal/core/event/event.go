@@ -9,6 +9,7 @@ package event
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"coder/internal/core/chat"
@@ -256,6 +257,17 @@ func Used(e Event) (model string, u chat.Usage, ok bool) {
 		return e.Model, e.Usage, true
 	}
 	return "", chat.Usage{}, false
+}
+
+// Interruption begins what the model is told, as if the person had said it, where
+// they interrupted it.
+const Interruption = "[Request interrupted by user"
+
+// ByPerson reports whether r is a message that the person wrote: neither what the
+// program tells the model in their role nor that they interrupted it.
+func ByPerson(r Record) bool {
+	e, ok := r.Event.(MessageAdded)
+	return ok && r.Actor == ActorUser && e.Message.Role == chat.User && !strings.HasPrefix(e.Message.Text(), Interruption)
 }
 
 // SpentFor is what something was spent for.

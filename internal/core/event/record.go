@@ -38,6 +38,7 @@ const (
 	ActorUser     = "user"
 	ActorPolicy   = "policy"
 	ActorRecovery = "recovery" // what an earlier process left unfinished is closed by it
+	ActorVerifier = "verify"   // runs the program's own checks of edited work
 )
 
 // A Sink is told what happens, in order. Emit may be called by several

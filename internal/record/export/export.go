@@ -8,9 +8,11 @@
 package export
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +51,7 @@ type (
 	// Called is a call and what came of it.
 	Called struct {
 		Time     time.Time
+		Check    bool // of edited work, by the program itself
 		Name     string
 		Args     string
 		Result   string
@@ -57,28 +60,30 @@ type (
 		Failed   bool
 		Took     time.Duration
 	}
-	// Local is a command of the program's own.
+	// Local is a command of the person's: one of the program's own, or a shell's.
 	Local struct {
-		Time          time.Time
-		Input, Output string
+		Time   time.Time
+		Input  string
+		Output display.Blocks
 	}
 	// Asked is a question to the person and their answer.
 	Asked struct {
-		Time        time.Time
-		Title       string
-		Description string
-		Content     display.Block
-		Answer      string // empty while nobody answered
+		Time    time.Time
+		Request uip.Request
+		Answer  *uip.Response // nil while nobody answered
+		Over    bool          // and nobody will: what it was about has ended
 	}
 	// Planned is the list of todos as it became.
 	Planned struct {
 		Time  time.Time
 		Todos []event.Todo
 	}
-	// Noted is something that happened to the session itself.
+	// Noted is something that happened to the session itself. Text is a sentence of
+	// the program's.
 	Noted struct {
 		Time         time.Time
 		Text, Detail string
+		Own          bool // Detail is a sentence of the program's, too
 	}
 )
 
@@ -94,11 +99,13 @@ func FromRecords(head session.Head, records iter.Seq2[event.Record, error]) (Tra
 	b := builder{t: Transcript{Head: head}}
 	for r, err := range records {
 		if err != nil {
+			b.flush()
 			return b.t, fmt.Errorf("read session %s: %w", head.ID, err)
 		}
 		r.Event = event.Masked(r.Event, secret.Shapes()) // records of earlier versions may hold keys
 		b.add(r)
 	}
+	b.flush()
 	return b.t, nil
 }
 
@@ -120,8 +127,9 @@ func FromSnapshot(s session.Snapshot) (Transcript, error) {
 		if err := json.Unmarshal(raw, &m); err != nil {
 			return b.t, fmt.Errorf("read message %d of session %s: %w", i, s.ID, err)
 		}
-		b.message(notes[i].Time, event.MessageAdded{Message: event.MaskedMessage(m, secret.Shapes()), Interrupted: notes[i].Interrupted})
+		b.message(event.Record{Time: notes[i].Time}, event.MessageAdded{Message: event.MaskedMessage(m, secret.Shapes()), Interrupted: notes[i].Interrupted})
 	}
+	b.flush()
 	for _, l := range local {
 		b.local(l)
 	}
@@ -132,14 +140,44 @@ func FromSnapshot(s session.Snapshot) (Transcript, error) {
 type builder struct {
 	t     Transcript
 	calls map[string]*Called // the last call with an id
+	// begun are calls that were made but neither begun nor answered yet: what was
+	// asked about them comes before them.
+	begun []*Called
+	shell *Said // a command for the shell whose output is still to come
 	asked map[string]*Asked
-	asks  map[string]uip.Request
 	// subtasks are told by the call that handed their work out, and by what
 	// people were asked.
 	subtasks map[string]bool
 }
 
 func (b *builder) put(e Entry) { b.t.Entries = append(b.t.Entries, e) }
+
+// begin puts a call where it was begun.
+func (b *builder) begin(c *Called) {
+	if i := slices.Index(b.begun, c); i >= 0 {
+		b.begun = slices.Delete(b.begun, i, i+1)
+		b.put(c)
+	}
+}
+
+// flush puts what nothing came of.
+func (b *builder) flush() {
+	for _, c := range b.begun {
+		b.put(c)
+	}
+	b.begun = nil
+	if b.shell != nil {
+		b.put(Local{Time: b.shell.Time, Input: b.shell.Text})
+		b.shell = nil
+	}
+}
+
+// end closes the questions that nobody answered before the task ended.
+func (b *builder) end(task string) {
+	for _, a := range b.asked {
+		a.Over = a.Over || cmp.Or(a.Request.TaskID, task) == task
+	}
+}
 
 func (b *builder) add(r event.Record) {
 	_, used, _ := event.Used(r.Event)
@@ -150,6 +188,10 @@ func (b *builder) add(r event.Record) {
 		}
 		b.subtasks[r.Task] = true
 	}
+	switch r.Event.(type) {
+	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
+		b.end(r.Task)
+	}
 	if b.subtasks[r.Task] {
 		switch r.Event.(type) {
 		case event.InteractionRequested, event.InteractionResponded:
@@ -159,86 +201,140 @@ func (b *builder) add(r event.Record) {
 	}
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
-		b.message(r.Time, e)
+		b.message(r, e)
 	case event.LocalAdded:
-		b.put(Local{r.Time, e.Input, e.Output})
+		b.put(Local{r.Time, e.Input, e.Shown()})
 	case event.TodosChanged:
 		b.put(Planned{r.Time, e.Todos})
+	case event.ToolCallRequested:
+		b.request(r, e)
 	case event.ToolCallCompleted:
 		if c := b.calls[e.CallID]; c != nil {
 			c.Took = time.Duration(e.DurationMs) * time.Millisecond
+			if c.Check {
+				c.Result, c.Failed, c.Answered = string(e.Output), e.IsError, true
+			}
 		}
 	case event.InteractionRequested:
 		if b.asked[e.Request.ID] == nil {
 			if b.asked == nil {
-				b.asked, b.asks = make(map[string]*Asked), make(map[string]uip.Request)
+				b.asked = make(map[string]*Asked)
 			}
-			a := &Asked{Time: r.Time, Title: e.Request.Display.Title, Description: e.Request.Display.Description, Content: e.Request.Display.Content}
-			b.asked[e.Request.ID], b.asks[e.Request.ID] = a, e.Request
+			a := &Asked{Time: r.Time, Request: e.Request}
+			b.asked[e.Request.ID] = a
 			b.put(a)
 		}
 	case event.InteractionResponded:
 		if a := b.asked[e.ID]; a != nil {
-			a.Answer = answer(b.asks[e.ID], e.Response)
+			a.Answer = &e.Response
 		}
+	case event.TaskFailed:
+		b.flush()
+		b.put(Noted{Time: r.Time, Text: "The turn failed", Detail: e.Reason, Own: true})
+	case event.TaskCanceled:
+		b.flush()
+		b.put(Noted{Time: r.Time, Text: "The turn was canceled", Detail: e.Reason, Own: true})
+	default:
+		b.note(r)
+	}
+}
+
+// note tells what happened to the conversation as the model sees it.
+func (b *builder) note(r event.Record) {
+	switch e := r.Event.(type) {
 	case event.ModeChanged:
-		b.put(Noted{Time: r.Time, Text: "Mode: " + e.Mode})
+		b.put(Noted{Time: r.Time, Text: fmt.Sprintf("mode: %s", e.Mode)})
 	case event.ContextReplaced:
 		var detail strings.Builder
 		for _, m := range e.Messages {
 			detail.WriteString(m.Text() + "\n")
 		}
-		b.put(Noted{r.Time, "The model now sees a shorter version of what was said before (" + string(e.Reason) + ")", detail.String()})
+		b.put(Noted{Time: r.Time, Text: "The model now sees a shorter version of what was said before", Detail: detail.String()})
 	case event.ContextRestored:
 		b.put(Noted{Time: r.Time, Text: "The model sees again what was said before"})
 	case event.ContextRewound:
-		text := fmt.Sprintf("Taken back to before an earlier message: the last %d messages do not count from here on", e.Messages)
 		if e.Undo {
-			text = fmt.Sprintf("That was taken back: the %d messages count again", e.Messages)
+			b.put(Noted{Time: r.Time, Text: fmt.Sprintf("That was taken back: the %d messages count again", e.Messages)})
+			return
 		}
-		b.put(Noted{Time: r.Time, Text: text})
-	case event.TaskFailed:
-		b.put(Noted{Time: r.Time, Text: "The turn failed", Detail: e.Reason})
-	case event.TaskCanceled:
-		b.put(Noted{Time: r.Time, Text: "The turn was canceled", Detail: e.Reason})
+		b.put(Noted{Time: r.Time, Text: fmt.Sprintf("Taken back to before an earlier message: the last %d messages do not count from here on", e.Messages)})
 	}
+}
+
+// request takes in that a call was begun: one of the model's, or a check of the
+// program's own.
+func (b *builder) request(r event.Record, e event.ToolCallRequested) {
+	if e.Author != event.ActorVerifier {
+		b.begin(b.calls[e.CallID])
+		return
+	}
+	b.made(e.CallID, &Called{Time: r.Time, Check: true, Name: e.Tool, Args: string(e.Input)})
+	b.flush()
+}
+
+// made takes in a call.
+func (b *builder) made(id string, c *Called) {
+	if b.calls == nil {
+		b.calls = make(map[string]*Called)
+	}
+	b.calls[id], b.begun = c, append(b.begun, c)
 }
 
 func (b *builder) local(l session.Local) {
-	b.put(Local{Time: l.Time, Input: l.Input, Output: l.Output})
+	b.put(Local{Time: l.Time, Input: l.Input, Output: display.Blocks{display.Text(l.Output)}})
 }
 
-func (b *builder) message(at time.Time, e event.MessageAdded) {
+func (b *builder) message(r event.Record, e event.MessageAdded) {
 	m := e.Message
 	if m.Role == chat.Tool {
-		for r := range chat.Select[chat.ToolResult](m) {
-			c := b.calls[r.CallID]
+		for res := range chat.Select[chat.ToolResult](m) {
+			c := b.calls[res.CallID]
 			if c == nil || c.Answered {
-				c = &Called{Time: at, Name: r.Name}
+				c = &Called{Time: r.Time, Name: res.Name}
 				b.put(c)
 			}
-			c.Result, c.Failed, c.Answered, c.Images = r.Text, r.Failed, true, images(m)
+			b.begin(c)
+			c.Result, c.Failed, c.Answered, c.Images = res.Text, res.Failed, true, images(m)
 		}
 		return
 	}
+	if cmd := b.shell; cmd != nil && m.Role == chat.Assistant && e.Model == "" {
+		b.shell = nil
+		b.put(Local{cmd.Time, cmd.Text, shellOutput(e)})
+		return
+	}
+	b.flush()
 	s := Said{
-		Time: at, Role: m.Role, Text: m.Text(), Reasoning: m.Reasoning(), Images: images(m),
+		Time: r.Time, Role: m.Role, Text: m.Text(), Reasoning: m.Reasoning(), Images: images(m),
 		Model: e.Model, Usage: e.Usage, Interrupted: e.Interrupted,
 	}
-	if s.Text != "" || s.Reasoning != "" || len(s.Images) > 0 || s.Interrupted {
+	switch {
+	case m.Role == chat.User && strings.HasPrefix(s.Text, event.Interruption):
+		b.put(Noted{Time: r.Time, Text: "interrupted"})
+	case m.Role == chat.User && r.Actor != event.ActorUser && r.Actor != "":
+		b.put(Noted{Time: r.Time, Text: "coder told the model", Detail: s.Text})
+	case m.Role == chat.User && strings.HasPrefix(strings.TrimSpace(s.Text), "!") && len(s.Images) == 0:
+		b.shell = &s
+	case s.Text != "" || s.Reasoning != "" || len(s.Images) > 0 || s.Interrupted:
 		b.put(s)
 	}
 	for c := range chat.Select[chat.ToolCall](m) {
-		call := &Called{Time: at, Name: c.Name, Args: string(c.Args)}
+		call := &Called{Time: r.Time, Name: c.Name, Args: string(c.Args)}
 		if c.Broken != "" {
 			call.Args = c.Broken
 		}
-		if b.calls == nil {
-			b.calls = make(map[string]*Called)
-		}
-		b.calls[c.ID] = call
-		b.put(call)
+		b.made(c.ID, call)
 	}
+}
+
+// shellOutput is what came of the person's own command: all that the model was told.
+func shellOutput(e event.MessageAdded) display.Blocks {
+	if len(e.Blocks) == 1 {
+		if s, ok := e.Blocks[0].(display.Shell); ok && s.Terminal {
+			return e.Blocks
+		}
+	}
+	return display.Blocks{display.Code{Source: e.Message.Text()}}
 }
 
 func images(m chat.Message) []chat.Image {
@@ -247,30 +343,4 @@ func images(m chat.Message) []chat.Image {
 		list = append(list, img)
 	}
 	return list
-}
-
-// answer puts a response into words.
-func answer(q uip.Request, r uip.Response) string {
-	var words []string
-	if r.Option != "" {
-		label := r.Option
-		for _, o := range q.Options {
-			if o.ID == r.Option && o.Label != "" {
-				label = o.Label
-			}
-		}
-		words = append(words, label)
-	}
-	for _, s := range []string{r.Input, r.Comment} {
-		if s != "" {
-			words = append(words, s)
-		}
-	}
-	for _, part := range q.Parts {
-		words = append(words, part.Display.Title+": "+answer(part, r.Part(part)))
-	}
-	if len(words) == 0 {
-		return "(no answer)"
-	}
-	return strings.Join(words, "; ")
 }

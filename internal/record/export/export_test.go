@@ -74,7 +74,7 @@ func session1(t *testing.T) Transcript {
 func html(t *testing.T, tr Transcript) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := HTML(&b, tr); err != nil {
+	if err := HTML(&b, tr, Speech{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -83,7 +83,7 @@ func html(t *testing.T, tr Transcript) string {
 func md(t *testing.T, tr Transcript) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Markdown(&b, tr); err != nil {
+	if err := Markdown(&b, tr, Speech{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -95,10 +95,10 @@ func TestHTML(t *testing.T) {
 	for _, want := range []string{
 		"<title>Fix &lt;the&gt; bug</title>", "<dd>m-1</dd>", "10 in, 5 out", "SYSTEM TEXT", `<section class="user">`, "你好 &lt;script&gt;alert(1)&lt;/script&gt;",
 		"<summary>Thinking</summary>", "<p>hmm</p>", "I <strong>look</strong> at <code>a&lt;b</code>.", "<h3>Plan</h3>", "<pre><code>if a &lt; b {}</code></pre>",
-		"<strong>edit</strong> <code>x.go</code>", `<span class="ok">done</span>`, "12ms", "<pre>a\nb</pre>",
+		"Run it?", "<pre>rm x</pre>", "Yes, run it; go on", "<strong>edit</strong> <code>x.go</code>", `<span class="ok">done</span>`, "12ms", "<pre>a\nb</pre>",
 		`<span class="h">@@ -1 +1 @@</span><span class="d">-old &lt;b&gt;</span><span class="a">+new &amp; better</span>`,
 		"<strong>bash</strong> <code>ls</code>", `<span class="failed">failed</span>`, "error: <code>no</code>",
-		"Run it?", "<pre>rm x</pre>", "Yes, run it; go on", "[x] test it", "<code>/tools</code>", "Mode: plan", "SHORT", "provider went away", "half", "(interrupted)",
+		"[x] test it", "<code>/tools</code>", "mode: plan", "SHORT", "provider went away", "half", "(interrupted)",
 	} {
 		i := strings.Index(got, want)
 		if i < 0 || i <= at {
@@ -139,12 +139,77 @@ func TestTokensAreTheSumOfAllThatWasUsed(t *testing.T) {
 	}
 }
 
+// The record is told in its order and by its real speakers: what was asked before
+// what was done, the program's own check with how it went, the output of the
+// person's command as that, and nobody's words in another's mouth.
+func TestTheRecordIsToldInItsOrderByItsSpeakers(t *testing.T) {
+	reply := func(m chat.Message) event.Event { return event.MessageAdded{Message: m, Model: "m"} }
+	ask := func(id string) event.Event {
+		return event.InteractionRequested{Request: uip.Request{ID: id, TaskID: "t", Display: uip.Display{Title: "May it " + id + "?"}}}
+	}
+	begun := func(id, author, args string) event.Event {
+		return event.ToolCallRequested{CallID: id, Tool: "bash", Author: author, Input: json.RawMessage(args)}
+	}
+	shell := display.Shell{Command: "vi", Ran: true, Terminal: true}
+	var records []event.Record
+	add := func(actor string, events ...event.Event) {
+		for _, e := range events {
+			records = append(records, event.Record{Task: "t", Actor: actor, Time: day, Event: e})
+		}
+	}
+	add("user", said(chat.Say(chat.User, "fix it")))
+	add("main", reply(chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "c1", Name: "edit", Args: json.RawMessage("{}")}}}), ask("edit"))
+	add("user", event.InteractionResponded{Response: uip.Response{ID: "edit", Input: "go on"}})
+	add("main", begun("c1", "main", "{}"), event.ToolCallCompleted{CallID: "c1"}, said(chat.Answer(chat.ToolResult{CallID: "c1", Name: "edit", Text: "edited"})))
+	add("verify", begun("v1", event.ActorVerifier, `{"command":"make test"}`), event.ToolCallCompleted{CallID: "v1", Output: json.RawMessage(`{"error":"exit code 2"}`), IsError: true})
+	add("main", said(chat.Say(chat.User, "the check failed, mend it")))
+	add("user", said(chat.Say(chat.User, "!ls")))
+	add("main", begun("b1", "user", `{"command":"ls"}`), event.MessageAdded{Message: chat.Say(chat.Assistant, "$ ls\na.txt"), Blocks: display.Blocks{display.Shell{}}})
+	add("user", said(chat.Say(chat.User, "!vi")))
+	add("main", event.MessageAdded{Message: chat.Say(chat.Assistant, "$ vi"), Blocks: display.Blocks{shell}}, ask("stop"))
+	add("user", said(chat.Say(chat.User, event.Interruption+"]")), event.TaskCanceled{TaskID: "t", Reason: "why"})
+	tr, err := FromRecords(head, func(yield func(event.Record, error) bool) {
+		for _, r := range records {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, text := html(t, tr), md(t, tr)
+	for got, wants := range map[string][]string{
+		page: {
+			"<p>fix it</p>", "May it edit?", "</strong> go on", "<strong>edit</strong>", "<pre>edited</pre>", "<strong>Check of what was edited</strong> <code>make test</code>",
+			`<span class="failed">did not pass</span>`, "exit code 2", "<summary>coder told the model</summary>", "mend it", "<h2>Command", "<code>!ls</code>", "<pre>$ ls\na.txt</pre>",
+			"<code>!vi</code>", "went to the terminal", "May it stop?", "(none: it was stopped before)", `<p class="dim">interrupted</p>`, "The turn was canceled",
+		},
+		text: {
+			"> fix it", "May it edit?", "Answer: go on", "### edit", "edited", "### Check of what was edited: make test", "**did not pass**", "exit code 2", "*coder told the model*", "mend it",
+			"### Command: !ls", "$ ls\na.txt", "### Command: !vi", "went to the terminal", "May it stop?", "(none: it was stopped before)", "*interrupted*", "*The turn was canceled*",
+		},
+	} {
+		at := 0
+		for _, want := range wants {
+			i := strings.Index(got[at:], want)
+			if i < 0 {
+				t.Fatalf("%q is missing or out of order in\n%s", want, got)
+			}
+			at += i
+		}
+		if strings.Contains(got, "Request interrupted") || strings.Contains(got, "Assistant") {
+			t.Errorf("somebody says what they did not say:\n%s", got)
+		}
+	}
+}
+
 func TestMarkdown(t *testing.T) {
 	got := md(t, session1(t))
 	for _, want := range []string{
 		"# Fix \\<the\\> bug\n", "- Model: m-1\n", "## User (2026-03-04 05:06:08 UTC)\n\n> 你好 &lt;script>alert(1)&lt;/script>\n", "> Thinking:\n>\n> hmm\n",
-		"I **look** at `a<b`.", "#### Plan\n", "```go\nif a < b {}\n```\n", "### edit: x.go\n", "path: `x.go`\n", "**Result (12ms)**\n\ndiff:\n\n```diff\n--- a/x.go\n",
-		"**Failed**\n\nok: `false`\n\nerror: `no`\n", "### Question: Run it? (", "Answer: Yes, run it; go on\n", "- [x] test it\n", "### Command: /tools (", "*(interrupted)*",
+		"I **look** at `a<b`.", "#### Plan\n", "```go\nif a < b {}\n```\n", "### edit: x.go\n", "path: `x.go`\n", "**done (12ms)**\n\ndiff:\n\n```diff\n--- a/x.go\n",
+		"**failed**\n\nok: `false`\n\nerror: `no`\n", "### Question: Run it? (", "Answer: Yes, run it; go on\n", "- [x] test it\n", "### Command: /tools (", "*(interrupted)*",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing", want)
@@ -372,7 +437,7 @@ func BenchmarkHTML(b *testing.B) {
 	var out bytes.Buffer
 	for b.Loop() {
 		out.Reset()
-		if err := HTML(&out, tr); err != nil {
+		if err := HTML(&out, tr, Speech{}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -395,7 +460,7 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
 func TestWriteErrors(t *testing.T) {
 	tr := session1(t)
-	if HTML(fullDisk{}, tr) == nil || Markdown(fullDisk{}, tr) == nil {
+	if HTML(fullDisk{}, tr, Speech{}) == nil || Markdown(fullDisk{}, tr, Speech{}) == nil {
 		t.Error("a full disk went unnoticed")
 	}
 }
@@ -421,7 +486,7 @@ func TestMarkdownIsWrittenAgainClosedAndWithoutTags(t *testing.T) {
 		"**<b>** ``` <i> ` <u>":                 "**&lt;b>** ``` &lt;i> ` &lt;u>",
 	} {
 		var b bytes.Buffer
-		m := markdown{bufio.NewWriter(&b)}
+		m := markdown{Writer: bufio.NewWriter(&b)}
 		m.prose(in, "")
 		if m.Flush(); strings.Trim(b.String(), "\n") != want {
 			t.Errorf("%q is written %q, want %q", in, b.String(), want)

@@ -2,6 +2,7 @@ package export
 
 import (
 	"bufio"
+	"cmp"
 	_ "embed"
 	"encoding/base64"
 	"fmt"
@@ -18,12 +19,12 @@ import (
 var style string
 
 // HTML writes t as one page that loads nothing and runs nothing.
-func HTML(w io.Writer, t Transcript) error {
-	p := page{bufio.NewWriter(w)}
-	p.raw(pageStart)
-	p.raw("<title>", escape(sanitize.Line(title(t), 0)), "</title>\n<style>\n", style, "</style>\n</head>\n<body>\n<main>\n")
-	p.raw("<h1>", escape(sanitize.Line(title(t), 0)), "</h1>\n<dl>\n")
-	for _, f := range facts(t) {
+func HTML(w io.Writer, t Transcript, s Speech) error {
+	p := page{bufio.NewWriter(w), s}
+	p.raw("<!doctype html>\n<html lang=\"", escape(cmp.Or(s.Lang, "en")), "\">\n", pageStart)
+	p.raw("<title>", escape(p.title(t)), "</title>\n<style>\n", style, "</style>\n</head>\n<body>\n<main>\n")
+	p.raw("<h1>", escape(p.title(t)), "</h1>\n<dl>\n")
+	for _, f := range p.facts(t) {
 		p.raw("<dt>", escape(f[0]), "</dt><dd>", escape(f[1]), "</dd>\n")
 	}
 	p.raw("</dl>\n")
@@ -39,9 +40,7 @@ func HTML(w io.Writer, t Transcript) error {
 }
 
 // pageStart forbids, beside writing none, all scripts and all requests.
-const pageStart = `<!doctype html>
-<html lang="en">
-<head>
+const pageStart = `<head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'">
 <meta name="referrer" content="no-referrer">
@@ -49,7 +48,10 @@ const pageStart = `<!doctype html>
 `
 
 // page writes HTML. Only raw writes tags; everything else is text.
-type page struct{ *bufio.Writer }
+type page struct {
+	*bufio.Writer
+	Speech
+}
 
 func (p page) raw(parts ...string) {
 	for _, s := range parts {
@@ -67,65 +69,46 @@ func (p page) entry(e Entry) {
 	switch e := e.(type) {
 	case Said:
 		if e.Role == chat.System {
-			p.folded("System text", e.Text)
+			p.folded(p.t("System text"), e.Text)
 			return
 		}
 		class := "assistant"
 		if e.Role == chat.User {
 			class = "user"
 		}
-		p.open(class, who(e.Role), e.Time)
+		p.open(class, p.who(e.Role), e.Time)
 		if e.Reasoning != "" {
-			p.folded("Thinking", e.Reasoning)
+			p.folded(p.t("Thinking"), e.Reasoning)
 		}
 		p.prose(e.Text)
 		p.images(e.Images)
 		if e.Interrupted {
-			p.raw(`<p class="failed">(interrupted)</p>`, "\n")
+			p.raw(`<p class="failed">`, escape(p.t("(interrupted)")), "</p>\n")
 		}
 		if e.Model != "" {
 			p.raw(`<p class="dim">`, escape(e.Model))
 			if e.Usage != nil {
-				fmt.Fprintf(p, " · %d tokens in, %d out", e.Usage.In, e.Usage.Out)
+				p.raw(" · ", escape(p.t("%d tokens in, %d out", e.Usage.In, e.Usage.Out)))
 			}
 			p.raw("</p>\n")
 		}
 		p.raw("</section>\n")
 	case *Called:
-		class, outcome := "ok", "done"
-		switch {
-		case !e.Answered:
-			class, outcome = "dim", "no result"
-		case e.Failed:
-			class, outcome = "failed", "failed"
-		}
-		p.raw(`<details class="tool"><summary><strong>`, escape(e.Name), "</strong> ")
-		if h := headline(e.Args); h != "" {
-			p.raw("<code>", escape(h), "</code> ")
-		}
-		p.raw(`<span class="`, class, `">`, outcome, "</span>")
-		if e.Took > 0 {
-			p.raw(` <span class="dim">`, e.Took.String(), "</span>")
-		}
-		p.raw("</summary>\n")
-		p.fields(layout(e.Args))
-		p.raw(`<p class="label">Result</p>`, "\n")
-		p.fields(layout(e.Result))
-		p.images(e.Images)
-		p.raw("</details>\n")
+		p.called(e)
 	case Local:
-		p.open("local", "Command", e.Time)
+		p.open("local", p.t("Command"), e.Time)
 		p.raw("<p><code>", escape(e.Input), "</code></p>\n")
-		p.fields(appendField(nil, "", e.Output))
+		p.fields(appendField(nil, "", p.blocks(e.Output)))
 		p.raw("</section>\n")
 	case *Asked:
-		p.open("asked", "Question", e.Time)
-		p.raw("<p>", escape(e.Title), "</p>\n")
-		p.prose(e.Description)
-		p.fields(blockField(e.Content))
-		p.raw("<p><strong>Answer:</strong> ", escape(orNone(e.Answer)), "</p>\n</section>\n")
+		title, about := p.question(e)
+		p.open("asked", p.t("Question"), e.Time)
+		p.raw("<p>", escape(title), "</p>\n")
+		p.prose(about)
+		p.fields(p.content(e.Request.Display.Content))
+		p.raw("<p><strong>", escape(p.t("Answer")), ":</strong> ", escape(p.answer(e)), "</p>\n</section>\n")
 	case Planned:
-		p.open("todos", "Todos", e.Time)
+		p.open("todos", p.t("Todos"), e.Time)
 		p.raw("<ul>\n")
 		for _, todo := range e.Todos {
 			p.raw("<li>[", checkbox(string(todo.Status)), "] ", escape(todo.Content), "</li>\n")
@@ -133,18 +116,42 @@ func (p page) entry(e Entry) {
 		p.raw("</ul>\n</section>\n")
 	case Noted:
 		if e.Detail == "" {
-			p.raw(`<p class="dim">`, escape(e.Text), "</p>\n")
+			p.raw(`<p class="dim">`, escape(p.said(e.Text)), "</p>\n")
 			return
 		}
-		p.raw("<details><summary>", escape(e.Text), "</summary>\n")
-		p.fields(appendField(nil, "", e.Detail))
+		p.raw("<details><summary>", escape(p.said(e.Text)), "</summary>\n")
+		p.fields(appendField(nil, "", p.detail(e)))
 		p.raw("</details>\n")
 	}
 }
 
-// open begins a section. class and name are ours.
+func (p page) called(c *Called) {
+	class := "ok"
+	switch {
+	case !c.Answered:
+		class = "dim"
+	case c.Failed:
+		class = "failed"
+	}
+	p.raw(`<details class="tool"><summary><strong>`, escape(p.name(c)), "</strong> ")
+	if h := headline(c.Args); h != "" {
+		p.raw("<code>", escape(h), "</code> ")
+	}
+	p.raw(`<span class="`, class, `">`, escape(p.outcome(c)), "</span>")
+	if c.Took > 0 {
+		p.raw(` <span class="dim">`, c.Took.String(), "</span>")
+	}
+	p.raw("</summary>\n")
+	p.fields(layout(c.Args))
+	p.raw(`<p class="label">`, escape(p.t("Result")), "</p>\n")
+	p.fields(layout(c.Result))
+	p.images(c.Images)
+	p.raw("</details>\n")
+}
+
+// open begins a section. class is ours.
 func (p page) open(class, name string, at time.Time) {
-	p.raw(`<section class="`, class, `">`, "\n<h2>", name)
+	p.raw(`<section class="`, class, `">`, "\n<h2>", escape(name))
 	if s := stamp(at); s != "" {
 		p.raw(" <time>", escape(s), "</time>")
 	}
@@ -153,7 +160,7 @@ func (p page) open(class, name string, at time.Time) {
 
 // folded writes a text that is shown when asked for.
 func (p page) folded(name, text string) {
-	p.raw("<details><summary>", name, "</summary>\n")
+	p.raw("<details><summary>", escape(name), "</summary>\n")
 	p.prose(text)
 	p.raw("</details>\n")
 }
@@ -207,7 +214,7 @@ func (p page) images(list []chat.Image) {
 	for _, img := range list {
 		i := slices.Index(pictureTypes, img.MediaType)
 		if i < 0 || len(img.Data) > pictureLimit {
-			p.raw("<p>(a picture)</p>\n")
+			p.raw("<p>", escape(p.t("(a picture)")), "</p>\n")
 			continue
 		}
 		p.raw(`<p><img alt="picture" src="data:`, pictureTypes[i], ";base64,", base64.StdEncoding.EncodeToString(img.Data), `"></p>`, "\n")
@@ -218,7 +225,7 @@ func (p page) images(list []chat.Image) {
 // somebody else's.
 func Fragment(text string) string {
 	var b strings.Builder
-	p := page{bufio.NewWriter(&b)}
+	p := page{Writer: bufio.NewWriter(&b)}
 	p.prose(text)
 	_ = p.Flush() // a Builder takes everything
 	return b.String()

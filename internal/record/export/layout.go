@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"coder/internal/authored/frontmatter"
-	"coder/internal/core/chat"
 	"coder/internal/core/display"
 )
 
@@ -85,8 +84,8 @@ func isDiff(text string) bool {
 		strings.Contains(text, "\n+++ ")
 }
 
-// blockField is what a question shows.
-func blockField(b display.Block) []field {
+// content is what a question shows.
+func (s Speech) content(b display.Block) []field {
 	switch b := b.(type) {
 	case nil:
 		return nil
@@ -97,7 +96,7 @@ func blockField(b display.Block) []field {
 	case display.Diff:
 		return []field{{text: b.Unified, kind: diff}}
 	case display.Table:
-		return appendField(nil, "", b.Joined("  "))
+		return appendField(nil, "", s.blocks(display.Blocks{b}))
 	}
 	return nil
 }
@@ -154,17 +153,4 @@ func codeSpan(text string) (code string, n int) {
 		return "", 0
 	}
 	return code, 2*len(ticks) + len(code)
-}
-
-// who is a role in words.
-func who(r chat.Role) string {
-	switch r {
-	case chat.User:
-		return "User"
-	case chat.Assistant:
-		return "Assistant"
-	case chat.System:
-		return "System"
-	}
-	return "Tool"
 }

@@ -13,70 +13,15 @@ import (
 )
 
 // Markdown writes t as a Markdown document. System texts are left out.
-func Markdown(w io.Writer, t Transcript) error {
-	m := markdown{bufio.NewWriter(w)}
-	m.printf("# %s\n\n", mdLine(title(t)))
-	for _, f := range facts(t) {
+func Markdown(w io.Writer, t Transcript, s Speech) error {
+	m := markdown{bufio.NewWriter(w), s}
+	m.printf("# %s\n\n", mdLine(m.title(t)))
+	for _, f := range m.facts(t) {
 		m.printf("- %s: %s\n", f[0], mdLine(f[1]))
 	}
 	m.WriteString("\n")
 	for _, e := range t.Entries {
-		switch e := e.(type) {
-		case Said:
-			if e.Role == chat.System {
-				continue
-			}
-			m.heading(2, who(e.Role), "", e.Time)
-			if e.Reasoning != "" {
-				m.prose("Thinking:\n\n"+e.Reasoning, "> ")
-			}
-			quote := ""
-			if e.Role == chat.User {
-				quote = "> "
-			}
-			m.prose(e.Text, quote)
-			for range e.Images {
-				m.WriteString("(a picture)\n\n")
-			}
-			if e.Interrupted {
-				m.WriteString("*(interrupted)*\n\n")
-			}
-		case *Called:
-			m.heading(3, e.Name, headline(e.Args), time.Time{})
-			m.fields(layout(e.Args))
-			outcome := "Result"
-			switch {
-			case !e.Answered:
-				outcome = "No result"
-			case e.Failed:
-				outcome = "Failed"
-			}
-			if e.Took > 0 {
-				outcome += fmt.Sprintf(" (%s)", e.Took)
-			}
-			m.printf("**%s**\n\n", outcome)
-			m.fields(layout(e.Result))
-			for range e.Images {
-				m.WriteString("(a picture)\n\n")
-			}
-		case Local:
-			m.heading(3, "Command", e.Input, e.Time)
-			m.fields([]field{{text: e.Output, kind: long}})
-		case *Asked:
-			m.heading(3, "Question", e.Title, e.Time)
-			m.prose(e.Description, "")
-			m.fields(blockField(e.Content))
-			m.printf("Answer: %s\n\n", mdLine(orNone(e.Answer)))
-		case Planned:
-			m.heading(3, "Todos", "", e.Time)
-			for _, todo := range e.Todos {
-				m.printf("- [%s] %s\n", checkbox(string(todo.Status)), mdLine(todo.Content))
-			}
-			m.WriteString("\n")
-		case Noted:
-			m.printf("*%s*\n\n", mdLine(e.Text))
-			m.fields(appendField(nil, "", e.Detail))
-		}
+		m.entry(e)
 	}
 	if err := m.Flush(); err != nil {
 		return fmt.Errorf("write Markdown: %w", err)
@@ -84,31 +29,67 @@ func Markdown(w io.Writer, t Transcript) error {
 	return nil
 }
 
-type markdown struct{ *bufio.Writer }
+type markdown struct {
+	*bufio.Writer
+	Speech
+}
 
 func (m markdown) printf(format string, args ...any) { fmt.Fprintf(m, format, args...) }
 
-// title is what the session is called.
-func title(t Transcript) string {
-	if t.Head.Meta.Title != "" {
-		return t.Head.Meta.Title
+func (m markdown) entry(e Entry) {
+	switch e := e.(type) {
+	case Said:
+		if e.Role == chat.System {
+			return
+		}
+		m.heading(2, m.who(e.Role), "", e.Time)
+		if e.Reasoning != "" {
+			m.prose(m.t("Thinking")+":\n\n"+e.Reasoning, "> ")
+		}
+		quote := ""
+		if e.Role == chat.User {
+			quote = "> "
+		}
+		m.prose(e.Text, quote)
+		m.pictures(e.Images)
+		if e.Interrupted {
+			m.printf("*%s*\n\n", m.t("(interrupted)"))
+		}
+	case *Called:
+		m.heading(3, m.name(e), headline(e.Args), time.Time{})
+		m.fields(layout(e.Args))
+		outcome := m.outcome(e)
+		if e.Took > 0 {
+			outcome += fmt.Sprintf(" (%s)", e.Took)
+		}
+		m.printf("**%s**\n\n", outcome)
+		m.fields(layout(e.Result))
+		m.pictures(e.Images)
+	case Local:
+		m.heading(3, m.t("Command"), e.Input, e.Time)
+		m.fields([]field{{text: m.blocks(e.Output), kind: long}})
+	case *Asked:
+		title, about := m.question(e)
+		m.heading(3, m.t("Question"), title, e.Time)
+		m.prose(about, "")
+		m.fields(m.content(e.Request.Display.Content))
+		m.printf("%s: %s\n\n", m.t("Answer"), mdLine(m.answer(e)))
+	case Planned:
+		m.heading(3, m.t("Todos"), "", e.Time)
+		for _, todo := range e.Todos {
+			m.printf("- [%s] %s\n", checkbox(string(todo.Status)), mdLine(todo.Content))
+		}
+		m.WriteString("\n")
+	case Noted:
+		m.printf("*%s*\n\n", mdLine(m.said(e.Text)))
+		m.fields(appendField(nil, "", m.detail(e)))
 	}
-	return "Session " + t.Head.ID
 }
 
-// facts are the lines at the top: names and values.
-func facts(t Transcript) [][2]string {
-	list := [][2]string{{"Session", t.Head.ID}, {"Model", t.Head.Meta.Model}, {"Folder", t.Head.Meta.Dir}, {"Started", stamp(t.Head.Created)}}
-	if u := t.Used; u.In+u.Out > 0 {
-		list = append(list, [2]string{"Tokens", fmt.Sprintf("%d in, %d out", u.In, u.Out)})
+func (m markdown) pictures(list []chat.Image) {
+	for range list {
+		m.printf("%s\n\n", m.t("(a picture)"))
 	}
-	kept := list[:0]
-	for _, f := range list {
-		if f[1] != "" {
-			kept = append(kept, f)
-		}
-	}
-	return kept
 }
 
 func stamp(t time.Time) string {
@@ -116,13 +97,6 @@ func stamp(t time.Time) string {
 		return ""
 	}
 	return t.Format("2006-01-02 15:04:05 MST")
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "(none yet)"
-	}
-	return s
 }
 
 // checkbox is the sign of a todo.

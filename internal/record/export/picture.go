@@ -46,7 +46,7 @@ func (p page) picture(f Filling) {
 		top = max(top, c.sum())
 	}
 	p.raw("<figure class=\"window\">\n<svg role=\"img\" aria-labelledby=\"window-title window-text\" viewBox=\"0 0 ", strconv.Itoa(pictureWidth), " ", strconv.Itoa(pictureHeight), "\">\n")
-	p.raw("<title id=\"window-title\">What filled the model's window</title>\n<desc id=\"window-text\">", escape(f.words()), "</desc>\n")
+	p.raw("<title id=\"window-title\">", escape(p.t("What filled the model's window")), "</title>\n<desc id=\"window-text\">", escape(p.words(f)), "</desc>\n")
 	width := float64(pictureWidth) / float64(len(columns))
 	scale := float64(pictureHeight) / float64(top)
 	dropped := 0
@@ -56,7 +56,7 @@ func (p page) picture(f Filling) {
 			if h := float64(n) * scale; h > 0 {
 				y -= h
 				p.raw(fmt.Sprintf("<rect class=\"k%d\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><title>%s</title></rect>\n", k, x, y, max(width-1, 0.5), h,
-					escape(fmt.Sprintf("reply #%d: %s, %d tokens", c.Seq, f.Kinds[k], n))))
+					escape(p.t("reply #%d: %s, %d tokens", c.Seq, p.said(f.Kinds[k]), n))))
 			}
 		}
 		if c.Cached > 0 {
@@ -68,17 +68,17 @@ func (p page) picture(f Filling) {
 			dropped++
 		}
 	}
-	p.raw("</svg>\n<figcaption>What filled the model's window, one column a request; the highest has ", strconv.Itoa(top), " tokens.")
+	p.raw("</svg>\n<figcaption>", escape(p.t("What filled the model's window, one column a request; the highest has %d tokens.", top)))
 	for k, name := range f.Kinds {
 		if f.has(k) {
-			p.raw(fmt.Sprintf(" <span class=\"key\"><i class=\"k%d\"></i>%s</span>", k, escape(name)))
+			p.raw(fmt.Sprintf(" <span class=\"key\"><i class=\"k%d\"></i>%s</span>", k, escape(p.said(name))))
 		}
 	}
 	if slices.ContainsFunc(columns, func(c Column) bool { return c.Cached > 0 }) {
-		p.raw(" <span class=\"key\"><i class=\"line cached\"></i>from the provider's cache up to here</span>")
+		p.raw(" <span class=\"key\"><i class=\"line cached\"></i>", escape(p.t("from the provider's cache up to here")), "</span>")
 	}
 	if len(f.Drops) > 0 {
-		p.raw(" <span class=\"key\"><i class=\"line drop\"></i>the conversation was made shorter</span>")
+		p.raw(" <span class=\"key\"><i class=\"line drop\"></i>", escape(p.t("the conversation was made shorter")), "</span>")
 	}
 	p.raw("</figcaption>\n</figure>\n")
 }
@@ -101,17 +101,17 @@ func (f Filling) has(kind int) bool {
 }
 
 // words say what the picture shows.
-func (f Filling) words() string {
+func (p page) words(f Filling) string {
 	first, last := f.Requests[0], f.Requests[len(f.Requests)-1]
 	var parts []string
 	for k, name := range f.Kinds {
 		if n := last.Tokens[k]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", name, n))
+			parts = append(parts, fmt.Sprintf("%s %d", p.said(name), n))
 		}
 	}
-	text := fmt.Sprintf("%d requests. The first had %d tokens, the last %d: %s.", len(f.Requests), first.sum(), last.sum(), strings.Join(parts, ", "))
+	text := p.t("%d requests. The first had %d tokens, the last %d: %s.", len(f.Requests), first.sum(), last.sum(), strings.Join(parts, ", "))
 	if n := len(f.Drops); n > 0 {
-		text += fmt.Sprintf(" The conversation was made shorter %d times.", n)
+		text += " " + p.t("The conversation was made shorter %d times.", n)
 	}
 	return text
 }

@@ -1,6 +1,7 @@
 package export
 
 import (
+	entities "html"
 	"strconv"
 	"strings"
 	"unicode"
@@ -26,6 +27,8 @@ var (
 	ruleLine   = lazy.Regexp(`^ {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$`)
 	tableRule  = lazy.Regexp(`^ *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *$`)
 	quoteStart = lazy.Regexp(`^ {0,3}> ?`)
+	// entity is a character that is written by its name or number.
+	entity = lazy.Regexp(`^&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});`)
 )
 
 // body writes the blocks that lines are made of.
@@ -222,7 +225,7 @@ func (p page) spans(text string, depth int) {
 	flush := func(to int) { p.raw(escaper.Replace(text[plain:to])) }
 	for i := 0; i < len(text); {
 		n := 0
-		if depth < deepest && strings.IndexByte("`*_~[!<h\\", text[i]) >= 0 {
+		if depth < deepest && strings.IndexByte("`*_~[!<h&\\", text[i]) >= 0 {
 			flush(i)
 			if n = p.span(text[i:], before, depth); n > 0 {
 				plain = i + n
@@ -252,6 +255,13 @@ func (p page) span(text string, before rune, depth int) int {
 	case line[0] == '\\' && len(line) > 1 && strings.IndexByte("\\`*_~[]<>#|!()-+.", line[1]) >= 0:
 		p.raw(escaper.Replace(line[1:2]))
 		return 2
+	case line[0] == '&':
+		name := entity().FindString(line)
+		meant := strings.ReplaceAll(entities.UnescapeString(name), "\u00a0", " ")
+		if meant != name && !strings.ContainsFunc(meant, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+			p.raw(escaper.Replace(meant))
+			return len(name)
+		}
 	case line[0] == '[', strings.HasPrefix(line, "!["):
 		return p.link(line, depth)
 	case line[0] == '<':

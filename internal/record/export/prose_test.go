@@ -8,7 +8,7 @@ import (
 
 func rendered(text string) string {
 	var b strings.Builder
-	p := page{bufio.NewWriter(&b)}
+	p := page{Writer: bufio.NewWriter(&b)}
 	p.prose(text)
 	p.Flush()
 	return b.String()
@@ -28,23 +28,24 @@ func TestMarkdownIsRendered(t *testing.T) {
 		"---":                          "<hr>\n",
 		"| 名 | n |\n|---|--:|\n| `a|b` | 1\\|2 |": "<div class=\"table\"><table>\n<thead>\n<tr><th>名</th><th class=\"right\">n</th></tr>\n</thead>\n<tbody>\n" +
 			"<tr><td><code>a|b</code></td><td class=\"right\">1|2</td></tr>\n</tbody>\n</table></div>\n",
-		"**b** _i_ ~~s~~ a_b_c 2*3*4x":  "<p><strong>b</strong> <em>i</em> <del>s</del> a_b_c 2<em>3</em>4x</p>\n",
-		"**a `**` b**":                  "<p><strong>a <code>**</code> b</strong></p>\n",
-		"[名](https://a.b/c?d=1&e=(2))":  "<p><a href=\"https://a.b/c?d=1&amp;e=(2)\" rel=\"noopener noreferrer nofollow\">名</a></p>\n",
-		"见 https://a.b/c。好":             "<p>见 <a href=\"https://a.b/c\" rel=\"noopener noreferrer nofollow\">https://a.b/c</a>。好</p>\n",
-		"(https://a.b/x_y_z).":          "<p>(<a href=\"https://a.b/x_y_z\" rel=\"noopener noreferrer nofollow\">https://a.b/x_y_z</a>).</p>\n",
-		"[x](javascript:alert(1))":      "<p>x (<code>javascript:alert(1)</code>)</p>\n",
-		"[f](internal/a.go)":            "<p>f (<code>internal/a.go</code>)</p>\n",
-		"![p](https://a.b/p.png)":       "<p><a href=\"https://a.b/p.png\" rel=\"noopener noreferrer nofollow\">p</a></p>\n",
-		"<b>no</b> \\*x\\* `<i>`":       "<p>&lt;b&gt;no&lt;/b&gt; *x* <code>&lt;i&gt;</code></p>\n",
-		"[\"](https://a/\"onx=1)":       "<p>&#34; (<code>https://a/&#34;onx=1</code>)</p>\n",
-		"a | b\nno table":               "<p>a | b\nno table</p>\n",
-		"** not bold **, * nor * this":  "<p>** not bold **, * nor * this</p>\n",
-		"```diff\n-a\n+b\n```":          "<pre class=\"diff\"><span class=\"d\">-a</span><span class=\"a\">+b</span></pre>\n",
-		"```\nopen":                     "<pre><code>open</code></pre>\n",
-		strings.Repeat("> ", 40) + "x":  "",
-		strings.Repeat("*a ", 3000):     "",
-		strings.Repeat("- ", 200) + "x": "",
+		"**b** _i_ ~~s~~ a_b_c 2*3*4x":                   "<p><strong>b</strong> <em>i</em> <del>s</del> a_b_c 2<em>3</em>4x</p>\n",
+		"**a `**` b**":                                   "<p><strong>a <code>**</code> b</strong></p>\n",
+		"[名](https://a.b/c?d=1&e=(2))":                   "<p><a href=\"https://a.b/c?d=1&amp;e=(2)\" rel=\"noopener noreferrer nofollow\">名</a></p>\n",
+		"见 https://a.b/c。好":                              "<p>见 <a href=\"https://a.b/c\" rel=\"noopener noreferrer nofollow\">https://a.b/c</a>。好</p>\n",
+		"(https://a.b/x_y_z).":                           "<p>(<a href=\"https://a.b/x_y_z\" rel=\"noopener noreferrer nofollow\">https://a.b/x_y_z</a>).</p>\n",
+		"[x](javascript:alert(1))":                       "<p>x (<code>javascript:alert(1)</code>)</p>\n",
+		"[f](internal/a.go)":                             "<p>f (<code>internal/a.go</code>)</p>\n",
+		"![p](https://a.b/p.png)":                        "<p><a href=\"https://a.b/p.png\" rel=\"noopener noreferrer nofollow\">p</a></p>\n",
+		"<b>no</b> \\*x\\* `<i>`":                        "<p>&lt;b&gt;no&lt;/b&gt; *x* <code>&lt;i&gt;</code></p>\n",
+		"[\"](https://a/\"onx=1)":                        "<p>&#34; (<code>https://a/&#34;onx=1</code>)</p>\n",
+		"&amp; &lt;i&gt; &hellip; &#x202e;&nope; `&lt;`": "<p>&amp; &lt;i&gt; … &amp;#x202e;&amp;nope; <code>&amp;lt;</code></p>\n",
+		"a | b\nno table":                                "<p>a | b\nno table</p>\n",
+		"** not bold **, * nor * this":                   "<p>** not bold **, * nor * this</p>\n",
+		"```diff\n-a\n+b\n```":                           "<pre class=\"diff\"><span class=\"d\">-a</span><span class=\"a\">+b</span></pre>\n",
+		"```\nopen":                                      "<pre><code>open</code></pre>\n",
+		strings.Repeat("> ", 40) + "x":                   "",
+		strings.Repeat("*a ", 3000):                      "",
+		strings.Repeat("- ", 200) + "x":                  "",
 	} {
 		got := rendered(text)
 		if want != "" && got != want {

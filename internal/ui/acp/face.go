@@ -187,7 +187,7 @@ func (f *Face) message(r event.Record, m chat.Message, main bool) error {
 			switch {
 			case m.Role == chat.Assistant && main && !streamed:
 				err = f.say("agent_message_chunk", string(p))
-			case m.Role == chat.User && main && f.Replay:
+			case event.ByPerson(r) && main && f.Replay:
 				err = f.say("user_message_chunk", string(p))
 			}
 		case chat.Reasoning:

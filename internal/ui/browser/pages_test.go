@@ -283,6 +283,40 @@ func TestWhatIsSaidAndStopped(t *testing.T) {
 	}
 }
 
+// TestEverybodySaysWhatTheySaid: what a command of the person's wrote is not the
+// model's, that they stopped it is not their words, and a question that was stopped
+// with its turn says so.
+func TestEverybodySaysWhatTheySaid(t *testing.T) {
+	s := newSite(t)
+	output := said(chat.Assistant, "$ ls\na.txt")
+	output.Blocks = display.Blocks{display.Shell{Command: "ls", Ran: true, Stdout: "a.txt"}}
+	s.add(event.TaskCreated{TaskID: "t1", Title: "work"}, said(chat.User, "!ls"), output, edit("q1"),
+		event.ToolCallRequested{CallID: "v", Tool: "bash", Author: event.ActorVerifier, Input: []byte(`{}`), Verdict: event.Allowed},
+		said(chat.User, event.Interruption+"]"), event.TaskCanceled{TaskID: "t1", Reason: "why"})
+	for _, path := range []string{"", "/replay"} {
+		_, page := s.get(s.of(path))
+		for _, want := range []string{"<h3>Command", "a.txt", "(none: it was stopped before)", "Check of what was edited"} {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s lacks %q:\n%s", path, want, page)
+			}
+		}
+		if strings.Contains(page, "The model <") || strings.Contains(page, "Request interrupted") {
+			t.Errorf("%s:\n%s", path, page)
+		}
+	}
+}
+
+// TestWhatNoTurnSpentCounts, as that of /compact.
+func TestWhatNoTurnSpentCounts(t *testing.T) {
+	s := newSite(t)
+	reply := said(chat.Assistant, "done")
+	reply.Model, reply.Usage = "m", &chat.Usage{In: 1, Out: 10}
+	s.add(event.Spent{Model: "m", Usage: chat.Usage{In: 2, Out: 20}, For: event.ForSummary}, event.TaskCreated{TaskID: "t1", Title: "work"}, reply)
+	if _, page := s.get(s.of("/cost")); !strings.Contains(page, "3 tokens in, 30 out") {
+		t.Errorf("another sum:\n%s", page)
+	}
+}
+
 // TestADamagedLog is shown as far as it goes, and told of.
 func TestADamagedLog(t *testing.T) {
 	s := newSite(t)

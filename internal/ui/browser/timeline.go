@@ -92,8 +92,14 @@ func (p *page) head(name string, r event.Record) markup {
 func (p *page) message(r event.Record, e event.MessageAdded, whole bool) entry {
 	m := e.Message
 	switch {
-	case m.Role == chat.User && r.Actor == event.ActorUser:
+	case event.ByPerson(r):
 		return entry{kind: "user", body: join(p.head(p.t("You"), r), p.said(m.Text(), whole, r.Seq), p.pictures(m))}
+	case m.Role == chat.Assistant && e.Model == "" && e.Blocks != nil: // it came of the person's own command
+		body := p.long(m.Text(), whole, r.Seq)
+		if s, ok := e.Blocks[0].(display.Shell); ok && s.Terminal {
+			body = join(p.blocks(e.Blocks))
+		}
+		return entry{kind: "local", body: join(p.head(p.t("Command"), r), body)}
 	case m.Role == chat.Assistant:
 		var parts []any
 		for _, part := range m.Parts {
@@ -142,6 +148,9 @@ func (p *page) call(r event.Record, e event.ToolCallRequested, whole bool) entry
 	var why []markup
 	if e.Verdict != event.Allowed || e.DecidedBy != "" {
 		why = append(why, el("span", class("dim"), " ", p.words.Said(string(e.Verdict)), " ", line(e.DecidedBy)))
+	}
+	if e.Author == event.ActorVerifier {
+		why = append(why, el("span", class("dim"), " ", p.t("Check of what was edited")))
 	}
 	var reasons []markup
 	for _, reason := range e.Reasons {
@@ -199,6 +208,14 @@ func (p *page) items(records []event.Record) (list []markup) {
 	var seqs []uint64
 	more := make(map[string][]markup)
 	for _, r := range records {
+		switch r.Event.(type) {
+		case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
+			for _, e := range entries {
+				if id, ok := strings.CutPrefix(e.key, "question:"); ok && len(more[e.key]) == 0 && p.asks[id].TaskID == r.Task {
+					more[e.key] = append(more[e.key], el("p", class("answer"), p.t("Answer"), ": ", p.t("(none: it was stopped before)")))
+				}
+			}
+		}
 		e := p.entry(r, false)
 		if e.body == "" {
 			continue

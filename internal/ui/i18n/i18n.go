@@ -46,6 +46,14 @@ func For(lang string) *Printer {
 	return &Printer{}
 }
 
+// Lang is the language that p speaks.
+func (p *Printer) Lang() string {
+	if p == nil || p.source == nil {
+		return English
+	}
+	return Chinese
+}
+
 // ASCII has p write the signs of its own sentences with ASCII only. It is called before
 // p is used.
 func (p *Printer) ASCII() *Printer {

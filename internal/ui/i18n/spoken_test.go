@@ -44,7 +44,7 @@ var fields = map[string][]string{
 	"policy.Reason": {"Text"}, "Reason": {"Text"}, "uip.Option": {"Label"}, "uip.Display": {"Title", "Description"},
 	"tool.Result": {"Summary"}, "exitError": {"text"}, "CommandError": {"0"}, "Denied": {"0"}, "BreakError": {"1"},
 	"usercommand": {"help"}, "option": {"help"}, "use": {"about", "1"}, "Finding": {"What", "Found", "Do"}, "app.Finding": {"What", "Found", "Do"}, "danger": {"0"}, "finding": {"1", "text"}, "wrapper": {"risk"}, "Warning": {"Text"},
-	"event.ClaimedError": {"Holder"},
+	"event.ClaimedError": {"Holder"}, "Noted": {"Text"},
 }
 
 // returns are functions whose words reach people.

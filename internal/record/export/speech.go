@@ -1,0 +1,171 @@
+package export
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/display"
+	"coder/internal/core/sanitize"
+	"coder/internal/core/uip"
+)
+
+// Speech is how an export speaks to whoever reads it. Only the program's own words
+// are translated: what was said and done stands as it is. The zero Speech is English.
+type Speech struct {
+	Words Words
+	Lang  string           // its name
+	Width func(string) int // of a text, in cells
+}
+
+// Words is a language.
+type Words interface {
+	// T is a sentence of the export's own; its English form is the key.
+	T(format string, args ...any) string
+	// Said is a sentence made elsewhere, such as a reason.
+	Said(text string) string
+}
+
+func (s Speech) t(format string, args ...any) string {
+	if s.Words == nil {
+		return fmt.Sprintf(format, args...)
+	}
+	return s.Words.T(format, args...)
+}
+
+func (s Speech) said(text string) string {
+	if s.Words == nil {
+		return text
+	}
+	return s.Words.Said(text)
+}
+
+// detail is what there is to tell beside a note.
+func (s Speech) detail(n Noted) string {
+	if n.Own {
+		return s.said(n.Detail)
+	}
+	return n.Detail
+}
+
+// blocks are what a command showed.
+func (s Speech) blocks(all display.Blocks) string {
+	width := s.Width
+	if width == nil {
+		width = utf8.RuneCountInString
+	}
+	return all.Translated(s.said, width)
+}
+
+// title is what the session is called.
+func (s Speech) title(t Transcript) string {
+	return sanitize.Line(cmp.Or(t.Head.Meta.Title, s.t("Session %s", t.Head.ID)), 0)
+}
+
+// facts are the lines at the top: names and values.
+func (s Speech) facts(t Transcript) (list [][2]string) {
+	add := func(name, value string) {
+		if value != "" {
+			list = append(list, [2]string{name, value})
+		}
+	}
+	add(s.t("Session"), t.Head.ID)
+	add(s.t("Model"), t.Head.Meta.Model)
+	add(s.t("Folder"), t.Head.Meta.Dir)
+	add(s.t("Started"), stamp(t.Head.Created))
+	if u := t.Used; u.In+u.Out > 0 {
+		add(s.t("Tokens"), s.t("%d in, %d out", u.In, u.Out))
+	}
+	return list
+}
+
+// who is a role in words.
+func (s Speech) who(r chat.Role) string {
+	switch r {
+	case chat.User:
+		return s.t("User")
+	case chat.Assistant:
+		return s.t("Assistant")
+	case chat.System:
+		return s.t("System")
+	}
+	return s.t("Tool")
+}
+
+// name is what a call is called.
+func (s Speech) name(c *Called) string {
+	if c.Check {
+		return s.t("Check of what was edited")
+	}
+	return c.Name
+}
+
+// outcome is how a call ended.
+func (s Speech) outcome(c *Called) string {
+	switch {
+	case !c.Answered:
+		return s.t("no result")
+	case c.Check && c.Failed:
+		return s.t("did not pass")
+	case c.Check:
+		return s.t("passed")
+	case c.Failed:
+		return s.t("failed")
+	}
+	return s.t("done")
+}
+
+// question is what a person was asked, and why.
+func (s Speech) question(a *Asked) (title, about string) {
+	q := a.Request
+	if q.Purpose != uip.ConfirmRiskyAction {
+		return s.said(q.Display.Title), s.said(q.Display.Description)
+	}
+	var why []string
+	for reason := range strings.SplitSeq(q.Display.Description, "; ") {
+		why = append(why, s.said(reason))
+	}
+	if title = q.Display.Title; q.Kind == uip.Composite {
+		title = s.t("%d calls need approval", len(q.Parts))
+	}
+	return title, strings.Join(why, "; ")
+}
+
+// answer is what the person said to it.
+func (s Speech) answer(a *Asked) string {
+	switch {
+	case a.Answer != nil:
+		return s.response(a.Request, *a.Answer)
+	case a.Over:
+		return s.t("(none: it was stopped before)")
+	}
+	return s.t("(none yet)")
+}
+
+// response puts a response into words.
+func (s Speech) response(q uip.Request, r uip.Response) string {
+	var words []string
+	if r.Option != "" {
+		label := r.Option
+		for _, o := range q.Options {
+			if o.ID == r.Option && o.Label != "" {
+				label = s.said(o.Label)
+			}
+		}
+		words = append(words, label)
+	}
+	for _, text := range []string{r.Input, r.Comment} {
+		if text != "" {
+			words = append(words, text)
+		}
+	}
+	for _, part := range q.Parts {
+		words = append(words, part.Display.Title+": "+s.response(part, r.Part(part)))
+	}
+	if len(words) == 0 {
+		return s.t("(dismissed)")
+	}
+	return strings.Join(words, "; ")
+}
