@@ -19,6 +19,7 @@ import (
 
 	"coder/internal/agent/compact"
 	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/supervisor"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/secret"
@@ -55,15 +56,20 @@ func New(id, root string, records []event.Record) *Take {
 	of := t.streamsOf()
 	fresh := make(map[string]bool) // has records of the process under way
 	under := make(map[string]uint64)
-	var run *event.Run // of the turn before
+	var run *event.Run          // of the turn before
+	var left dialogue           // about a turn that was left
+	ended := func(seq uint64) { // the process did, before this record
+		t.end(seq)
+		clear(fresh)
+		left = dialogue{}
+	}
 	for i, r := range records {
 		stream := of[i]
 		switch e := r.Event.(type) {
 		case event.TaskCreated:
 			t.cut = t.cut || stream == main
 			if stream == main && fresh[main] && run != nil && given(e.Run) != *run { // run with other flags, so by another process
-				t.end(r.Seq)
-				clear(fresh)
+				ended(r.Seq)
 			}
 			if stream == main {
 				now := given(e.Run)
@@ -74,8 +80,7 @@ func New(id, root string, records []event.Record) *Take {
 				break
 			}
 			if fresh[main] { // another process took it up
-				t.end(r.Seq)
-				clear(fresh)
+				ended(r.Seq)
 			}
 			now := given(e.Run)
 			run = &now
@@ -92,14 +97,49 @@ func New(id, root string, records []event.Record) *Take {
 			continue
 		}
 		t.streams[stream] = append(t.streams[stream], i)
-		if r.Actor != event.ActorRecovery {
+		switch {
+		case r.Actor == event.ActorRecovery && (fresh[stream] || left.begunAnew(r.Event)):
+			ended(r.Seq)
+		case r.Actor != event.ActorRecovery && !left.answers(r.Event):
 			fresh[stream] = true
-		} else if fresh[stream] {
-			t.end(r.Seq)
-			clear(fresh)
 		}
+		left.add(r)
 	}
 	return t
+}
+
+// dialogue is how far a process got in asking what is to become of a turn that an
+// earlier one left.
+type dialogue struct {
+	asked  map[string]bool // its questions
+	looked bool            // the person wants to see more before they say
+}
+
+// answers reports whether an event is an answer to one of its questions.
+func (d *dialogue) answers(e event.Event) bool {
+	a, ok := e.(event.InteractionResponded)
+	return ok && d.asked[a.ID]
+}
+
+// begunAnew reports whether a record of recovery is one of a later process, which begins from
+// the start: it withdraws a question, or asks about the turn though that was answered.
+func (d *dialogue) begunAnew(e event.Event) bool {
+	q, ok := e.(event.InteractionRequested)
+	return d.answers(e) || ok && len(d.asked) > 0 && q.CallID() == "" && !d.looked
+}
+
+func (d *dialogue) add(r event.Record) {
+	switch e := r.Event.(type) {
+	case event.InteractionRequested:
+		if r.Actor == event.ActorRecovery {
+			if d.asked == nil {
+				d.asked = make(map[string]bool)
+			}
+			d.asked[e.ID], d.looked = true, false
+		}
+	case event.InteractionResponded:
+		d.looked = e.Option == supervisor.Look
+	}
 }
 
 // end takes note that a process ended before a record was made. The next one
