@@ -110,6 +110,23 @@ func (f *Follower) stuck(stream string) bool {
 	return true
 }
 
+// Intended is the plan of a call that cannot be prepared again, for the keys that it
+// was made with are not on record: what it was to do is.
+func (f *Follower) Intended(name string, args []byte) (plan tool.Plan, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	want := words(rawJSON(swap(string(args), f.world.root, f.take.Root)))
+	for stream, list := range f.take.streams {
+		for _, i := range list[f.at[stream]:] {
+			e, is := f.take.Records[i].Event.(event.ToolCallRequested)
+			if is && e.Tool == name && e.Verdict != event.Invalid && keyed(e) && words(e.Input) == want {
+				return tool.Plan{Title: e.Title, Effects: e.Effects}, true
+			}
+		}
+	}
+	return plan, false
+}
+
 // LetPass reports whether a call that would be asked about now was let pass
 // unasked: by a flag of that run, or because its tool, which is not there to be
 // judged, was always allowed. Risky says that it may not be let pass for good.

@@ -88,6 +88,9 @@ func New(id, root string, records []event.Record) *Take {
 			t.cut = t.cut && stream != main
 		case event.ToolCallRequested:
 			under[stream+"\x00"+e.CallID] = r.Seq
+			if fresh[stream] && t.keysGone(i) { // another process went on, without the keys
+				ended(r.Seq)
+			}
 		case event.ToolCallCompleted:
 			if seq, ok := under[stream+"\x00"+e.CallID]; ok {
 				t.done[seq] = i
@@ -107,6 +110,21 @@ func New(id, root string, records []event.Record) *Take {
 	}
 	return t
 }
+
+// keysGone reports whether a record is of a call that a process took from the record,
+// where its keys are not.
+func (t *Take) keysGone(i int) bool {
+	e, ok := t.Records[i].Event.(event.ToolCallRequested)
+	if !ok || e.Verdict != event.Invalid || !secret.Marked(e.Input) || i+1 == len(t.Records) {
+		return false
+	}
+	var out struct{ Error string }
+	done, ok := t.Records[i+1].Event.(event.ToolCallCompleted)
+	return ok && done.CallID == e.CallID && json.Unmarshal(done.Output, &out) == nil && strings.HasPrefix(out.Error, neverBegan)
+}
+
+// neverBegan begins what is said of a call that the end of a process kept from beginning.
+const neverBegan = "not run: the program ended before this call began"
 
 // dialogue is how far a process got in asking what is to become of a turn that an
 // earlier one left.
@@ -351,7 +369,7 @@ func summary(e event.ContextReplaced) (string, bool) {
 // outside reports whether a call reached beyond this machine's confined
 // commands and files: it is not made again, and what came of it is on record.
 func outside(e event.ToolCallRequested) bool {
-	if secret.Marked(e.Input) { // the keys that it was made with are not on record
+	if keyed(e) {
 		return true
 	}
 	if e.Tool == resources || e.Tool == onEvents { // what a message names of other programs, and what these do on events
@@ -373,6 +391,22 @@ func outside(e event.ToolCallRequested) bool {
 		}
 	}
 	return false
+}
+
+// keyed reports whether a call cannot be made again because the keys that it was made
+// with are not on record. What it notes down has none.
+func keyed(e event.ToolCallRequested) bool {
+	return secret.Marked(e.Input) && !event.Harmless(e.Effects)
+}
+
+// Keyed are the names of tools with such calls.
+func (t *Take) Keyed() (names []string) {
+	for _, r := range t.Records {
+		if e, ok := r.Event.(event.ToolCallRequested); ok && keyed(e) && !slices.Contains(names, e.Tool) {
+			names = append(names, e.Tool)
+		}
+	}
+	return names
 }
 
 // unbounded are the arguments by which a command asks to run without bounds.
