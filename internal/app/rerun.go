@@ -39,6 +39,7 @@ type Recorded struct {
 	*rerun.Follower
 	others map[string][]event.ToolCallRequested // calls of tools of other programs
 	hidden []string                             // folders that commands do not see
+	keyed  []string                             // tools with calls that were made with keys
 }
 
 // judged is p, but for what was let pass unasked for reasons that are not there
@@ -57,8 +58,14 @@ func (r *Recorded) judged(p policy.Policy) policy.Policy {
 	})
 }
 
-// with adds stand-ins for the tools of other programs.
+// with adds stand-ins for the tools of other programs, and lets calls be prepared that
+// are on record without their keys.
 func (r *Recorded) with(tools []tool.Tool) []tool.Tool {
+	for i, t := range tools {
+		if slices.Contains(r.keyed, t.Spec().Name) {
+			tools[i] = keyedTool{t, r.Intended}
+		}
+	}
 	for name, calls := range r.others {
 		if name == mcp.ResourceTool {
 			continue // it is not the model's
@@ -96,6 +103,25 @@ func (r *Recorded) resources() *orchestrator.Resources {
 		}
 		return nil, false
 	}}
+}
+
+// keyedTool is a tool some of whose calls were made with keys that are not on record.
+type keyedTool struct {
+	tool.Tool
+	intended func(name string, args []byte) (tool.Plan, bool)
+}
+
+// Prepare takes from the record what a call was to do that cannot be prepared
+// without its keys. It is not run.
+func (t keyedTool) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
+	call, err := t.Tool.Prepare(ctx, args)
+	if err == nil {
+		return call, nil
+	}
+	if plan, ok := t.intended(t.Spec().Name, args); ok {
+		return absentCall(plan), nil
+	}
+	return nil, err
 }
 
 // absentTool stands for a tool of another program, which is not asked.
@@ -366,7 +392,7 @@ func (a *App) another(take *rerun.Take, f *rerun.Follower, root, home string, hi
 	b.Root, b.Project, b.Home, b.Trust.Path = root, root, home, filepath.Join(home, "trust.json")
 	b.mcpServers, b.mcpLeft, b.telemetry = nil, nil, telemetry.Settings{}
 	b.Play = f
-	b.Recorded = &Recorded{f, take.OfOthers(), hidden}
+	b.Recorded = &Recorded{f, take.OfOthers(), hidden, take.Keyed()}
 	if model := take.Model(); model != "" {
 		b.chosen.Store(&model)
 	}

@@ -142,7 +142,7 @@ var plan = []struct {
 	{"agent/orchestrator", "chat clock clip compact complexity conversation display event frontmatter hooks jsonx mention mode nearest prompt provider secret skills tool toolrun uip usercommand verify"},
 	{"agent/ledger", "chat compact conversation event lazy prompt sanitize"},
 	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator sanitize seal session task timeline tool toolrun uip undo"},
-	{"agent/rerun", "atomicfile chat compact event lazy mode orchestrator provider repofile secret supervisor tool uip workspace"},
+	{"agent/rerun", "atomicfile chat compact event lazy mode orchestrator provider repofile secret supervisor tool uip undo workspace"},
 
 	// what people see, and how they answer
 	{"ui/rendertest", "chat display event uip"},

@@ -249,7 +249,7 @@ func (inv *invocation) answer(ctx context.Context, a *app.App, session string, q
 	if claimed := (*event.ClaimedError)(nil); errors.As(err, &claimed) && a.Home != "" {
 		err = handOver(ctx, a, session, q, answer)
 	}
-	if errors.Is(err, supervisor.ErrAnswered) || errors.Is(err, supervisor.ErrWithdrawn) {
+	if errors.Is(err, supervisor.ErrAnswered) || errors.Is(err, supervisor.ErrWithdrawn) || errors.Is(err, supervisor.ErrKeysGone) {
 		return inputf("%v", err)
 	}
 	return err

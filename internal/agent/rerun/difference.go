@@ -109,7 +109,7 @@ func (f *Follower) tell(side Side, e event.Event, closely bool) string {
 	if f.lesson == Settings {
 		files = func(event.FileState) string { return "" }
 	}
-	return side.swap(told(e, files, expand))
+	return withoutKeys().Text(side.swap(told(e, files, expand)))
 }
 
 func nameFile(s event.FileState, hash string) string {

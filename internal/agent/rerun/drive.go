@@ -35,6 +35,9 @@ func (f *Follower) Again(ctx context.Context, open Open) (*Report, error) {
 	err := f.processes(ctx, open)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if ctx.Err() != nil { // what came of the session then is this one's doing
+		return nil, ctx.Err()
+	}
 	if f.diff == nil && err != nil {
 		return nil, err
 	}
@@ -116,6 +119,12 @@ func (e *UnfitError) Error() string {
 func (f *Follower) input(r event.Record, resumed bool) (func(context.Context, *supervisor.Session) error, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.open && f.takenUp() {
+		return func(ctx context.Context, s *supervisor.Session) error {
+			_, _, err := s.TakeUp(ctx, event.Discard) // other words than a choice are an input of their own
+			return err
+		}, nil
+	}
 	if resumed && f.open && !f.abandoned() {
 		return func(ctx context.Context, s *supervisor.Session) error {
 			_, err := s.Continue(ctx, event.Discard)
@@ -144,6 +153,25 @@ func (f *Follower) input(r event.Record, resumed bool) (func(context.Context, *s
 		_, err := s.RunSaid(ctx, said, event.Discard)
 		return err
 	}, nil
+}
+
+// takenUp reports whether the turn that was left unfinished was put to the person.
+func (f *Follower) takenUp() bool {
+	for _, i := range f.take.streams[main][f.at[main]:] {
+		r := f.take.Records[i]
+		switch e := r.Event.(type) {
+		case event.ModeChanged: // the process began in another
+			continue
+		case event.InteractionResponded: // the question of a process that did not live to hear an answer
+			if r.Actor == event.ActorRecovery && e.Dismissed {
+				continue
+			}
+		case event.InteractionRequested:
+			return e.Author == event.ActorRecovery
+		}
+		return false
+	}
+	return false
 }
 
 // abandoned reports whether the turn that was left unfinished was not taken up.

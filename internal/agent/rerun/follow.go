@@ -46,7 +46,8 @@ type Follower struct {
 	mu       sync.Mutex   // guards the fields below
 	at       map[string]int
 	streamOf map[string]string          // of the rerun's tasks
-	calls    map[string]uint64          // the rerun's calls that were requested: the record of theirs
+	calls    map[string]requested       // the rerun's calls that were requested
+	resting  map[string]string          // streams that wait with a call that was cut off: its tool
 	asked    map[string]uip.Request     // on record, by the id that the question has now
 	kept     map[event.FileState]string // names of contents that were looked up
 	left     int                        // records before the end of the process under way
@@ -62,6 +63,12 @@ type Follower struct {
 	lesson Lesson
 	learnt []event.Record    // of the rerun
 	became map[uint64]uint64 // the records of the rerun, by those of the take
+}
+
+// requested is where the request of a call stands on record.
+type requested struct {
+	seq    uint64
+	stream string
 }
 
 // Lesson says how far a rerun may come out otherwise, where it is run to learn
@@ -85,7 +92,7 @@ func (f *Follower) Learn(l Lesson) { f.lesson, f.became = l, make(map[uint64]uin
 func Follow(take *Take, was, is Side, world *World) *Follower {
 	f := &Follower{
 		take: take, was: was, is: is, world: world, ends: slices.Clone(take.ends),
-		at: make(map[string]int), streamOf: make(map[string]string), calls: make(map[string]uint64),
+		at: make(map[string]int), streamOf: make(map[string]string), calls: make(map[string]requested), resting: make(map[string]string),
 		asked: make(map[string]uip.Request), kept: make(map[event.FileState]string), cancel: func() {}, change: func(string) {},
 	}
 	if take.cut && len(take.Records) > 0 {
@@ -332,7 +339,7 @@ func (f *Follower) matched(ctx context.Context, r event.Record) error {
 	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
 		f.open = f.open && stream != main
 	case event.ToolCallRequested:
-		f.calls[e.CallID] = want.Seq
+		f.calls[e.CallID] = requested{want.Seq, stream}
 	case event.InteractionRequested:
 		if q, ok := want.Event.(event.InteractionRequested); ok {
 			f.asked[e.ID] = q.Request
@@ -357,6 +364,9 @@ func (f *Follower) matched(ctx context.Context, r event.Record) error {
 			f.ended = true
 			f.cancel()
 		}
+	}
+	if f.stuck(stream) {
+		return errDiffers
 	}
 	return nil
 }

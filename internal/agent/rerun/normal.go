@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/agent/supervisor"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/lazy"
@@ -254,8 +255,14 @@ func tellMessage(say func(string, any), m chat.Message) {
 func tellQuestion(say func(string, any), q uip.Request) {
 	say("asked", q.Display.Title)
 	var options []string
+	left := q.Author == event.ActorRecovery // which is best, and whether there is more to see, is told by files of a call that was cut off
 	for _, o := range q.Options {
-		options = append(options, o.ID)
+		if !left || o.ID != supervisor.Look {
+			options = append(options, o.ID)
+		}
+	}
+	if left {
+		slices.Sort(options)
 	}
 	say("options", strings.Join(options, " "))
 	for _, part := range q.Parts {

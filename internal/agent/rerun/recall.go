@@ -15,27 +15,31 @@ import (
 // did not come to its end.
 func (f *Follower) Recall(ctx context.Context, callID string) (res tool.Result, known bool, err error) {
 	f.mu.Lock()
-	seq, found := f.calls[callID]
-	i, completed := f.take.done[seq]
+	asked, found := f.calls[callID]
+	i, completed := f.take.done[asked.seq]
 	var (
 		call event.ToolCallRequested
 		done event.ToolCallCompleted
 	)
 	if found {
-		call, _ = f.take.Records[f.index(seq)].Event.(event.ToolCallRequested)
+		call, _ = f.take.Records[f.index(asked.seq)].Event.(event.ToolCallRequested)
 	}
 	if completed {
 		done, _ = f.take.Records[i].Event.(event.ToolCallCompleted)
 		completed = f.take.Records[i].Actor != event.ActorRecovery
 	}
 	cancel := f.cancel
+	if found && !completed {
+		defer f.mu.Unlock()
+		if f.handedOn(callID) { // what was done for it is on record
+			return res, false, nil
+		}
+		return res, true, f.rest(ctx, asked.stream, call)
+	}
 	f.mu.Unlock()
 	switch {
 	case !found:
 		return res, true, errDiffers
-	case !completed: // the process ended while it ran
-		<-ctx.Done()
-		return res, true, ctx.Err()
 	case isInterrupted(done):
 		cancel()
 		<-ctx.Done()
@@ -52,6 +56,74 @@ func (f *Follower) Recall(ctx context.Context, callID string) (res tool.Result, 
 		res.Saw[s.Path] = s.Hash
 	}
 	return res, true, f.world.put(ctx, done.Changes)
+}
+
+// handedOn reports whether there is more on record of a subtask that works for a
+// call, before the process under way ends.
+func (f *Follower) handedOn(callID string) bool {
+	for stream := callID; len(f.take.streams[stream]) > 0; stream += "+" {
+		if r, ok := f.next(stream); ok && !f.beyond(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// rest waits with a call that the end of the process cut off. If the record goes on
+// in its stream as if the call had come to its end, that is a difference: it would be
+// waited for in vain.
+func (f *Follower) rest(ctx context.Context, stream string, call event.ToolCallRequested) error {
+	f.resting[stream] = call.Tool
+	if f.stuck(stream) {
+		return errDiffers
+	}
+	f.mu.Unlock()
+	<-ctx.Done()
+	f.mu.Lock()
+	delete(f.resting, stream)
+	return ctx.Err()
+}
+
+// stuck takes note of a difference if a stream rests with a call, and the record has
+// more of it than what calls beside that one came to.
+func (f *Follower) stuck(stream string) bool {
+	tool, rests := f.resting[stream]
+	r, more := f.next(stream)
+	if !rests || f.ended {
+		return false
+	}
+	if len(f.ends) > 0 && (!more || f.beyond(r)) {
+		return false
+	}
+	switch r.Event.(type) {
+	case event.ToolCallRequested, event.ToolCallCompleted, event.InteractionRequested, event.InteractionResponded:
+		return false
+	}
+	was := "nothing: the record ends here"
+	if more {
+		was = f.tell(f.was, r.Event, true)
+	} else {
+		r.Seq = f.last(stream)
+	}
+	f.differs(r, "course", was, "no end of this call is on record: "+tool)
+	return true
+}
+
+// Intended is the plan of a call that cannot be prepared again, for the keys that it
+// was made with are not on record: what it was to do is.
+func (f *Follower) Intended(name string, args []byte) (plan tool.Plan, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	want := words(rawJSON(swap(string(args), f.world.root, f.take.Root)))
+	for stream, list := range f.take.streams {
+		for _, i := range list[f.at[stream]:] {
+			e, is := f.take.Records[i].Event.(event.ToolCallRequested)
+			if is && e.Tool == name && e.Verdict != event.Invalid && keyed(e) && words(e.Input) == want {
+				return tool.Plan{Title: e.Title, Effects: e.Effects}, true
+			}
+		}
+	}
+	return plan, false
 }
 
 // LetPass reports whether a call that would be asked about now was let pass

@@ -19,6 +19,7 @@ import (
 
 	"coder/internal/agent/compact"
 	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/supervisor"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/secret"
@@ -55,15 +56,20 @@ func New(id, root string, records []event.Record) *Take {
 	of := t.streamsOf()
 	fresh := make(map[string]bool) // has records of the process under way
 	under := make(map[string]uint64)
-	var run *event.Run // of the turn before
+	var run *event.Run          // of the turn before
+	var left dialogue           // about a turn that was left
+	ended := func(seq uint64) { // the process did, before this record
+		t.end(seq)
+		clear(fresh)
+		left = dialogue{}
+	}
 	for i, r := range records {
 		stream := of[i]
 		switch e := r.Event.(type) {
 		case event.TaskCreated:
 			t.cut = t.cut || stream == main
 			if stream == main && fresh[main] && run != nil && given(e.Run) != *run { // run with other flags, so by another process
-				t.end(r.Seq)
-				clear(fresh)
+				ended(r.Seq)
 			}
 			if stream == main {
 				now := given(e.Run)
@@ -74,8 +80,7 @@ func New(id, root string, records []event.Record) *Take {
 				break
 			}
 			if fresh[main] { // another process took it up
-				t.end(r.Seq)
-				clear(fresh)
+				ended(r.Seq)
 			}
 			now := given(e.Run)
 			run = &now
@@ -83,6 +88,9 @@ func New(id, root string, records []event.Record) *Take {
 			t.cut = t.cut && stream != main
 		case event.ToolCallRequested:
 			under[stream+"\x00"+e.CallID] = r.Seq
+			if fresh[stream] && t.keysGone(i) { // another process went on, without the keys
+				ended(r.Seq)
+			}
 		case event.ToolCallCompleted:
 			if seq, ok := under[stream+"\x00"+e.CallID]; ok {
 				t.done[seq] = i
@@ -92,14 +100,64 @@ func New(id, root string, records []event.Record) *Take {
 			continue
 		}
 		t.streams[stream] = append(t.streams[stream], i)
-		if r.Actor != event.ActorRecovery {
+		switch {
+		case r.Actor == event.ActorRecovery && (fresh[stream] || left.begunAnew(r.Event)):
+			ended(r.Seq)
+		case r.Actor != event.ActorRecovery && !left.answers(r.Event):
 			fresh[stream] = true
-		} else if fresh[stream] {
-			t.end(r.Seq)
-			clear(fresh)
 		}
+		left.add(r)
 	}
 	return t
+}
+
+// keysGone reports whether a record is of a call that a process took from the record,
+// where its keys are not.
+func (t *Take) keysGone(i int) bool {
+	e, ok := t.Records[i].Event.(event.ToolCallRequested)
+	if !ok || e.Verdict != event.Invalid || !secret.Marked(e.Input) || i+1 == len(t.Records) {
+		return false
+	}
+	var out struct{ Error string }
+	done, ok := t.Records[i+1].Event.(event.ToolCallCompleted)
+	return ok && done.CallID == e.CallID && json.Unmarshal(done.Output, &out) == nil && strings.HasPrefix(out.Error, neverBegan)
+}
+
+// neverBegan begins what is said of a call that the end of a process kept from beginning.
+const neverBegan = "not run: the program ended before this call began"
+
+// dialogue is how far a process got in asking what is to become of a turn that an
+// earlier one left.
+type dialogue struct {
+	asked  map[string]bool // its questions
+	looked bool            // the person wants to see more before they say
+}
+
+// answers reports whether an event is an answer to one of its questions.
+func (d *dialogue) answers(e event.Event) bool {
+	a, ok := e.(event.InteractionResponded)
+	return ok && d.asked[a.ID]
+}
+
+// begunAnew reports whether a record of recovery is one of a later process, which begins from
+// the start: it withdraws a question, or asks about the turn though that was answered.
+func (d *dialogue) begunAnew(e event.Event) bool {
+	q, ok := e.(event.InteractionRequested)
+	return d.answers(e) || ok && len(d.asked) > 0 && q.CallID() == "" && !d.looked
+}
+
+func (d *dialogue) add(r event.Record) {
+	switch e := r.Event.(type) {
+	case event.InteractionRequested:
+		if r.Actor == event.ActorRecovery {
+			if d.asked == nil {
+				d.asked = make(map[string]bool)
+			}
+			d.asked[e.ID], d.looked = true, false
+		}
+	case event.InteractionResponded:
+		d.looked = e.Option == supervisor.Look
+	}
 }
 
 // end takes note that a process ended before a record was made. The next one
@@ -311,7 +369,7 @@ func summary(e event.ContextReplaced) (string, bool) {
 // outside reports whether a call reached beyond this machine's confined
 // commands and files: it is not made again, and what came of it is on record.
 func outside(e event.ToolCallRequested) bool {
-	if secret.Marked(e.Input) { // the keys that it was made with are not on record
+	if keyed(e) {
 		return true
 	}
 	if e.Tool == resources || e.Tool == onEvents { // what a message names of other programs, and what these do on events
@@ -333,6 +391,22 @@ func outside(e event.ToolCallRequested) bool {
 		}
 	}
 	return false
+}
+
+// keyed reports whether a call cannot be made again because the keys that it was made
+// with are not on record. What it notes down has none.
+func keyed(e event.ToolCallRequested) bool {
+	return secret.Marked(e.Input) && !event.Harmless(e.Effects)
+}
+
+// Keyed are the names of tools with such calls.
+func (t *Take) Keyed() (names []string) {
+	for _, r := range t.Records {
+		if e, ok := r.Event.(event.ToolCallRequested); ok && keyed(e) && !slices.Contains(names, e.Tool) {
+			names = append(names, e.Tool)
+		}
+	}
+	return names
 }
 
 // unbounded are the arguments by which a command asks to run without bounds.

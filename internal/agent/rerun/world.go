@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"coder/internal/core/event"
+	"coder/internal/core/secret"
 	"coder/internal/host/workspace"
 )
 
@@ -64,7 +65,8 @@ type tracking struct {
 	known  map[string]event.FileState
 	listed map[string]bool // paths that stood in a tree
 	tree   string          // the last
-	seq    uint64          // of the last record before
+	seq    uint64          // of the last record before that is held against another
+	left   *leftAlone
 	kept   Files
 	names  map[event.FileState]string
 }
@@ -75,9 +77,11 @@ func Trace(ctx context.Context, whole, take *Take, kept Files) (*World, error) {
 	w := tracking{
 		World: &World{Start: make(map[string]event.FileState), later: make(map[uint64][]event.FileState), kept: kept},
 		known: make(map[string]event.FileState), listed: make(map[string]bool), kept: kept, names: make(map[event.FileState]string),
+		left: newLeftAlone(),
 	}
 	before := make(map[string]uint64) // the record before the request of a call
 	for _, r := range whole.Records {
+		w.left.turn(r)
 		switch e := r.Event.(type) {
 		case event.ToolCallRequested:
 			before[e.CallID] = w.seq
@@ -104,12 +108,19 @@ func Trace(ctx context.Context, whole, take *Take, kept Files) (*World, error) {
 			for _, c := range changes {
 				w.was(ctx, c.Before, before[e.CallID])
 				w.known[c.After.Path] = c.After
+				w.left.change(r.Task, c.Before)
 			}
+			w.met(ctx, e, before[e.CallID])
 			for _, s := range e.Saw {
 				w.was(ctx, s, before[e.CallID])
 			}
 		}
-		w.seq = r.Seq
+		if !passedOver(r.Event) {
+			w.seq = r.Seq
+		}
+	}
+	for name, seq := range w.left.since { // nothing met it again, so what it held does not matter
+		w.later[seq] = append(w.later[seq], standIn(name))
 	}
 	maps.DeleteFunc(w.later, func(seq uint64, _ []event.FileState) bool {
 		return len(take.Records) == 0 || seq >= take.Records[len(take.Records)-1].Seq
@@ -123,6 +134,10 @@ func (w *tracking) was(ctx context.Context, s event.FileState, seq uint64) {
 		return
 	}
 	before, ok := w.known[s.Path]
+	if since, left := w.left.since[s.Path]; left && (!ok || w.name(ctx, before) != w.name(ctx, s)) {
+		seq = since
+	}
+	delete(w.left.since, s.Path)
 	switch {
 	case !ok && w.listed[s.Path]: // it was listed, so known must be set
 	case !ok:
@@ -254,7 +269,10 @@ func isFile(s event.FileState) bool {
 }
 
 func (w *World) read(ctx context.Context, s event.FileState) ([]byte, error) {
-	data, err := w.kept.Content(ctx, s, maxFile)
+	data, err := []byte(byOthers), error(nil)
+	if s.Hash != standIn(s.Path).Hash {
+		data, err = w.kept.Content(ctx, s, maxFile)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errMissing, err)
 	}
@@ -303,6 +321,8 @@ func (w *World) place(ctx context.Context, s event.FileState) error {
 	if s.Path == ".git" { // what a worktree is linked to is made for the copy: it must not be the repository there is
 		return nil
 	}
+	kept := s
+	s.Path = withoutKeys().Text(s.Path) // as calls name it that are on record without keys
 	mode := fs.FileMode(cmp.Or(s.Mode, 0o644))
 	if s.Hash != "" || s.Lost {
 		if err := w.makeDirs(path.Dir(s.Path)); err != nil {
@@ -323,7 +343,7 @@ func (w *World) place(ctx context.Context, s event.FileState) error {
 		}
 		return w.copy.Remove(s.Path, nil)
 	}
-	data, err := w.read(ctx, s)
+	data, err := w.read(ctx, kept)
 	if err != nil {
 		return err
 	}
@@ -332,6 +352,10 @@ func (w *World) place(ctx context.Context, s event.FileState) error {
 	}
 	return w.copy.Restore(s.Path, bytes.NewReader(data), mode, nil)
 }
+
+// withoutKeys is how names of files are told, and called in a copy: the same as
+// in calls, which are on record without keys.
+var withoutKeys = secret.Shapes
 
 func (w *World) makeDirs(dir string) error {
 	if dir == "." {

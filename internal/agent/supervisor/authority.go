@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"coder/internal/core/event"
@@ -48,6 +49,30 @@ func withdraws(r event.Record, a uip.Response) error {
 	return nil
 }
 
+// ErrKeysGone reports a yes to a call that cannot be run any more.
+var ErrKeysGone = errors.New("the keys in this call are not kept on disk, and the program that asked has ended, so a yes could not have it run. " +
+	"Go on at a terminal (coder -r), say no, or let the program wait for the answer next time (--on-ask wait)")
+
+// needsKeys returns ErrKeysGone if a is a yes to the question that r puts, and that is
+// about a call with keys.
+func needsKeys(r event.Record, a uip.Response) error {
+	q, ok := r.Event.(event.InteractionRequested)
+	if !ok || q.ID != a.ID {
+		return nil
+	}
+	yes := func(q uip.Request, a uip.Response) bool {
+		return q.Display.Metadata[uip.Keyed] != "" && !a.Dismissed && a.Option != "" && a.Option != uip.Reject
+	}
+	gone := yes(q.Request, a)
+	for _, part := range q.Parts {
+		gone = gone || yes(part, a) || slices.ContainsFunc(a.Parts, func(a uip.Response) bool { return a.ID == part.ID && yes(part, a) })
+	}
+	if gone {
+		return fmt.Errorf("interaction %s: %w", a.ID, ErrKeysGone)
+	}
+	return nil
+}
+
 // answers returns an error if r closes the question id: see [Closed].
 func answers(r event.Record, id string) error {
 	if e, ok := r.Event.(event.InteractionResponded); ok && e.ID == id {
@@ -83,7 +108,7 @@ func (s *Supervisor) Answer(ctx context.Context, sessionID string, a uip.Respons
 	line, err := timeline.Open(ctx, s.Store, sessionID, timeline.Options{
 		Now: s.Now, Seal: notary.Seal, Fold: func(r event.Record) error {
 			notary.Vouches(r)
-			return errors.Join(answers(r, a.ID), withdraws(r, a))
+			return errors.Join(answers(r, a.ID), withdraws(r, a), needsKeys(r, a))
 		},
 	})
 	if err != nil {

@@ -118,7 +118,7 @@ func TestACallWithoutItsKeysIsNotTakenUp(t *testing.T) {
 		_ = s.Close()
 	}
 	if !seen {
-		t.Error("the model was never told to make the call again")
+		t.Error("the model was never told when to make the call again")
 	}
 }
 

@@ -255,6 +255,10 @@ func (r *run) question(a *admission) uip.Request {
 		Options: []uip.Option{{ID: uip.Approve, Label: "Yes, this once", Style: uip.Danger}},
 		Digest:  a.digest(), Args: a.args,
 	}
+	if r.keyed(a) {
+		q.Display.Metadata[uip.Keyed] = "true"
+		q.Display.Description = tool.JoinNotes(q.Display.Description, keysAside)
+	}
 	if n := len(a.hunks()); n > 0 {
 		q.Options = append(q.Options, uip.Option{ID: uip.Some, Label: fmt.Sprintf("Yes to some of the %d hunks, this once", n)})
 		q.Display.Metadata[uip.Hunks] = strconv.Itoa(n)
@@ -265,6 +269,12 @@ func (r *run) question(a *admission) uip.Request {
 	q.Options = append(q.Options, uip.Option{ID: uip.Reject, Label: "No", Style: uip.Plain, Default: true})
 	return q
 }
+
+// keyed reports whether a call has keys in its arguments, which are not kept on disk.
+func (r *run) keyed(a *admission) bool { return !bytes.Equal(r.Conceals.JSON(a.args), a.args) }
+
+// keysAside is what a person is told who is asked about such a call.
+const keysAside = "the keys in it are not kept on disk: it can only be approved while the program that asks is running, at a terminal or with --on-ask wait"
 
 // digest tells the prepared call apart from every other: an answer given to it
 // must not hold for one with other arguments, or that would do something else.
@@ -311,7 +321,7 @@ func remembers(s policy.Scope) string {
 
 // offersFor are the ways to say yes that are remembered, if there are any.
 func (r *run) offersFor(a *admission) []policy.Offer {
-	if !a.opinion.Waivable() || r.Memory == nil || !bytes.Equal(r.Conceals.JSON(a.args), a.args) || secret.Marked(a.args) {
+	if !a.opinion.Waivable() || r.Memory == nil || r.keyed(a) || secret.Marked(a.args) {
 		return nil
 	}
 	offers, err := r.Memory.Offers(a.policyCase())

@@ -342,7 +342,7 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 // errMasked is what the model is told of a call that is on record without the keys
 // that it was made with.
 var errMasked = errors.New("not run: the program ended before this call began, and keys in its arguments are not kept on disk. " +
-	"If it is still wanted, make the call again; ask the user for what was masked")
+	"Tell the user so, and make the call again only when they want it and have told you what was masked")
 
 // doubt is why a call is asked about that policy would let pass.
 var doubt = policy.Reason{By: "record", Text: "this call is from a log that your coder did not write on this machine"}

@@ -86,6 +86,10 @@ const OnEnter = "onEnter"
 // has, if the request offers [Some]: see [display.Hunks].
 const Hunks = "hunks"
 
+// Keyed is in the metadata of a question about a call with keys in its arguments. They
+// are not kept on disk, so only the process that asks can run it.
+const Keyed = "keyed"
+
 // CallID is the tool call the answer is bound to, or "".
 func (r Request) CallID() string { return r.Display.Metadata["toolCallId"] }
 

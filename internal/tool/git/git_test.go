@@ -294,6 +294,38 @@ func TestAWorkspaceBelowTheRepository(t *testing.T) {
 	}
 }
 
+// TestALinkedWorktreeIsItsOwnRepository: what git keeps for it is named as in the
+// repository itself. A file that merely points to the files of another is not
+// believed.
+func TestALinkedWorktreeIsItsOwnRepository(t *testing.T) {
+	r := newRepo(t)
+	side := filepath.Join(t.TempDir(), "side")
+	r.git("worktree", "add", "-q", side, "-b", "side")
+	plan := func(dir string) []tool.Effect {
+		r.dir = dir
+		r.put("a.txt", "changed\n")
+		call, err := git.Add(r.options(".")).Prepare(t.Context(), json.RawMessage(`{"path":"a.txt"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return call.Plan().Effects
+	}
+	if got := plan(side); got[0].Target != "index of .git" {
+		t.Errorf("in a linked worktree the effects are %v", got)
+	}
+	pointer, err := os.ReadFile(filepath.Join(side, ".git"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := t.TempDir()
+	if err := os.WriteFile(filepath.Join(other, ".git"), pointer, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := plan(other); got[0].Target == "index of .git" || !strings.HasSuffix(got[0].Target, ".git/worktrees/side") {
+		t.Errorf("where only .git points to the worktree's files the effects are %v", got)
+	}
+}
+
 func TestPlans(t *testing.T) {
 	r := newRepo(t)
 	r.put("a.txt", "two\n")

@@ -24,7 +24,7 @@ const maxConfig = 1 << 20
 // switched off.
 type repository struct {
 	Options
-	dir      string            // the directory of git's own files, seen from the workspace
+	dir      string            // the directory of git's own files, seen from the workspace; ".git" in a linked worktree, too
 	settings []gitsafe.Setting // what git is to be told
 	filters  []string          // filters of the repository that are off
 }
@@ -91,11 +91,34 @@ func (r *repository) find(ctx context.Context) error {
 	if r.dir, err = filepath.EvalSymlinks(lines[1]); err != nil {
 		r.dir = lines[1]
 	}
+	if top == root && linked(root, r.dir) {
+		r.dir = ".git" // which leads there, as it is there in the repository itself
+		return nil
+	}
 	if rel, err := filepath.Rel(root, r.dir); err == nil {
 		r.dir = filepath.ToSlash(rel)
 	}
 	return nil
 }
+
+// linked reports whether dir holds what git keeps for the linked worktree at root: it
+// must name that worktree, too, or a file named .git could make any repository look
+// like the workspace's own.
+func linked(root, dir string) bool {
+	text, err := repofile.Own(filepath.Join(dir, "gitdir"), maxLink)
+	if err != nil || filepath.Base(filepath.Dir(dir)) != "worktrees" {
+		return false
+	}
+	back := strings.TrimSpace(string(text))
+	if !filepath.IsAbs(back) {
+		back = filepath.Join(dir, back)
+	}
+	at, err := filepath.EvalSymlinks(filepath.Dir(back))
+	return err == nil && at == root && filepath.Base(back) == ".git"
+}
+
+// maxLink bounds a file that names a folder.
+const maxLink = 8 << 10
 
 // git runs git in the repository.
 func (r *repository) git(ctx context.Context, args ...string) (output, error) {

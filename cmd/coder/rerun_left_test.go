@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"coder/internal/agent/supervisor"
+	"coder/internal/app"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/model/scripted"
+)
+
+// killed is a session whose process was killed after its n-th record.
+func killed(t *testing.T, n int, script string) *program {
+	t.Helper()
+	p := newProgram(t)
+	p.file("a.txt", "hi\n")
+	alive := p.env
+	p.env = append(alive, "CODER_TEST_DIE="+strconv.Itoa(n)+"+")
+	if _, stderr, code := p.run("-p", "--mode", "yolo", "--session-id", "s", "--script", p.file("model", script), "go"); code != -1 {
+		t.Fatalf("it was not killed but ended with code %d: %s", code, stderr)
+	}
+	p.env = alive
+	return p
+}
+
+// comesToTheSame runs the session of a program again, up to its n-th record or, if that is 0,
+// to its end.
+func (p *program) comesToTheSame(n int) {
+	p.t.Helper()
+	env := app.Env{Exe: p.self, Environ: p.env, Dir: p.ws, Now: time.Now}
+	o := app.Options{Dir: p.ws}
+	settings, err := app.Load(env, o)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	a, err := app.New(env, o, settings, func(text string) { p.t.Log(text) })
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var records []event.Record
+	for r, err := range a.Store().Logs.Read(p.t.Context(), "s", 0) {
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		records = append(records, r)
+	}
+	if n == 0 {
+		n = len(records)
+	}
+	ctx, stop := context.WithTimeout(p.t.Context(), hangGuard)
+	defer stop()
+	report, err := a.Verify(ctx, "s", records, n)
+	if err != nil {
+		skipWithoutSandbox(p.t, err)
+		p.t.Fatalf("up to record %d: %v", n, err)
+	}
+	if d := report.Difference; d != nil {
+		p.t.Errorf("up to record %d: record %d, %s of %s:\n%s\nis now\n%s", n, d.Record, d.What, d.About, d.Was, d.Is)
+	}
+}
+
+// TestASubtaskThatWasCutOffComesToTheSameAgain kills the process while another agent
+// works: the session is run again up to that, and beyond when it was taken up.
+func TestASubtaskThatWasCutOffComesToTheSameAgain(t *testing.T) {
+	const script = "call task {\"description\": \"d\", \"prompt\": \"SUB go\", \"subagent_type\": \"explore\"}\n---\n" +
+		"to SUB\ncall read {\"path\": \"a.txt\"}\n---\nto SUB\nsay sub end\n---\nsay all done\n"
+	for _, n := range []int{7, 8, 12, 13} {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			p := killed(t, n, script)
+			p.comesToTheSame(0)
+			more := p.file("more", "to SUB\nsay sub end\nrepeat\n---\nsay went on\nrepeat\n")
+			if _, stderr, code := p.run("-p", "--mode", "yolo", "-r", "s", "--script", more); code != 0 {
+				t.Fatalf("going on ended with %d: %s", code, stderr)
+			}
+			p.comesToTheSame(0)
+		})
+	}
+}
+
+// TestATurnThatWasTakenUpComesToTheSameAgain: what is to become of a turn that was cut
+// off is asked, and of a call of which nobody knows whether it was done.
+func TestATurnThatWasTakenUpComesToTheSameAgain(t *testing.T) {
+	const script = "call write {\"path\": \"c.txt\", \"content\": \"sea\\n\"}\n---\nsay done\n"
+	const again = "ask me again" // no answer: the program is left
+	for name, answers := range map[string][]string{
+		"go on": {"9", supervisor.GoOn}, "drop": {"9", supervisor.Drop}, "words": {"9", "something else"}, "later": {"9", again, supervisor.GoOn},
+		"skip": {"7", supervisor.GoOn, supervisor.Skip}, "retry": {"7", supervisor.GoOn, supervisor.Retry}, "late": {"7", supervisor.GoOn, again, supervisor.GoOn, supervisor.Skip},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, _ := strconv.Atoi(answers[0])
+			p := killed(t, n, script)
+			for answers = answers[1:]; len(answers) > 0; {
+				answers = p.takeUp(answers, again)
+			}
+			p.comesToTheSame(0)
+			p.comesToTheSame(n + 2)
+		})
+	}
+}
+
+// takeUp goes on with the session as at a terminal, until the program is left. It returns
+// the answers that were not given.
+func (p *program) takeUp(answers []string, leave string) []string {
+	p.t.Helper()
+	env := app.Env{Exe: p.self, Environ: p.env, Dir: p.ws, Now: time.Now}
+	o := app.Options{Dir: p.ws, Attended: true}
+	settings, err := app.Load(env, o)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	a, err := app.New(env, o, settings, func(text string) { p.t.Log(text) })
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	script, err := scripted.Parse("say went on\nrepeat\n")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	a.Play = &scripts{scripted.New(script, scripted.Options{})}
+	ctx, left := context.WithCancel(p.t.Context())
+	defer left()
+	s, err := a.Open(ctx, a.Supervise(uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) {
+		if len(answers) == 0 {
+			return uip.NoAnswer(q), nil
+		}
+		said := answers[0]
+		answers = answers[1:]
+		a := uip.Response{ID: q.ID, Author: "user", Option: said}
+		switch {
+		case said == leave:
+			left()
+			return uip.Response{}, ctx.Err()
+		case strings.Contains(said, " "):
+			a.Option, a.Input = "", said
+		}
+		return a, nil
+	})), app.Which{Resume: "s"}, event.Discard)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	_, words, err := s.TakeUp(ctx, event.Discard)
+	if err == nil && words != "" {
+		_, err = s.Run(ctx, words, event.Discard)
+	}
+	if err != nil && ctx.Err() == nil {
+		p.t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		p.t.Fatal(err)
+	}
+	return answers
+}
