@@ -12,6 +12,7 @@ import (
 
 	"coder/internal/agent/verify"
 	"coder/internal/host/disk"
+	"coder/internal/host/repofile"
 	"coder/internal/host/workspace"
 	"coder/internal/record/provenance"
 	"coder/internal/record/store/jsonl"
@@ -57,11 +58,8 @@ func (t *tracing) left() bool {
 
 // in looks at the sessions of a place: what they wrote of the lines that are left, and how.
 func (t *tracing) in(ctx context.Context, at quarter) error {
-	if err := readable(at.root); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Unread = append(t.Unread, fmt.Sprintf("the sessions of %s: %v", at.root, err))
-		if at.from != "" {
-			return nil
-		}
+	if _, err := fs.ReadDir(repofile.OwnDir(at.Dir("log")), "."); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.cannotRead(at.root, err)
 	}
 	var more []string
 	changes := func(name string) []*provenance.Change { return at.changes(ctx, name, more...) }
@@ -87,7 +85,7 @@ func (t *tracing) in(ctx context.Context, at quarter) error {
 	if at.from == "" {
 		t.names = names
 	} else {
-		t.Lines = t.joined(earlier, t.Lines)
+		t.Lines = t.joined(earlier, t.Lines, at.from)
 	}
 	t.Unread = append(t.Unread, at.Unread()...)
 	t.tell(ctx, at)
@@ -96,7 +94,7 @@ func (t *tracing) in(ctx context.Context, at quarter) error {
 
 // joined are lines with what another place knows of those that are left. What was there
 // before a call, by git's word or by what calls found, was not written by it.
-func (t *tracing) joined(lines, there []provenance.Line) []provenance.Line {
+func (t *tracing) joined(lines, there []provenance.Line, from string) []provenance.Line {
 	t.Lines = lines
 	for i, l := range there {
 		if !t.asked(i) || !l.BySession() {
@@ -106,6 +104,7 @@ func (t *tracing) joined(lines, there []provenance.Line) []provenance.Line {
 		if t.Older(i, l.By.Time) || !was.Until.IsZero() && was.Until.Before(l.By.Time) {
 			continue
 		}
+		l.By.Place = from
 		lines[i] = l
 	}
 	return lines
@@ -115,7 +114,7 @@ func (t *tracing) joined(lines, there []provenance.Line) []provenance.Line {
 func (t *tracing) tell(ctx context.Context, at quarter) {
 	bySession := make(map[string][]*provenance.Change)
 	for i, l := range t.Lines {
-		if t.line > 0 && i != t.line-1 || !l.BySession() || t.Stories[l.By] != nil || l.By.Place != "" {
+		if t.line > 0 && i != t.line-1 || !l.BySession() || l.By.Place != at.from {
 			continue
 		}
 		if list := bySession[l.By.Session]; len(list) == 0 || list[len(list)-1] != l.By {
@@ -129,9 +128,6 @@ func (t *tracing) tell(ctx context.Context, at quarter) {
 		}
 		for c, story := range stories {
 			t.Stories[c] = story
-		}
-		for _, c := range list {
-			c.Place = at.from
 		}
 	}
 }
@@ -182,12 +178,16 @@ func (a *App) worked(root string) bool {
 
 // placeAt is a folder as a place, if it still has sessions.
 func (t *tracing) placeAt(root, file string, same bool) (p quarter, ok bool) {
-	if err := readable(root); errors.Is(err, fs.ErrNotExist) {
+	err := readable(root)
+	if errors.Is(err, fs.ErrNotExist) {
 		return p, false
 	}
-	ws, err := workspace.Open(root)
+	var ws *workspace.Workspace
+	if err == nil {
+		ws, err = workspace.Open(root)
+	}
 	if err != nil {
-		t.Unread = append(t.Unread, fmt.Sprintf("the sessions of %s: %v", root, err))
+		t.cannotRead(root, err)
 		return p, false
 	}
 	name, err := filepath.Rel(root, file)
@@ -197,6 +197,10 @@ func (t *tracing) placeAt(root, file string, same bool) (p quarter, ok bool) {
 		return p, false
 	}
 	return quarter{Store: t.storeOf(root), ws: ws, name: filepath.ToSlash(name), same: same, from: filepath.ToSlash(from)}, true
+}
+
+func (t *tracing) cannotRead(root string, why error) {
+	t.Unread = append(t.Unread, fmt.Sprintf("the sessions of %s: %v", root, why))
 }
 
 // readable says why the logs of a workspace cannot be read. Nothing there that is a link
@@ -213,7 +217,7 @@ func readable(root string) error {
 			return err
 		}
 	}
-	_, err := os.ReadDir(dir)
+	_, err := fs.ReadDir(repofile.Below(root), ".coder/log")
 	return err
 }
 

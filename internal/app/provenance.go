@@ -58,6 +58,9 @@ func (a *App) Provenance(ctx context.Context, file string, line int) (*slash.Pro
 	}
 	for _, at := range t.elsewhere(ctx, o, name) {
 		defer at.ws.Close()
+		if !t.left() {
+			continue
+		}
 		if err := t.in(ctx, at); err != nil {
 			return nil, err
 		}

@@ -47,8 +47,9 @@ type Store struct {
 	waived          atomic.Bool      // the person lets the work go on without a record
 	damaged         map[string]bool  // sessions that may lack records that they had
 
-	mu    sync.Mutex        // guards the field below
-	short map[string]string // sessions that were read and could not be read to their end, and why
+	mu     sync.Mutex        // guards the fields below
+	short  map[string]string // sessions that were read and could not be read to their end, and why
+	hushed bool              // what is read now is read for nobody
 
 	logs      *jsonl.Store
 	snapshots *jsonl.Sessions
@@ -290,7 +291,7 @@ func (s *Store) Damage(ctx context.Context, id string) string {
 func (s *Store) fallsShort(id string, last uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.short[id] != "" {
+	if s.hushed || s.short[id] != "" {
 		return
 	}
 	if r, err := s.logs.Damage(context.Background(), id); err != nil || !r.Lost() || r.Last != last {
@@ -298,6 +299,14 @@ func (s *Store) fallsShort(id string, last uint64) {
 	}
 	s.short[id] = s.Damage(context.Background(), id)
 	s.warn(s.short[id])
+}
+
+// hush says whether what is read from here on is read for nobody, so that nobody is told
+// what cannot be read.
+func (s *Store) hush(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hushed = on
 }
 
 // Unread says of the sessions that were read and could not be read to their end what

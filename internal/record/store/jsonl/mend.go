@@ -92,7 +92,7 @@ func (s *Store) Damage(ctx context.Context, session string) (Repair, error) {
 	defer m.close()
 	repair, err := s.unread(session).examine(ctx, m)
 	if err != nil {
-		err = fmt.Errorf("look at session %s: %w", session, err)
+		err = fmt.Errorf("read session %s: %w", session, err)
 	}
 	return repair, err
 }
