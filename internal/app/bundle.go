@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"coder/internal/core/event"
 	"coder/internal/core/secret"
@@ -42,7 +43,8 @@ func (a *App) Bundle(ctx context.Context, w io.Writer, id string) (left int, err
 		if err != nil {
 			return 0, err
 		}
-		r.Event = p.packed(event.Masked(r.Event, a.keys.conceals(a)))
+		mask := a.keys.conceals(a)
+		r.Event = maskNames(p.packed(event.Masked(r.Event, mask)), mask.Text)
 		b.Records = append(b.Records, r)
 	}
 	if len(b.Records) == 0 {
@@ -81,6 +83,30 @@ func (p *packing) packed(e event.Event) event.Event {
 		}
 		if e.Changes != nil {
 			e.Changes = changes
+		}
+		return e
+	}
+	return e
+}
+
+// maskNames is an event without keys in the names of files. On record here they are as
+// they are, for what is brought back must be what was there.
+func maskNames(e event.Event, mask func(string) string) event.Event {
+	state := func(s event.FileState) event.FileState {
+		s.Path, s.Link = mask(s.Path), mask(s.Link)
+		return s
+	}
+	switch e := e.(type) {
+	case event.ToolCallRequested:
+		e.Before = slices.Clone(e.Before)
+		for i, s := range e.Before {
+			e.Before[i] = state(s)
+		}
+		return e
+	case event.ToolCallCompleted:
+		e.Changes = slices.Clone(e.Changes)
+		for i, c := range e.Changes {
+			e.Changes[i] = event.FileChange{Before: state(c.Before), After: state(c.After)}
 		}
 		return e
 	}

@@ -4,13 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
-	"io/fs"
 	"iter"
 	"slices"
 
 	"coder/internal/agent/conversation"
-	"coder/internal/agent/verify"
 	"coder/internal/core/event"
 	"coder/internal/host/workspace"
 	"coder/internal/record/asof"
@@ -24,7 +21,8 @@ import (
 )
 
 // Provenance tells where the lines of a file come from, by the records of all
-// sessions of this workspace, and by git for what none of them wrote.
+// sessions of this workspace, for what none of them wrote by git, and by those of the
+// other places whose sessions may have changed it.
 func (a *App) Provenance(ctx context.Context, file string, line int) (*slash.Provenance, error) {
 	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
 	if err != nil {
@@ -42,54 +40,33 @@ func (a *App) Provenance(ctx context.Context, file string, line int) (*slash.Pro
 	if err != nil {
 		return nil, inputf("%v", err)
 	}
-	s := a.Store()
-	p := &slash.Provenance{Name: name, Stories: make(map[*provenance.Change]*provenance.Story)}
-	var more []string
-	changes := func(name string) []*provenance.Change { return s.changes(ctx, name, more...) }
-	if p.Lines, err = provenance.Trace(ctx, name, now, line, changes(name), a.kept(ws), nil, changes); err != nil {
+	p := &slash.Provenance{Name: name, Binary: provenance.Binary(now), Stories: make(map[*provenance.Change]*provenance.Story)}
+	if p.Binary {
+		line = 0
+	}
+	t := &tracing{App: a, Provenance: p, now: now, line: line}
+	if err := t.in(ctx, quarter{Store: a.Store(), ws: ws, name: name, same: true}); err != nil {
 		return nil, err
 	}
-	wanted := func(i int) bool { return line == 0 || i == line-1 }
-	others := func() bool {
-		for i, l := range p.Lines {
-			if wanted(i) && !l.BySession() {
-				return true
-			}
-		}
-		return false
+	if !t.left() {
+		return p, ctx.Err()
 	}
-	var unknown []*provenance.Change
-	if others() { // unless it had another name once, or a call was cut off
-		gone := func(name string) bool { _, err := ws.Lstat(name); return errors.Is(err, fs.ErrNotExist) }
-		if more, unknown = s.survey(ctx, name, gone); len(more) > 0 {
-			if p.Lines, err = provenance.Trace(ctx, name, now, line, changes(name), a.kept(ws), gone, changes); err != nil {
-				return nil, err
-			}
-		}
+	o := git.Options{Workspace: ws, Env: a.ChildEnv()}
+	p.Commits, p.NoGit = git.Blame(ctx, o, name, t.names...)
+	if p.Binary {
+		p.Commits = git.Newest(p.Commits)
 	}
-	bySession := make(map[string][]*provenance.Change)
-	for i, l := range p.Lines {
-		if !wanted(i) || !l.BySession() {
+	for _, at := range t.elsewhere(ctx, o, name) {
+		defer at.ws.Close()
+		if !t.left() {
 			continue
 		}
-		if list := bySession[l.By.Session]; len(list) == 0 || list[len(list)-1] != l.By {
-			bySession[l.By.Session] = append(list, l.By)
+		if err := t.in(ctx, at); err != nil {
+			return nil, err
 		}
 	}
-	for id, list := range bySession {
-		stories, err := provenance.Stories(s.vouched(ctx, id, list), list, verify.IsCheck)
-		if err != nil {
-			s.warn(err.Error())
-		}
-		for c, story := range stories {
-			p.Stories[c] = story
-		}
-	}
-	if others() {
-		p.Commits, p.NoGit = git.Blame(ctx, git.Options{Workspace: ws, Env: a.ChildEnv()}, name)
-		if info, err := ws.Lstat(name); err == nil {
-			p.Doubt(unknown, info.ModTime())
-		}
+	if info, err := ws.Lstat(name); err == nil {
+		p.Doubt(t.unknown, info.ModTime())
 	}
 	return p, ctx.Err()
 }
@@ -150,8 +127,10 @@ func (s *Store) read(ctx context.Context, id string, wants func(line []byte) boo
 }
 
 // kept is what the undo store and git have of files.
-func (a *App) kept(ws *workspace.Workspace) contents {
-	return contents{undo.New(ws, a.Store().contents(), undo.Options{Env: a.ChildEnv(), Now: a.Env.Now}), ws}
+func (a *App) kept(ws *workspace.Workspace) contents { return a.keptIn(a.Store(), ws) }
+
+func (a *App) keptIn(s *Store, ws *workspace.Workspace) contents {
+	return contents{undo.New(ws, s.contents(), undo.Options{Env: a.ChildEnv(), Now: a.Env.Now}), ws}
 }
 
 // contents are those that were kept, and those of files that are still as they

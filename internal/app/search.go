@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 
 	"coder/internal/core/event"
+	"coder/internal/core/secret"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/disk"
 	"coder/internal/host/repofile"
@@ -186,7 +187,14 @@ func (a *App) document(ctx context.Context, root, id string) (doc fulltext.Docum
 		}
 	}
 	logs := jsonl.Open(filepath.Join(root, ".coder", "log"), jsonl.Options{Disk: disk.System})
-	doc = fulltext.Build(stamp, logs.Read(ctx, id, 0))
+	doc = fulltext.Build(stamp, func(yield func(event.Record, error) bool) {
+		for r, err := range logs.Read(ctx, id, 0) {
+			r.Event = maskNames(r.Event, secret.Shapes().Text)
+			if !yield(r, err) {
+				return
+			}
+		}
+	})
 	if path := filepath.Join(a.Home, name); a.Home != "" && ctx.Err() == nil && os.MkdirAll(filepath.Dir(path), 0o700) == nil {
 		_ = atomicfile.Write(path, doc.Encode(), 0o600) // without it the next search takes longer
 	}

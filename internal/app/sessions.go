@@ -152,6 +152,8 @@ func (s *Store) MendSnapshots(ctx context.Context, current string) {
 	if s.ephemeral || ctx.Err() != nil {
 		return
 	}
+	s.hush(true) // nobody has asked about them
+	defer s.hush(false)
 	ids := s.IDs()
 	for _, id := range ids[:min(len(ids), mendLimit)] {
 		if id == current || s.logged(id) <= modified(s.Dir("sessions", id+".json")) && !s.snapshots.Torn(id) {

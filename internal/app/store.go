@@ -2,14 +2,18 @@ package app
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"coder/internal/agent/inbox"
 	"coder/internal/agent/supervisor"
@@ -45,6 +49,10 @@ type Store struct {
 	waived          atomic.Bool      // the person lets the work go on without a record
 	damaged         map[string]bool  // sessions that may lack records that they had
 
+	mu     sync.Mutex        // guards the fields below
+	short  map[string]string // sessions that were read and could not be read to their end, and why
+	hushed bool              // what is read now is read for nobody
+
 	logs      *jsonl.Store
 	snapshots *jsonl.Sessions
 	safe      *failover.Store    // Logs, unless nothing is to be kept
@@ -66,7 +74,7 @@ func (a *App) openStore() *Store {
 	}
 	s := &Store{
 		root: a.Root, dir: a.data(), home: a.Home, ephemeral: a.Options.Ephemeral, speech: a.Options.Speech, warn: a.warn,
-		barred: make(map[string]error), damaged: make(map[string]bool),
+		barred: make(map[string]error), damaged: make(map[string]bool), short: make(map[string]string),
 	}
 	s.Key = sync.OnceValue(s.key)
 	s.contents = sync.OnceValue(func() *undo.Store {
@@ -77,10 +85,7 @@ func (a *App) openStore() *Store {
 		return undo.OpenStore(s.Dir("undo"), o)
 	})
 	fsync := fsyncModes[a.Config.Storage.Fsync]
-	o := jsonl.Options{Fsync: fsync, Now: a.Env.Now, Program: "coder", Report: s.repaired, Disk: on}
-	if s.home != "" {
-		o.Heads = &jsonl.Heads{Dir: filepath.Join(s.home, "heads"), Key: s.Key, Now: a.Env.Now}
-	}
+	o := jsonl.Options{Fsync: fsync, Now: a.Env.Now, Program: "coder", Report: s.repaired, Short: s.fallsShort, Heads: s.heads(a.Env.Now), Disk: on}
 	s.logs, s.snapshots = jsonl.Open(s.Dir("log"), o), jsonl.OpenSessions(s.Dir("sessions"), fsync).On(on)
 	if s.ephemeral {
 		s.Logs, s.Sessions = new(mem.Store), new(mem.Sessions)
@@ -94,6 +99,14 @@ func (a *App) openStore() *Store {
 		Store: s.Logs, Sessions: s.Sessions, Dir: s.root, NewID: NewID, Now: a.Env.Now, Key: s.Key, Damaged: s.hadMore, Doubt: s.doubt,
 	})
 	return s
+}
+
+// heads are where it is kept how far sessions go.
+func (s *Store) heads(now func() time.Time) *jsonl.Heads {
+	if s.home == "" {
+		return nil
+	}
+	return &jsonl.Heads{Dir: filepath.Join(s.home, "heads"), Key: s.Key, Now: now}
 }
 
 // openOnDisk opens the logs and snapshots on disk. A folder that leads out of the
@@ -254,6 +267,56 @@ func (s *Store) Verify(id string) (audit.Report, error) { return s.logs.Verify(i
 func (s *Store) repaired(r jsonl.Repair) {
 	s.damaged[r.Session] = r.Lost() // what was rewritten is known by its seals
 	s.warn(repairText(r))
+}
+
+// Damage says from which record on the logs of a session cannot be read, or are not what
+// was written; "" if they can be read to their end.
+func (s *Store) Damage(ctx context.Context, id string) string {
+	r, err := s.logs.Damage(ctx, id)
+	switch {
+	case s.ephemeral || s.barred["log"] != nil:
+		return ""
+	case err != nil:
+		return err.Error()
+	case r.Known > 0 && !r.Cut:
+		return fmt.Sprintf("session %s: records %d to %d are missing from %s; nobody can tell what was done in them", id, r.Last+1, r.Known, r.File)
+	case r.Lost():
+		return fmt.Sprintf("session %s: %s is damaged from record %d on; what was done from there on cannot be told", id, r.File, r.Last+1)
+	case r.Rewritten:
+		return repairText(r)
+	}
+	return ""
+}
+
+// fallsShort takes note of a session that was read up to record last and seems to go on,
+// and tells of it once. One that another process writes may only have seemed so.
+func (s *Store) fallsShort(id string, last uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hushed || s.short[id] != "" {
+		return
+	}
+	if r, err := s.logs.Damage(context.Background(), id); err != nil || !r.Lost() || r.Last != last {
+		return
+	}
+	s.short[id] = s.Damage(context.Background(), id)
+	s.warn(s.short[id])
+}
+
+// hush says whether what is read from here on is read for nobody, so that nobody is told
+// what cannot be read.
+func (s *Store) hush(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hushed = on
+}
+
+// Unread says of the sessions that were read and could not be read to their end what
+// is missing.
+func (s *Store) Unread() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Values(s.short))
 }
 
 func repairText(r jsonl.Repair) string {

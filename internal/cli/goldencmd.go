@@ -24,6 +24,9 @@ func (inv *invocation) runGolden(ctx context.Context, a *app.App) error {
 		return inv.runGoldens(ctx, a, rest)
 	case verb == "list" && len(rest) == 0 && inv.flags.json:
 		return inv.printJSON(append([]string{}, a.Goldens()...))
+	case verb == "list" && len(rest) == 0 && len(a.Goldens()) == 0:
+		inv.warn(fmt.Sprintf("there are no golden sessions in %s; coder golden save makes one", a.GoldenDir()))
+		return nil
 	case verb == "list" && len(rest) == 0:
 		return inv.print(a.Goldens()...)
 	}
@@ -47,6 +50,9 @@ func (inv *invocation) saveGolden(ctx context.Context, a *app.App, session, name
 	}
 	if len(records) == 0 {
 		return inputf("session %s has no log that can be read; coder audit verify %[1]s says more", id)
+	}
+	if a.Store().Damage(ctx, id) != "" {
+		return inputf("session %s was not saved: its record is not as it was written; coder audit verify %[1]s says more", id)
 	}
 	dir := a.Golden(name)
 	report, left, err := a.SaveGolden(ctx, id, dir, records)

@@ -39,7 +39,8 @@ func (inv *invocation) runReplay(ctx context.Context, a *app.App) error {
 		}
 		records = append(records, r)
 	}
-	if _, err := a.Store().Verify(id); err != nil {
+	damage := a.Store().Damage(ctx, id)
+	if _, err := a.Store().Verify(id); err != nil && len(a.Store().Unread()) == 0 {
 		inv.warn(fmt.Sprintf("the record of session %s is not as it was written, and may end early; coder audit verify %[1]s says more", id))
 	}
 	n := cmp.Or(fl.until, len(records))
@@ -48,6 +49,8 @@ func (inv *invocation) runReplay(ctx context.Context, a *app.App) error {
 		return inputf("session %s has no log that can be read; coder audit verify %[1]s says more", id)
 	case n > len(records):
 		return inputf("session %s has %d records", id, len(records))
+	case fl.verify && damage != "" && fl.until == 0:
+		return inputf("whether session %s comes to the same cannot be told: its record is not as it was written (--until %d runs what is left of it)", id, len(records))
 	case fl.verify:
 		return inv.verify(ctx, a, id, records, n)
 	}

@@ -83,7 +83,7 @@ func (inv *invocation) printFile(ctx context.Context, s asof.State, kept provena
 		return slices.IndexFunc(s.Files, func(f asof.File) bool { return f.Path == filepath.ToSlash(name) })
 	}
 	i := find(name)
-	if within, err := filepath.Rel(inv.settings.Root, inv.named(name)); i < 0 && inv.below != "" && err == nil {
+	if within, err := filepath.Rel(inv.settings.Root, inv.named(name)); i < 0 && (inv.below != "" || filepath.IsAbs(inv.flags.file)) && err == nil {
 		i = find(within) // as it is called where the person is
 	}
 	if i < 0 {

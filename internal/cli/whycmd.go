@@ -46,7 +46,11 @@ func (inv *invocation) runBlame(ctx context.Context) error {
 		width = max(width, ink.Width(from[i]))
 	}
 	for i, l := range p.Lines {
-		fmt.Fprintf(&b, "%s%s %4d %s\n", from[i], strings.Repeat(" ", width-ink.Width(from[i])), i+1, sanitize.Text(strings.TrimRight(l.Text, "\r\n")))
+		text := sanitize.Text(strings.TrimRight(l.Text, "\r\n"))
+		if p.Binary {
+			text = inv.words.T("the file is no text; it is told as a whole")
+		}
+		fmt.Fprintf(&b, "%s%s %4d %s\n", from[i], strings.Repeat(" ", width-ink.Width(from[i])), i+1, text)
 	}
 	_, err = fmt.Fprint(inv.Stdout, b.String())
 	return err
@@ -80,8 +84,9 @@ func (inv *invocation) provenance(ctx context.Context, command string) (*slash.P
 type originRow struct {
 	Line    int               `json:"line"`
 	Text    string            `json:"text"`
-	By      string            `json:"by"` // session, outside or before
+	By      string            `json:"by"` // session, outside, before, or unknown where not all records can be read
 	Session string            `json:"session,omitempty"`
+	Place   string            `json:"place,omitempty"` // where the session is kept, if that is another folder
 	Record  uint64            `json:"record,omitempty"`
 	Unsure  bool              `json:"unsure,omitempty"`
 	Perhaps string            `json:"perhaps,omitempty"` // the call of unknown outcome that may have written it, as SESSION:RECORD
@@ -93,16 +98,21 @@ type originRow struct {
 func (inv *invocation) printOrigins(p *slash.Provenance, line int) error {
 	rows := []originRow{}
 	for i, l := range p.Lines {
+		if p.Binary {
+			line, l.Text = 1, ""
+		}
 		if line > 0 && i+1 != line {
 			continue
 		}
 		row := originRow{Line: i + 1, Text: strings.TrimRight(l.Text, "\r\n"), By: "before", Unsure: l.Unsure}
 		switch {
 		case l.BySession():
-			row.By, row.Session, row.Record = "session", l.By.Session, l.By.Seq
+			row.By, row.Session, row.Record, row.Place = "session", l.By.Session, l.By.Seq, l.By.Place
 			if line > 0 {
 				row.Story = p.Stories[l.By]
 			}
+		case len(p.Unread) > 0:
+			row.By, row.Unsure = "unknown", true
 		case l.Outside:
 			row.By = "outside"
 		}

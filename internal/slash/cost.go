@@ -1,6 +1,7 @@
 package slash
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -125,7 +126,11 @@ func turnsTable(all []Spending) display.Table {
 		t.Rows = append(t.Rows, spent("before", sum, ""))
 	}
 	for _, s := range all[early:] {
-		t.Rows = append(t.Rows, spent(strings.TrimSpace(strconv.Itoa(s.Turn)+" "+s.Agent), s, s.Title))
+		turn := strings.TrimSpace(strconv.Itoa(s.Turn) + " " + s.Agent)
+		if s.Turn == 0 {
+			turn = cmp.Or(s.Agent, "outside turns") // as a summary that was asked for
+		}
+		t.Rows = append(t.Rows, spent(turn, s, s.Title))
 	}
 	return t
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,14 @@ type Provenance struct {
 	Stories map[*provenance.Change]*provenance.Story
 	Commits []git.Blamed // of every line, where git was asked and knows
 	NoGit   error        // why git could not be asked
+	Binary  bool         // the file is no text: it is told as one line
+	Unread  []string     // records that may tell more and cannot be read
+}
+
+// Older reports whether git had a line, counted from zero, before a moment.
+func (p *Provenance) Older(i int, than time.Time) bool {
+	commit := p.commit(i)
+	return commit.Commit != "" && commit.Time.Before(than.Truncate(time.Second))
 }
 
 // Doubt names for the lines that no session is known to have written the call that may
@@ -31,7 +40,7 @@ func (p *Provenance) Doubt(unknown []*provenance.Change, modified time.Time) {
 	for i := range p.Lines {
 		l := &p.Lines[i]
 		l.Doubt(unknown)
-		if c := l.Perhaps; c != nil && (l.Until.IsZero() && modified.Before(c.Time.Truncate(time.Second)) || p.commit(i).Commit != "" && p.commit(i).Time.Before(c.Time.Truncate(time.Second))) {
+		if c := l.Perhaps; c != nil && (l.Until.IsZero() && modified.Before(c.Time.Truncate(time.Second)) || p.Older(i, c.Time)) {
 			l.Perhaps = nil // it was there before
 		}
 	}
@@ -82,6 +91,8 @@ func SplitLine(arg string) (file string, line int, err error) {
 // Explain tells what stands behind a line, or behind all if it is zero.
 func (p *Provenance) Explain(line int) ([]display.Block, error) {
 	switch {
+	case p.Binary:
+		return []display.Block{display.Text("the file is no text; it is told as a whole"), p.explainLine(1)}, nil
 	case line > len(p.Lines):
 		return nil, fmt.Errorf("%s has %d lines", p.Name, len(p.Lines))
 	case line > 0:
@@ -108,6 +119,9 @@ func (p *Provenance) Explain(line int) ([]display.Block, error) {
 		from = to
 	}
 	blocks := []display.Block{t}
+	if unread := p.unread(); len(unread) > 0 {
+		blocks = append(blocks, display.Text(""), display.Table{Rows: unread})
+	}
 	for _, c := range told[:min(len(told), storiesShown)] {
 		blocks = append(blocks, display.Text(""), p.story(provenance.Origin{By: c}))
 	}
@@ -133,11 +147,13 @@ func (p *Provenance) row(o provenance.Origin, commit git.Blamed) []display.Cell 
 		if s := p.Stories[o.By]; s != nil && s.Prompt.Text != "" {
 			what += ": " + orchestrator.Title(s.Prompt.Text)
 		}
-		return display.Data(fmt.Sprintf("%s:%d", o.By.Session, o.By.Seq), when(o.By.Time), sanitize.Line(what, 200))
+		return display.Data(fmt.Sprintf("%s:%d", path.Join(o.By.Place, o.By.Session), o.By.Seq), when(o.By.Time), sanitize.Line(what, 200))
 	case o.Perhaps != nil:
 		return slices.Concat(display.Words(fmt.Sprintf("perhaps %s:%d", o.Perhaps.Session, o.Perhaps.Seq)), display.Data(when(o.Perhaps.Time)), display.Words("a call of unknown outcome"))
 	case commit.Commit != "":
 		return display.Data("git "+commit.Commit[:min(len(commit.Commit), 8)], when(commit.Time), commit.Author+": "+commit.Summary)
+	case len(p.Unread) > 0:
+		return display.Words("not known", "", "not all records can be read")
 	case o.Outside:
 		return display.Words("not by a session", "", "")
 	}
@@ -169,10 +185,12 @@ func (p *Provenance) explainLine(line int) display.Table {
 	switch c := o.Perhaps; {
 	case c != nil:
 		said = fmt.Sprintf("it is not known by whom: %s, record %d of session %s, may have written it; its outcome is unknown", c.Tool, c.Seq, c.Session)
+	case len(p.Unread) > 0:
+		said = "it is not known whether a session wrote this line: not all records can be read"
 	case o.Outside && o.By != nil:
 		said = fmt.Sprintf("no session wrote this line: it came after record %d of session %s, from somebody else", o.By.Done, o.By.Session)
 	}
-	t := display.Table{Rows: [][]display.Cell{display.Words("written", said)}}
+	t := display.Table{Rows: append([][]display.Cell{display.Words("written", said)}, p.unread()...)}
 	switch {
 	case commit.Commit != "":
 		t.Rows = append(t.Rows, fact("git blame", fmt.Sprintf("%.12s %s, %s: %s", commit.Commit, when(commit.Time), commit.Author, commit.Summary)))
@@ -182,6 +200,14 @@ func (p *Provenance) explainLine(line int) display.Table {
 		t.Rows = append(t.Rows, display.Words("git blame", "it is in no commit yet"))
 	}
 	return t
+}
+
+// unread tells which records may tell more and cannot be read.
+func (p *Provenance) unread() (rows [][]display.Cell) {
+	for _, what := range p.Unread {
+		rows = append(rows, display.Words("unread", what))
+	}
+	return rows
 }
 
 func fact(name, text string) []display.Cell {
@@ -198,6 +224,9 @@ func (p *Provenance) story(o provenance.Origin) display.Table {
 		return t
 	}
 	add(display.Words("written", fmt.Sprintf("by %s, record %d of session %s, %s", cmp.Or(sanitize.Line(s.Agent, 60), "main"), c.Seq, c.Session, when(c.Time))))
+	if c.Place != "" {
+		add(fact("kept in", c.Place))
+	}
 	if o.Unsure {
 		add(display.Words("", "or by somebody else around then: what the file held in between was not kept"))
 	}

@@ -52,7 +52,10 @@ type Head struct {
 	// Imported tells that the session up to it was not written here: it came from
 	// another machine, or is a copy.
 	Imported bool
-	Time     time.Time
+	// Found tells that the session was here up to it before anything of it was signed
+	// for: it was copied or moved here with its project, or is older than the key.
+	Found bool
+	Time  time.Time
 }
 
 // End is the newest record of one log and the link after it. A log without
@@ -76,9 +79,10 @@ type Report struct {
 	Vouched   uint64   // the newest record that a head vouches for
 	Lost      []uint64 // the records after which something was lost and mended
 	// Imported is the newest record that was not written here, and Since when
-	// such records came.
+	// such records came. Found tells that they were found here, not taken in.
 	Imported uint64
 	Since    time.Time
+	Found    bool
 }
 
 // Sentences say it of a session, in sentences that t translates.
@@ -91,7 +95,11 @@ func (r Report) Sentences(id string, t func(format string, args ...any) string) 
 		lines = append(lines, t("what followed record %d was found damaged or missing once, and was set aside", seq))
 	}
 	if r.Imported > 0 {
-		lines = append(lines, t("records 1 to %d were imported on %s: this machine did not write them, and has signed only that they are as they came", r.Imported, r.Since.Local().Format("2006-01-02 15:04:05")))
+		came := "records 1 to %d were imported on %s: this machine did not write them, and has signed only that they are as they came"
+		if r.Found {
+			came = "records 1 to %d were found here on %s: this machine had not signed for them in this place, and has signed only that they are as they were found"
+		}
+		lines = append(lines, t(came, r.Imported, r.Since.Local().Format("2006-01-02 15:04:05")))
 		if r.Vouched > r.Imported {
 			lines = append(lines, t("records %d to %d are what this machine signed for", r.Imported+1, r.Vouched))
 		}
@@ -109,8 +117,8 @@ func Verify(sources []Source, heads []Head) (Report, error) {
 	var report Report
 	var still []Head // without those of what was lost later
 	for _, h := range heads {
-		if h.Imported {
-			report.Imported, report.Since = h.Seq, h.Time
+		if h.Imported || h.Found {
+			report.Imported, report.Since, report.Found = h.Seq, h.Time, h.Found
 		}
 		if h.Mended {
 			report.Imported = min(report.Imported, h.Seq)

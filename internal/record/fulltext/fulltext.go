@@ -34,7 +34,7 @@ const (
 )
 
 // version is that of the form of documents.
-const version = 2
+const version = 3
 
 // Kind is what a line is of.
 type Kind string

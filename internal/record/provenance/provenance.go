@@ -33,6 +33,7 @@ const MaxFile = 8 << 20
 
 // Change is a call that changed files.
 type Change struct {
+	Place   string // where its session is kept, if that is not here
 	Session string
 	Seq     uint64 // of its request; zero if that was not read
 	Done    uint64 // of its end
@@ -120,8 +121,9 @@ func Sort(all []*Change) {
 // in the order of time. It goes back from one to the one before until every line
 // is accounted for. Gone reports whether a file is no longer there, so that this one
 // may be what it was; nil if none is. Others reads the changes of another file, out
-// of which a call took lines to put them into this one.
-func Trace(ctx context.Context, name string, now []byte, line int, all []*Change, kept Contents, gone func(name string) bool, others func(name string) []*Change) ([]Line, error) {
+// of which a call took lines to put them into this one. Names are those that the file
+// had before, the latest first. A file that is no text is one line.
+func Trace(ctx context.Context, name string, now []byte, line int, all []*Change, kept Contents, gone func(name string) bool, others func(name string) []*Change) (lines []Line, names []string, err error) {
 	texts := linesOf(now)
 	t := tracer{
 		ctx: ctx, kept: kept, now: now, name: name, hash: hashOf(now), nowHash: hashOf(now), text: texts,
@@ -140,9 +142,9 @@ func Trace(ctx context.Context, name string, now []byte, line int, all []*Change
 		}
 	}
 	if err := t.follow(all); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return t.lines, nil
+	return t.lines, t.names, nil
 }
 
 // follow goes back through changes until every line is accounted for.
@@ -235,6 +237,7 @@ type tracer struct {
 	// The file at the moment that is looked at, and which of its lines are those
 	// nobody is known to have written yet.
 	name, hash string
+	names      []string // those that it had before
 	text       []string
 	open       []place
 	doubt      Origin // of what is new since the last content that is known
@@ -250,6 +253,11 @@ type tracer struct {
 type call struct {
 	session string
 	done    uint64
+}
+
+// called goes on with the file under the name that it had before.
+func (t *tracer) called(name string) {
+	t.name, t.names = name, append(t.names, name)
 }
 
 // place is where a line of the file stood earlier.
@@ -289,7 +297,7 @@ func (t *tracer) find(c *Change, f event.FileChange) {
 func (t *tracer) leave(c *Change, f event.FileChange) {
 	for _, from := range c.sources(f) {
 		if text, err := t.content(from.Before); err == nil && (from.Before.Hash == f.After.Hash || t.resembles(text)) {
-			t.name = from.Before.Path
+			t.called(from.Before.Path)
 			t.taken(c, t.goBack(text, from.Before.Hash, Origin{By: c}))
 			return
 		}
@@ -379,10 +387,13 @@ func (t *tracer) restored(before []*Change, c *Change) (next int, ok bool) {
 	return 0, false
 }
 
-// linesOf splits text; what is none has no lines.
+// Binary reports whether a file is no text that has lines.
+func Binary(text []byte) bool { return slices.Contains(text, 0) }
+
+// linesOf splits text; what is none is one line.
 func linesOf(text []byte) []string {
-	if slices.Contains(text, 0) {
-		return nil
+	if Binary(text) {
+		return []string{string(text)}
 	}
 	return slices.Collect(strings.Lines(string(text)))
 }

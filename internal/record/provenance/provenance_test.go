@@ -220,7 +220,7 @@ func (w *world) traceFile(file, text string) []modelLine {
 		provenance.Sort(all)
 		return all
 	}
-	lines, err := provenance.Trace(context.Background(), file, []byte(text), 0, changes(file), w.keeper, func(name string) bool {
+	lines, _, err := provenance.Trace(context.Background(), file, []byte(text), 0, changes(file), w.keeper, func(name string) bool {
 		_, err := os.Lstat(filepath.Join(w.dir, name))
 		return err != nil
 	}, changes)

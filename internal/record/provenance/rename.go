@@ -21,7 +21,7 @@ func (t *tracer) rename(all []*Change) {
 			switch {
 			case !holds(f.After) || !t.gone(name):
 			case f.After.Hash == t.hash:
-				t.name = name
+				t.called(name)
 				return
 			case best == "" && path.Ext(name) == path.Ext(t.name):
 				if text, err := t.outcome(c, f); err == nil && t.resembles(text) {
@@ -31,7 +31,7 @@ func (t *tracer) rename(all []*Change) {
 		}
 	}
 	if best != "" {
-		t.name = best
+		t.called(best)
 	}
 }
 

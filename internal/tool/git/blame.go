@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,9 +21,9 @@ type Blamed struct {
 const maxBlame = 64 << 20
 
 // Blame tells for every line of a file which commit it comes from; of a file that
-// is in none it knows no lines. The error is
+// is in none it knows no lines, unless it is in one under a former name. The error is
 // [ErrNoRepository] where git does not look after it.
-func Blame(ctx context.Context, o Options, path string) ([]Blamed, error) {
+func Blame(ctx context.Context, o Options, path string, former ...string) ([]Blamed, error) {
 	r, err := open(ctx, o)
 	if err != nil {
 		return nil, err
@@ -31,7 +32,20 @@ func Blame(ctx context.Context, o Options, path string) ([]Blamed, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := r.run(ctx, r.settings, command{args: []string{"blame", "--porcelain", "--", name}, limit: maxBlame})
+	list, err := r.blame(ctx, "--", name)
+	for _, earlier := range former {
+		if list != nil || err != nil {
+			break
+		}
+		if earlier, wrong := resolve(r.Workspace, earlier); wrong == nil {
+			list, err = r.blame(ctx, "--contents", name, "--", earlier)
+		}
+	}
+	return list, err
+}
+
+func (r *repository) blame(ctx context.Context, args ...string) ([]Blamed, error) {
+	out, err := r.run(ctx, r.settings, command{args: append([]string{"blame", "--porcelain"}, args...), limit: maxBlame})
 	switch {
 	case err != nil:
 		return nil, err
@@ -41,6 +55,37 @@ func Blame(ctx context.Context, o Options, path string) ([]Blamed, error) {
 		return nil, failure("blame", out)
 	}
 	return parseBlame(string(out.stdout)), nil
+}
+
+// Newest is the newest of the commits that lines come from, as that of a file which has
+// none; nothing where some are in no commit.
+func Newest(list []Blamed) []Blamed {
+	if len(list) == 0 || slices.ContainsFunc(list, func(b Blamed) bool { return b.Commit == "" }) {
+		return nil
+	}
+	return []Blamed{slices.MaxFunc(list, func(a, b Blamed) int { return a.Time.Compare(b.Time) })}
+}
+
+// maxTrees bounds what git says of the work trees of a repository.
+const maxTrees = 1 << 20
+
+// Trees are the work trees of the repository in which the workspace lies: its own, and
+// all of them. There are none where there is no repository.
+func Trees(ctx context.Context, o Options) (own string, all []string) {
+	r := &repository{Options: o, settings: always}
+	if r.find(ctx) != nil {
+		return "", nil
+	}
+	out, err := r.run(ctx, r.settings, command{args: []string{"worktree", "list", "--porcelain", "-z"}, limit: maxTrees})
+	if err != nil || out.code != 0 {
+		return "", nil
+	}
+	for field := range strings.SplitSeq(string(out.stdout), "\x00") {
+		if dir, ok := strings.CutPrefix(field, "worktree "); ok {
+			all = append(all, dir)
+		}
+	}
+	return r.top, all
 }
 
 // parseBlame reads what git blame --porcelain prints: of every line its commit,

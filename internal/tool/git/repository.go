@@ -24,6 +24,7 @@ const maxConfig = 1 << 20
 // switched off.
 type repository struct {
 	Options
+	top      string            // of the work tree
 	dir      string            // the directory of git's own files, seen from the workspace; ".git" in a linked worktree, too
 	settings []gitsafe.Setting // what git is to be told
 	filters  []string          // filters of the repository that are off
@@ -84,14 +85,14 @@ func (r *repository) find(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open repository: %w", err)
 	}
-	top, err := filepath.EvalSymlinks(lines[0])
-	if err != nil || filepath.Join(top, lines[2]) != root {
+	r.top, err = filepath.EvalSymlinks(lines[0])
+	if err != nil || filepath.Join(r.top, lines[2]) != root {
 		return fmt.Errorf("the repository keeps its files in another directory: %s", sanitize.Line(lines[0], maxTitle))
 	}
 	if r.dir, err = filepath.EvalSymlinks(lines[1]); err != nil {
 		r.dir = lines[1]
 	}
-	if top == root && linked(root, r.dir) {
+	if r.top == root && linked(root, r.dir) {
 		r.dir = ".git" // which leads there, as it is there in the repository itself
 		return nil
 	}

@@ -97,10 +97,11 @@ func (c *claim) append(last uint64, rs []event.Record) error {
 		c.logs[i].end = b.ends[i]
 	}
 	c.last = rs[len(rs)-1].Seq
-	if b.decided {
-		// How far the logs go is signed, and a mark that they are not all is taken
-		// away.
+	if b.decided || last == 0 { // that it began here, and how far the logs go, is signed
 		c.heads.add(c.head(false))
+	}
+	if b.decided {
+		// A mark that the logs are not all is taken away.
 		if c.apart {
 			var errs []error
 			for _, path := range c.heads.marks(c.dir) {

@@ -1,12 +1,14 @@
 package jsonl_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -265,6 +267,63 @@ func TestTheMarkOfASessionThatWentOnInMemory(t *testing.T) {
 				last++
 			}
 			release()
+		}
+	}
+}
+
+// What was there before anything was signed for is signed as found, not as written;
+// what comes after it is signed as ever.
+func TestASessionThatWasFoundIsNotSignedForAsWritten(t *testing.T) {
+	dir, root := filepath.Join(t.TempDir(), "log"), t.TempDir()
+	other := jsonl.Open(dir, jsonl.Options{})
+	release := eventtest.Claim(t, other, "a")
+	eventtest.Append(t, other, "a", 0, event.TaskCreated{TaskID: "t"}, event.TaskCompleted{TaskID: "t"})
+	release()
+
+	key := authkey.Temporary()
+	o := jsonl.Options{Heads: &jsonl.Heads{Dir: filepath.Join(root, "heads"), Key: func() *authkey.Key { return key }}}
+	s := jsonl.Open(dir, o)
+	eventtest.Claim(t, s, "a")()
+	if r, err := s.Verify("a"); err != nil || !r.Found || r.Imported != 2 || r.Vouched != 2 {
+		t.Errorf("found: %+v, %v", r, err)
+	}
+	release = eventtest.Claim(t, s, "a")
+	eventtest.Append(t, s, "a", 2, event.TaskCreated{TaskID: "u"})
+	release()
+	if r, err := s.Verify("a"); err != nil || !r.Found || r.Imported != 2 || r.Vouched != 3 {
+		t.Errorf("gone on with: %+v, %v", r, err)
+	}
+	eventtest.Claim(t, s, "new")
+	eventtest.Append(t, s, "new", 0, event.TaskCreated{TaskID: "t"}) // and the process dies
+	if r, err := jsonl.Open(dir, o).Verify("new"); err != nil || r.Found || r.Vouched != 1 {
+		t.Errorf("begun here: %+v, %v", r, err)
+	}
+}
+
+// Whoever reads a session that goes on beyond what can be read is told, and nothing is
+// changed by that. A line that a process did not live to finish is no damage.
+func TestReadersAreToldOfWhatTheyCannotRead(t *testing.T) {
+	w := writeWhole(t, eventtest.Samples()...)
+	log := w.logs[event.Audit]
+	middle := bytes.IndexByte(log, '\n') + 1
+	for name, c := range map[string]struct {
+		log           []byte
+		short, damage bool
+	}{
+		"whole":   {log, false, false},
+		"torn":    {append(bytes.Clone(log), '{'), true, false},
+		"damaged": {slices.Concat(log[:middle], []byte("{}\n"), log[middle:]), true, true},
+	} {
+		dir, last := filepath.Join(t.TempDir(), "log"), uint64(1<<63)
+		w.spoil(t, dir, event.Audit, c.log)
+		s := jsonl.Open(dir, jsonl.Options{Report: noRepair(t), Short: func(_ string, n uint64) { last = n }})
+		read := uint64(len(readAll(t, s)))
+		if (last == read) != c.short {
+			t.Errorf("%s: read %d, told %d", name, read, last)
+		}
+		r, err := s.Damage(t.Context(), "a")
+		if err != nil || r.Lost() != c.damage || r.Last != read || !bytes.Equal(readLog(t, dir, event.Audit), c.log) {
+			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
 }

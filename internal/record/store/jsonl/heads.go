@@ -70,6 +70,7 @@ type headLine struct {
 	Conversation headEnd   `json:"conversation,omitzero"`
 	Mended       bool      `json:"mended,omitempty"`
 	Imported     bool      `json:"imported,omitempty"`
+	Found        bool      `json:"found,omitempty"`
 	Time         time.Time `json:"time,omitzero"`
 	Sig          string    `json:"sig,omitempty"`
 }
@@ -122,7 +123,7 @@ func (h *headFile) write(head audit.Head) (err error) {
 			return err
 		}
 	}
-	l := headLine{Seq: head.Seq, Events: endOf(head.Ends[0]), Audit: endOf(head.Ends[1]), Conversation: endOf(head.Ends[2]), Mended: head.Mended, Imported: head.Imported}
+	l := headLine{Seq: head.Seq, Events: endOf(head.Ends[0]), Audit: endOf(head.Ends[1]), Conversation: endOf(head.Ends[2]), Mended: head.Mended, Imported: head.Imported, Found: head.Found}
 	if h.Now != nil {
 		l.Time = h.Now().UTC().Truncate(time.Second)
 	}
@@ -179,7 +180,7 @@ func (h *headFile) all(limit int64) ([]audit.Head, error) {
 			continue
 		}
 		heads = append(heads, audit.Head{
-			Seq: l.Seq, Ends: [3]audit.End{l.Events.end(), l.Audit.end(), l.Conversation.end()}, Mended: l.Mended, Imported: l.Imported, Time: l.Time,
+			Seq: l.Seq, Ends: [3]audit.End{l.Events.end(), l.Audit.end(), l.Conversation.end()}, Mended: l.Mended, Imported: l.Imported, Found: l.Found, Time: l.Time,
 		})
 	}
 	return heads, nil

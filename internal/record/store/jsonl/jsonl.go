@@ -56,6 +56,9 @@ type Options struct {
 	Program string
 	// Report is told what a Claim found that is not as it was left.
 	Report func(Repair)
+	// Short is told of a session that could be read up to its record last and that
+	// seems to have had more: see [Store.Damage].
+	Short func(session string, last uint64)
 	// Heads, if set, is where it is kept how far sessions go.
 	Heads *Heads
 	// Disk is what is written to; without it, that of the system.
@@ -156,10 +159,8 @@ func (s *Store) claim(ctx context.Context, session string) (*claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &claim{session: session, dir: dir, disk: s.o.Disk, lock: lock, fsync: s.o.Fsync, heads: s.o.Heads.of(dir, session)}
-	for _, l := range event.Logs {
-		c.logs[place(l)] = logFile{path: logPath(dir, l), end: audit.End{Link: audit.First(l)}}
-	}
+	c := s.unread(session)
+	c.lock = lock
 	if isNew && !used {
 		c.unsyncedDirs = true
 		return c, nil
@@ -168,6 +169,16 @@ func (s *Store) claim(ctx context.Context, session string) (*claim, error) {
 		return nil, errors.Join(fmt.Errorf("mend: %w", err), lock.release())
 	}
 	return c, nil
+}
+
+// unread is a session of which nothing is known yet.
+func (s *Store) unread(session string) *claim {
+	dir := filepath.Join(s.dir, session)
+	c := &claim{session: session, dir: dir, disk: s.o.Disk, fsync: s.o.Fsync, heads: s.o.Heads.of(dir, session)}
+	for _, l := range event.Logs {
+		c.logs[place(l)] = logFile{path: logPath(dir, l), end: audit.End{Link: audit.First(l)}}
+	}
+	return c
 }
 
 func (s *Store) claimed(session string) *claim {

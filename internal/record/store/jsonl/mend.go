@@ -16,30 +16,56 @@ import (
 )
 
 // mend finds out how far the session goes, cuts off what lies beyond, and holds
-// what is left against what was signed for.
+// what is left against what was signed for. Of a session that nothing was signed for
+// here it is signed that it was found so, not that it was written so.
 func (c *claim) mend(ctx context.Context, report func(Repair)) error {
 	m := new(merge)
 	defer m.close()
-	for _, l := range event.Logs {
-		if err := m.open(c.disk, c.dir, l, view{}); err != nil {
+	repair, err := c.examine(ctx, m)
+	if err != nil {
+		return err
+	}
+	for _, s := range m.scanners {
+		if err := c.mendLog(s, &repair); err != nil {
 			return err
 		}
 	}
+	head := c.head(repair.Known > 0 || repair.Rewritten)
+	if head.Found = c.heads.newest == 0 && c.last > 0; head.Found || head.Mended {
+		c.heads.add(head)
+	}
+	if c.apart = len(c.heads.marks(c.dir)) > 0; c.apart {
+		repair.Apart = true
+	}
+	if report != nil && (len(repair.Aside) > 0 || repair.Known > 0 || repair.Rewritten || repair.Apart) {
+		report(repair)
+	}
+	return nil
+}
+
+// examine finds out how far the session goes and what is amiss with it, and changes
+// nothing.
+func (c *claim) examine(ctx context.Context, m *merge) (Repair, error) {
 	head, repair := c.heads.last(), Repair{Session: c.session}
+	for _, l := range event.Logs {
+		if err := m.open(c.disk, c.dir, l, view{}); err != nil {
+			return repair, err
+		}
+	}
 	if err := c.recall(ctx, m, head, &repair); err != nil {
-		return err
+		return repair, err
 	}
 	repair.Last = c.last
 	// A process that dies leaves one line without an end.
 	beyond, torn := 0, false
 	for _, s := range m.scanners {
 		i := place(s.log)
-		switch more := s.f != nil && s.start < s.size; {
-		case more && s.seq == 0:
+		switch {
+		case s.more() && s.seq == 0:
 			repair.File = c.logs[i].path
 			torn = !hasNewline(io.NewSectionReader(s.f, s.start, s.size-s.start))
 			beyond++
-		case more:
+		case s.more():
 			beyond++
 		case repair.File == "" && head.Ends[i].Seq > c.logs[i].end.Seq:
 			repair.File = c.logs[i].path
@@ -49,24 +75,26 @@ func (c *claim) mend(ctx context.Context, report func(Repair)) error {
 	if repair.File == "" {
 		repair.File = c.dir
 	}
-	for _, s := range m.scanners {
-		if err := c.mendLog(s, &repair); err != nil {
-			return err
-		}
-	}
 	if head.Seq > c.last {
 		repair.Known = head.Seq
 	}
-	if repair.Known > 0 || repair.Rewritten {
-		c.heads.add(c.head(true))
+	return repair, nil
+}
+
+// Damage is what a Claim would find amiss with a session now. It changes nothing.
+// Of a session that another process writes it may speak too soon: what is amiss with
+// it is so if a second look finds the same.
+func (s *Store) Damage(ctx context.Context, session string) (Repair, error) {
+	if err := checkID(session); err != nil {
+		return Repair{}, err
 	}
-	if c.apart = len(c.heads.marks(c.dir)) > 0; c.apart {
-		repair.Apart = true
+	m := new(merge)
+	defer m.close()
+	repair, err := s.unread(session).examine(ctx, m)
+	if err != nil {
+		err = fmt.Errorf("read session %s: %w", session, err)
 	}
-	if report != nil && (len(repair.Aside) > 0 || repair.Known > 0 || repair.Rewritten || repair.Apart) {
-		report(repair)
-	}
-	return nil
+	return repair, err
 }
 
 // recall goes through the records up to the first gap. Every scanner then

@@ -78,6 +78,9 @@ func (s *Store) read(ctx context.Context, session string, after uint64, wants fu
 			}
 		}
 		if at == nil || held == nil && at.seq != seq {
+			if held == nil && s.o.Short != nil && (m.more() || s.o.Heads.of(filepath.Join(s.dir, session), session).last().Seq >= seq) {
+				s.o.Short(session, seq-1)
+			}
 			return nil
 		}
 		if at.seq > after && slices.Contains(logs, at.log) && !at.passed && !yield(at.record, nil) {

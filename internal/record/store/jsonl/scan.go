@@ -216,6 +216,9 @@ func ignoreEOF(err error) error {
 	return err
 }
 
+// more reports whether the log goes on after the last record.
+func (s *scanner) more() bool { return s.f != nil && s.start < s.size }
+
 // merge goes through the records of several logs in the order of their Seqs.
 type merge struct {
 	scanners []*scanner
@@ -238,6 +241,9 @@ func (m *merge) close() {
 		}
 	}
 }
+
+// more reports whether a log goes on after the last record.
+func (m *merge) more() bool { return slices.ContainsFunc(m.scanners, (*scanner).more) }
 
 // next returns the scanner that has the next record, or nil at the end. The
 // record is there until next is called again.

@@ -1,0 +1,231 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"coder/internal/agent/verify"
+	"coder/internal/host/disk"
+	"coder/internal/host/repofile"
+	"coder/internal/host/workspace"
+	"coder/internal/record/provenance"
+	"coder/internal/record/store/jsonl"
+	"coder/internal/record/undo"
+	"coder/internal/slash"
+	"coder/internal/tool/git"
+)
+
+// quarter is a folder in which sessions are kept that may have changed a file.
+type quarter struct {
+	*Store
+	ws   *workspace.Workspace
+	name string // of the file there
+	same bool   // it is the very file, not that of another work tree
+	from string // where that is, seen from this workspace; "" if it is this one
+}
+
+// tracing finds out where the lines of a file come from, place by place.
+type tracing struct {
+	*App
+	*slash.Provenance
+	now     []byte
+	line    int                  // the one that is asked about; zero for all
+	names   []string             // that the file had before
+	unknown []*provenance.Change // calls that may have changed it
+}
+
+// asked reports whether the line, counted from zero, is asked about and nobody is
+// known to have written it.
+func (t *tracing) asked(i int) bool {
+	return (t.line == 0 || i == t.line-1) && !t.Lines[i].BySession()
+}
+
+// left reports whether there are lines of which nobody is known to have written them.
+func (t *tracing) left() bool {
+	for i := range t.Lines {
+		if t.asked(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// in looks at the sessions of a place: what they wrote of the lines that are left, and how.
+func (t *tracing) in(ctx context.Context, at quarter) error {
+	if _, err := fs.ReadDir(repofile.OwnDir(at.Dir("log")), "."); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.cannotRead(at.root, err)
+	}
+	var more []string
+	changes := func(name string) []*provenance.Change { return at.changes(ctx, name, more...) }
+	kept := t.keptIn(at.Store, at.ws)
+	lines, names, err := provenance.Trace(ctx, at.name, t.now, t.line, changes(at.name), kept, nil, changes)
+	if err != nil {
+		return err
+	}
+	earlier := t.Lines
+	t.Lines = lines
+	if t.left() { // unless it had another name once, or a call was cut off
+		gone := func(name string) bool { _, err := at.ws.Lstat(name); return errors.Is(err, fs.ErrNotExist) }
+		var unknown []*provenance.Change
+		if more, unknown = at.survey(ctx, at.name, gone); len(more) > 0 {
+			if t.Lines, names, err = provenance.Trace(ctx, at.name, t.now, t.line, changes(at.name), kept, gone, changes); err != nil {
+				return err
+			}
+		}
+		if at.same {
+			t.unknown = append(t.unknown, unknown...)
+		}
+	}
+	if at.from == "" {
+		t.names = names
+	} else {
+		t.Lines = t.joined(earlier, t.Lines, at.from)
+	}
+	t.Unread = append(t.Unread, at.Unread()...)
+	t.tell(ctx, at)
+	return nil
+}
+
+// joined are lines with what another place knows of those that are left. What was there
+// before a call, by git's word or by what calls found, was not written by it.
+func (t *tracing) joined(lines, there []provenance.Line, from string) []provenance.Line {
+	t.Lines = lines
+	for i, l := range there {
+		if !t.asked(i) || !l.BySession() {
+			continue
+		}
+		was := lines[i]
+		if t.Older(i, l.By.Time) || !was.Until.IsZero() && was.Until.Before(l.By.Time) {
+			continue
+		}
+		l.By.Place = from
+		lines[i] = l
+	}
+	return lines
+}
+
+// tell tells how the calls of a place came about that wrote lines which are asked about.
+func (t *tracing) tell(ctx context.Context, at quarter) {
+	bySession := make(map[string][]*provenance.Change)
+	for i, l := range t.Lines {
+		if t.line > 0 && i != t.line-1 || !l.BySession() || l.By.Place != at.from {
+			continue
+		}
+		if list := bySession[l.By.Session]; len(list) == 0 || list[len(list)-1] != l.By {
+			bySession[l.By.Session] = append(list, l.By)
+		}
+	}
+	for id, list := range bySession {
+		stories, err := provenance.Stories(at.vouched(ctx, id, list), list, verify.IsCheck)
+		if err != nil {
+			at.warn(err.Error())
+		}
+		for c, story := range stories {
+			t.Stories[c] = story
+		}
+	}
+}
+
+// elsewhere are the other places whose sessions may have changed a file: the folders
+// around it, and those around it in the other work trees of the repository. They count
+// where this user has worked in them, so it costs a look for each and no more.
+func (t *tracing) elsewhere(ctx context.Context, o git.Options, name string) (places []quarter) {
+	if filepath.IsAbs(name) || t.Home == "" {
+		return nil
+	}
+	root, err := filepath.EvalSymlinks(t.Root)
+	if err != nil {
+		return nil
+	}
+	file := filepath.Join(root, name)
+	seen := []string{t.Root, root}
+	look := func(file string, same bool) {
+		for at := filepath.Dir(file); ; at = filepath.Dir(at) {
+			if !slices.Contains(seen, at) && t.worked(at) {
+				if p, ok := t.placeAt(at, file, same); ok {
+					places = append(places, p)
+				}
+			}
+			if seen = append(seen, at); at == filepath.Dir(at) {
+				return
+			}
+		}
+	}
+	look(filepath.Join(t.Root, name), true)
+	look(file, true)
+	own, trees := git.Trees(ctx, o)
+	within, err := filepath.Rel(own, file)
+	if err != nil {
+		return places
+	}
+	for _, tree := range trees {
+		look(filepath.Join(tree, within), false)
+	}
+	return places
+}
+
+// worked reports whether this user has had sessions in a folder.
+func (a *App) worked(root string) bool {
+	_, err := os.Lstat(filepath.Join(a.Home, workspacesDir, shortHash(root)))
+	return err == nil
+}
+
+// placeAt is a folder as a place, if it still has sessions.
+func (t *tracing) placeAt(root, file string, same bool) (p quarter, ok bool) {
+	err := readable(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, false
+	}
+	var ws *workspace.Workspace
+	if err == nil {
+		ws, err = workspace.Open(root)
+	}
+	if err != nil {
+		t.cannotRead(root, err)
+		return p, false
+	}
+	name, err := filepath.Rel(root, file)
+	from, wrong := filepath.Rel(t.Root, root)
+	if err = errors.Join(err, wrong); err != nil {
+		ws.Close()
+		return p, false
+	}
+	return quarter{Store: t.storeOf(root), ws: ws, name: filepath.ToSlash(name), same: same, from: filepath.ToSlash(from)}, true
+}
+
+func (t *tracing) cannotRead(root string, why error) {
+	t.Unread = append(t.Unread, fmt.Sprintf("the sessions of %s: %v", root, why))
+}
+
+// readable says why the logs of a workspace cannot be read. Nothing there that is a link
+// counts: it may lead anywhere.
+func readable(root string) error {
+	dir := root
+	for _, name := range []string{".coder", "log"} {
+		dir = filepath.Join(dir, name)
+		info, err := os.Lstat(dir)
+		if err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is no folder", dir)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := fs.ReadDir(repofile.Below(root), ".coder/log")
+	return err
+}
+
+// storeOf is what is kept of another workspace, to be read.
+func (a *App) storeOf(root string) *Store {
+	s := &Store{root: root, dir: filepath.Join(root, ".coder"), home: a.Home, warn: a.warn, Key: a.Store().Key, short: make(map[string]string)}
+	s.contents = sync.OnceValue(func() *undo.Store { return undo.OpenStore(s.Dir("undo"), undo.StoreOptions{Now: a.Env.Now}) })
+	s.logs = jsonl.Open(s.Dir("log"), jsonl.Options{Disk: disk.System, Short: s.fallsShort, Heads: s.heads(a.Env.Now)})
+	s.Logs = s.logs
+	return s
+}
