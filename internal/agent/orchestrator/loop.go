@@ -103,7 +103,10 @@ func (o *Orchestrator) guardLoop(ctx context.Context, st *turnState, calls []cha
 	}
 	a, err := o.Person(st.sink).Ask(ctx, uip.Request{
 		ID: o.NewID("ui"), TaskID: st.task, Author: o.actor(ActorAgent), Kind: uip.Select, Purpose: uip.Generic,
-		Display: uip.Display{Title: "The model may be going in circles. Go on?", Description: what},
+		Display: uip.Display{
+			Title: "The model may be going in circles. Go on?", Description: what,
+			Metadata: map[string]string{uip.OnYes: loopGoOn, uip.OnNo: loopStop, uip.OnWords: loopGoOn},
+		},
 		Options: []uip.Option{{ID: loopGoOn, Label: "Go on", Default: true}, {ID: loopStop, Label: "Stop the turn", Style: uip.Danger}},
 	})
 	advice := cmp.Or(a.Input, a.Comment)

@@ -29,7 +29,7 @@ func (r *run) mayGoOn(ctx context.Context, e *event.UnkeptError) bool {
 			Title: "Go on without a record?",
 			Description: fmt.Sprintf("%v. From here on nothing that is done in this session would be kept: "+
 				"it could not be undone, and after a restart nobody would know of it", e),
-			Metadata: map[string]string{uip.OnEnter: uip.Reject},
+			Metadata: map[string]string{uip.OnEnter: uip.Reject, uip.OnYes: uip.Approve, uip.OnNo: uip.Reject},
 		},
 		Options: []uip.Option{
 			{ID: uip.Reject, Label: "No", Style: uip.Plain, Default: true},

@@ -82,6 +82,18 @@ type Request struct {
 // answer takes, if any does.
 const OnEnter = "onEnter"
 
+// Where the metadata of a display of a [Select] request name the options that yes, that
+// no, and that any words take which name none, these as a comment.
+const (
+	OnYes   = "onYes"
+	OnNo    = "onNo"
+	OnWords = "onWords"
+)
+
+// Named, followed by the id of an option, is where the metadata of a display have
+// another name by which people may choose it.
+const Named = "named."
+
 // Hunks is where the metadata of a display says how many hunks its content, a diff,
 // has, if the request offers [Some]: see [display.Hunks].
 const Hunks = "hunks"

@@ -112,7 +112,7 @@ func (p *peer) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitRes
 func (p *peer) form(params *sdk.ElicitParams) (uip.Request, []field, error) {
 	says := fmt.Sprintf("The MCP server %s asks: %s", oneLine(p.Name), sanitize.Line(params.Message, maxQuestion))
 	end := uip.Request{
-		Kind: uip.Select, Purpose: uip.RequestInfo, Display: uip.Display{Title: says},
+		Kind: uip.Select, Purpose: uip.RequestInfo, Display: uip.Display{Title: says, Metadata: map[string]string{uip.OnYes: accept, uip.OnNo: decline}},
 		Options: []uip.Option{{ID: accept, Label: "agree"}, {ID: decline, Label: "decline"}},
 	}
 	if params.URL != "" {

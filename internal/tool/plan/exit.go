@@ -96,16 +96,17 @@ func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error)
 		return tool.Result{}, fmt.Errorf("keep the plan: %w", err)
 	}
 	modes := o.Modes()
+	meta := map[string]string{
+		"planFilePath": path, uip.OnYes: StartEditing, uip.OnNo: KeepPlanning, uip.OnWords: KeepPlanning, uip.Named + StartEditing: modes[0].Name,
+	}
 	options := []uip.Option{{ID: StartEditing, Label: fmt.Sprintf("Start editing, in %s mode", modes[0].Name), Style: uip.Primary, Default: true}}
 	for _, m := range modes[1:] {
 		options = append(options, uip.Option{ID: in(m.Name), Label: fmt.Sprintf("Start editing, in %s mode", m.Name)})
+		meta[uip.Named+in(m.Name)] = m.Name
 	}
 	a, err := uip.From(ctx).Ask(ctx, uip.Request{
 		Kind: uip.Select, Purpose: uip.ChooseStrategy,
-		Display: uip.Display{
-			Title: "How shall the plan be carried out?", Description: "kept in " + path, Content: display.Text(plan),
-			Metadata: map[string]string{"planFilePath": path},
-		},
+		Display: uip.Display{Title: "How shall the plan be carried out?", Description: "kept in " + path, Content: display.Text(plan), Metadata: meta},
 		Options: append(options, uip.Option{ID: ClearContext, Label: "Clear the context and start"}, uip.Option{ID: KeepPlanning, Label: "Keep planning"}),
 	})
 	goOn := modes[0]
@@ -113,6 +114,10 @@ func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error)
 		if a.Option == in(m.Name) {
 			a.Option, goOn = StartEditing, m
 		}
+	}
+	said := ""
+	if words := strings.TrimSpace(a.Input + " " + a.Comment); words != "" {
+		said = " They said: " + words
 	}
 	switch {
 	case err != nil:
@@ -125,17 +130,13 @@ func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error)
 		signal := &controlSignal{rebuild{Reason: "mode_changed", NewMode: "Agent", Mode: goOn.Name}}
 		next := &tool.Rebuild{Mode: goOn.Name}
 		if a.Option == ClearContext { // go on with nothing but the plan
-			next.Message = "Implement the following plan:\n\n" + plan
+			next.Message = strings.TrimSpace("Implement the following plan:\n\n" + plan + "\n\n" + strings.TrimSpace(said))
 			signal.Rebuild.Message = []rebuildText{{"text", next.Message}}
 		}
 		return tool.Result{
-			Value:   exitResult{OK: true, Choice: a.Option, Path: path, Text: strings.TrimSpace("The user accepted the plan. Plan mode is over: carry it out. " + goOn.Text), Control: signal},
+			Value:   exitResult{OK: true, Choice: a.Option, Path: path, Text: strings.TrimSpace("The user accepted the plan. Plan mode is over: carry it out. " + goOn.Text + said), Control: signal},
 			Summary: "the plan is accepted", Rebuild: next,
 		}, nil
 	}
-	text := "The user wants to go on planning."
-	if said := strings.TrimSpace(a.Input + " " + a.Comment); said != "" {
-		text += " They said: " + said
-	}
-	return tool.Result{Value: exitResult{Path: path, Choice: KeepPlanning, Text: text}, Summary: "keep planning"}, nil
+	return tool.Result{Value: exitResult{Path: path, Choice: KeepPlanning, Text: "The user wants to go on planning." + said}, Summary: "keep planning"}, nil
 }

@@ -85,3 +85,29 @@ func TestToKeepPlanningIsNoFailure(t *testing.T) {
 		}
 	}
 }
+
+// What a person says with their yes is told to the model, also where it goes on with
+// nothing but the plan.
+func TestWordsWithAYesToThePlanAreToldToTheModel(t *testing.T) {
+	exit := plan.ExitPlan(plan.ExitOptions{
+		Save:  func(string) (string, error) { return "plan.md", nil },
+		Modes: func() []plan.ExitMode { return []plan.ExitMode{{Name: "build"}} },
+	})
+	for _, option := range []string{plan.StartEditing, plan.ClearContext} {
+		call, err := exit.Prepare(t.Context(), json.RawMessage(`{"plan":"do it"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		person := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+			return uip.Response{ID: q.ID, Author: "user", Option: option, Comment: "be quick"}, nil
+		})
+		result, err := call.Run(uip.With(t.Context(), person), nil)
+		if err != nil || result.Rebuild == nil {
+			t.Fatalf("%s: %+v, %v", option, result, err)
+		}
+		told, _ := json.Marshal(result.Value)
+		if !strings.Contains(string(told), "They said: be quick") || option == plan.ClearContext && !strings.HasSuffix(result.Rebuild.Message, "do it\n\nThey said: be quick") {
+			t.Errorf("%s: the model is told %s, %q", option, told, result.Rebuild.Message)
+		}
+	}
+}

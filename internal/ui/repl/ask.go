@@ -57,7 +57,7 @@ type dialogue struct {
 func (d *dialogue) secondLook(cards term.Cards, words term.Words, line string) string {
 	q := d.current()
 	wants := slices.Contains(view, strings.ToLower(strings.TrimSpace(line))) && q.Purpose == uip.ConfirmRiskyAction
-	a, ok := read(q, line)
+	a, ok := read(words, q, line)
 	agrees := ok && (a.Option != uip.Reject || len(a.Parts) > 0)
 	if !wants && (d.whole || !agrees || !cards.Hides(q)) {
 		return ""
@@ -129,7 +129,7 @@ func (r *REPL) answered(line string, draft lineedit.Draft) error {
 		r.render.Saw(d.question)
 		return r.render.Insert(text)
 	}
-	a, ok := read(q, line)
+	a, ok := read(r.Words, q, line)
 	if !ok {
 		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: hint(r.Words, q)}})
 	}
@@ -159,6 +159,12 @@ func hint(words term.Words, q uip.Request) string {
 	if q.Kind == uip.Composite {
 		return words.T("answer y for all, n for none, or the numbers to allow, such as: 1 3")
 	}
+	if q.Kind == uip.Select {
+		return words.T("answer with a number from 1 to %d", len(q.Options))
+	}
+	if q.Kind == uip.Input {
+		return words.T("an answer is required")
+	}
 	var keys []string
 	for _, k := range []struct{ option, key string }{{uip.Approve, "y"}, {uip.Some, "h 1"}, {uip.Session, "s"}, {uip.Always, "a"}, {uip.Below, "d"}, {uip.Reject, "n"}} {
 		if offers(q, k.option) {
@@ -185,7 +191,7 @@ var remembered = map[string][]string{
 }
 
 // read makes an answer of a line.
-func read(q uip.Request, line string) (uip.Response, bool) {
+func read(words term.Words, q uip.Request, line string) (uip.Response, bool) {
 	line = strings.TrimSpace(line)
 	switch {
 	case line == "":
@@ -206,13 +212,62 @@ func read(q uip.Request, line string) (uip.Response, bool) {
 	if q.Kind == uip.Input { // a number is a number there
 		return uip.Response{Input: line}, true
 	}
-	if n, err := strconv.Atoi(line); err == nil && n >= 1 && n <= len(q.Options) {
-		return uip.Response{Option: q.Options[n-1].ID}, true
+	if option := chosen(q, line); option != "" {
+		return uip.Response{Option: option}, true
 	}
-	if i := slices.IndexFunc(q.Options, func(o uip.Option) bool { return strings.EqualFold(o.ID, line) }); i >= 0 {
-		return uip.Response{Option: q.Options[i].ID}, true
+	if on := q.Display.Metadata; on[uip.OnYes]+on[uip.OnNo]+on[uip.OnWords] != "" {
+		return readChoice(words, q, line)
 	}
 	return uip.Response{Input: line}, true
+}
+
+// chosen is the option that a word names: by its number, its id or another name it has.
+func chosen(q uip.Request, word string) string {
+	for i, o := range q.Options {
+		if word == strconv.Itoa(i+1) || strings.EqualFold(word, o.ID) || strings.EqualFold(word, q.Display.Metadata[uip.Named+o.ID]) {
+			return o.ID
+		}
+	}
+	return ""
+}
+
+// readChoice reads the choice of one of the program's own options, and words for the
+// model behind it: yes, 2 and be quick, no, think of the tests. The beginning of a label
+// is a choice, too. Nothing is guessed: a choice with words that do not go on from it, such
+// as a condition, is none.
+func readChoice(words term.Words, q uip.Request, line string) (uip.Response, bool) {
+	word, between, rest := firstWord(line)
+	on, option := q.Display.Metadata, chosen(q, word)
+	if slices.Contains(yes, word) {
+		option = on[uip.OnYes]
+	}
+	comment, agreed := goesOn(between, rest)
+	switch {
+	case slices.Contains(no, word) && on[uip.OnNo] != "" && (rest == "" || strings.ContainsAny(between, ",，:：")):
+		return uip.Response{Option: on[uip.OnNo], Comment: rest}, true
+	case option != "" && agreed:
+		return uip.Response{Option: option, Comment: comment}, true
+	case option != "" && (slices.Contains(yes, word) || strings.Trim(word, "0123456789") == ""):
+		return uip.Response{}, false
+	}
+	for _, o := range q.Options {
+		for _, label := range []string{words.Said(o.Label), o.Label} {
+			if len(line) <= len(label) && strings.EqualFold(label[:len(line)], line) {
+				return uip.Response{Option: o.ID}, true
+			}
+		}
+	}
+	return uip.Response{Option: on[uip.OnWords], Comment: line}, on[uip.OnWords] != ""
+}
+
+// firstWord parts a line: "no, use b" is "no" and "use b", and what stands between.
+func firstWord(line string) (word, between, rest string) {
+	word = line
+	if i := strings.IndexAny(line, separators); i >= 0 {
+		rest = strings.TrimLeft(line[i:], separators)
+		word, between = line[:i], line[i:len(line)-len(rest)]
+	}
+	return strings.ToLower(word), between, rest
 }
 
 // readNumbers reads which calls of a card may run, and with a dot which hunks of
@@ -255,12 +310,7 @@ func readHunks(q uip.Request, line string) (a uip.Response, ok bool) {
 const separators = " ,，:：\t"
 
 func readConfirm(q uip.Request, line string) (uip.Response, bool) {
-	word, between, rest := line, "", "" // "no, use b" is "no" and "use b"
-	if i := strings.IndexAny(line, separators); i >= 0 {
-		rest = strings.TrimLeft(line[i:], separators)
-		word, between = line[:i], line[i:len(line)-len(rest)]
-	}
-	word = strings.ToLower(word)
+	word, between, rest := firstWord(line)
 	comment, agreed := goesOn(between, rest)
 	switch {
 	case slices.Contains(yes, word) && agreed:

@@ -10,6 +10,7 @@ import (
 
 	"coder/internal/core/uip"
 	"coder/internal/ui/lineedit"
+	"coder/internal/ui/term"
 )
 
 func approval(id string, options ...string) uip.Request {
@@ -27,6 +28,14 @@ var (
 	card    = uip.Request{
 		ID: "q", Kind: uip.Composite, Purpose: uip.ConfirmRiskyAction, Options: once.Options,
 		Parts: []uip.Request{approval("a", uip.Approve, uip.Reject), approval("b", uip.Approve, uip.Reject), approval("c", uip.Approve, uip.Reject)},
+	}
+	plan = uip.Request{
+		ID: "q", Kind: uip.Select, Options: []uip.Option{{ID: "go", Label: "Start editing, in default mode"}, {ID: "go:auto", Label: "Start editing, in auto-edit mode"}, {ID: "keep", Label: "Keep planning"}},
+		Display: uip.Display{Metadata: map[string]string{uip.OnYes: "go", uip.OnNo: "keep", uip.OnWords: "keep", uip.Named + "go": "default", uip.Named + "go:auto": "auto-edit"}},
+	}
+	wait = uip.Request{
+		ID: "q", Kind: uip.Select, Options: []uip.Option{{ID: "wait", Label: "Wait and go on"}, {ID: "stop", Label: "Stop the turn"}},
+		Display: uip.Display{Metadata: map[string]string{uip.OnYes: "wait", uip.OnNo: "stop"}},
 	}
 	choice = uip.Request{ID: "q", Kind: uip.Select, Options: []uip.Option{{ID: "1", Label: "red"}, {ID: "2", Label: "blue"}}}
 )
@@ -105,11 +114,30 @@ func TestAnswers(t *testing.T) {
 		{"no numbers", ", ,", card, uip.Response{}, false},
 		{"an option", "2", choice, uip.Response{Option: "2"}, true},
 		{"own words", "green", choice, uip.Response{Input: "green"}, true},
+		{"a choice by its number, and words", "2 and be quick", plan, uip.Response{Option: "go:auto", Comment: "be quick"}, true},
+		{"a choice by its number, a comma and words", "2, and be quick", plan, uip.Response{Option: "go:auto", Comment: "be quick"}, true},
+		{"a choice by its number, and a condition", "2 but only the first step", plan, uip.Response{}, false},
+		{"a number that begins a sentence", "2 files are missing", plan, uip.Response{}, false},
+		{"a choice by another name", "Auto-edit", plan, uip.Response{Option: "go:auto"}, true},
+		{"a choice by another name, and words", "auto-edit, be quick", plan, uip.Response{Option: "go:auto", Comment: "be quick"}, true},
+		{"a name that begins a sentence", "default values are missing", plan, uip.Response{Option: "keep", Comment: "default values are missing"}, true},
+		{"a choice by its label", "keep planning", plan, uip.Response{Option: "keep"}, true},
+		{"a choice by the beginning of its label", "start", plan, uip.Response{Option: "go"}, true},
+		{"yes to a choice", "yes", plan, uip.Response{Option: "go"}, true},
+		{"yes to a choice, and words", "好，并写测试", plan, uip.Response{Option: "go", Comment: "并写测试"}, true},
+		{"yes to a choice, but", "yes but only step 1", plan, uip.Response{}, false},
+		{"no to a choice", "No, think of the tests", plan, uip.Response{Option: "keep", Comment: "think of the tests"}, true},
+		{"a sentence that begins with no", "no test covers this", plan, uip.Response{Option: "keep", Comment: "no test covers this"}, true},
+		{"words that are for the model", "think of the tests", plan, uip.Response{Option: "keep", Comment: "think of the tests"}, true},
+		{"yes, where words choose nothing", "ok", wait, uip.Response{Option: "wait"}, true},
+		{"no, where words choose nothing", "n", wait, uip.Response{Option: "stop"}, true},
+		{"words where they are a new prompt", "yes and more", uip.Request{ID: "q", Kind: uip.Select, Options: choice.Options, Display: uip.Display{Metadata: map[string]string{uip.OnEnter: "1"}}}, uip.Response{Input: "yes and more"}, true},
+		{"words that choose nothing", "think of the tests", wait, uip.Response{}, false},
 		{"a number that is no option", "3", choice, uip.Response{Input: "3"}, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, ok := read(tt.q, tt.line)
+			got, ok := read(term.English{}, tt.q, tt.line)
 			if ok != tt.ok || ok && !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("read %+v, %v, want %+v, %v", got, ok, tt.want, tt.ok)
 			}
@@ -125,7 +153,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line string) {
 		word := strings.ToLower(strings.TrimRight(strings.TrimSpace(line), " ,，:：\t"))
 		for _, q := range []uip.Request{once, lasting} {
-			a, ok := read(q, line)
+			a, ok := read(term.English{}, q, line)
 			plain := a.Comment == "" || strings.HasSuffix(word, strings.ToLower(strings.TrimRight(a.Comment, " ,，:：\t")))
 			first, _, _ := strings.Cut(strings.NewReplacer(",", " ", "，", " ", ":", " ", "：", " ", "\t", " ").Replace(word), " ")
 			if ok && a.Option == uip.Approve && (!slices.Contains(yes, first) || !plain || slices.Contains(conditions, strings.ToLower(strings.Split(a.Comment+" ", " ")[0]))) {
@@ -135,7 +163,7 @@ func FuzzAnswers(f *testing.F) {
 				t.Errorf("%q was taken for always", line)
 			}
 		}
-		a, ok := read(card, line)
+		a, ok := read(term.English{}, card, line)
 		allowed := slices.ContainsFunc(a.Parts, func(p uip.Response) bool { return p.Option == uip.Approve })
 		if ok && allowed && strings.Trim(word, "123 ,，、\t0") != "" {
 			t.Errorf("%q allowed some", line)

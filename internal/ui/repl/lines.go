@@ -167,7 +167,7 @@ func (l *Lines) answer(ctx context.Context, text string, d *dialogue) (uip.Respo
 			text = all
 			continue
 		}
-		a, ok := read(q, line)
+		a, ok := read(l.Words, q, line)
 		a.ID, a.Author = q.ID, "user"
 		if ok && uip.Check(q, a) == nil {
 			return a, nil

@@ -332,6 +332,11 @@ func (d drawing) question(q uip.Request, m, n int) {
 		}
 		d.page.words(d.width(), ink.Plain, line)
 	}
+	if i := slices.IndexFunc(q.Options, func(o uip.Option) bool { return o.ID == q.Display.Metadata[uip.OnWords] }); i >= 0 {
+		d.page.words(d.width(), ink.Dim, d.fill([]string{
+			d.t("1 and … = tell the model more"), d.t("other words = %s, and tell the model", d.Words.Said(q.Options[i].Label)),
+		}))
+	}
 }
 
 // metaLabel, followed by the id of an option, is where a request has the
