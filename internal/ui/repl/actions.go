@@ -5,7 +5,9 @@ import (
 	"errors"
 	"strings"
 
+	"coder/internal/core/event"
 	"coder/internal/ui/lineedit"
+	"coder/internal/ui/term"
 )
 
 // send sends what was typed: to be worked on, or while a turn runs to be answered
@@ -32,13 +34,11 @@ func (r *REPL) send(ctx context.Context, action lineedit.Action) error {
 // look answers what the person wants to know beside the turn. The question that is open
 // meanwhile is put below it once more.
 func (r *REPL) look(ctx context.Context, input string) error {
-	if err := r.Say(r.Palette.Paint(good, "> ") + oneLine(input)); err != nil {
-		return err
-	}
 	s, open := r.Session(), r.open
+	echo := r.Palette.Paint(good, "> ") + oneLine(input)
 	r.looking.Go(func() {
-		if err := s.Look(ctx, input, r.render); err != nil && ctx.Err() == nil {
-			_ = r.Say(r.Palette.Paint(bad, r.Words.Said(err.Error()))) // a terminal that is gone ends the loop by itself
+		if err := s.Look(ctx, input, echoing{r.render, echo}); err != nil && ctx.Err() == nil {
+			_ = r.render.Answer(echo, event.LocalAdded{Output: err.Error(), Failed: true}) // a terminal that is gone ends the loop by itself
 		}
 		select {
 		case r.looked <- open:
@@ -46,6 +46,20 @@ func (r *REPL) look(ctx context.Context, input string) error {
 		}
 	})
 	return nil
+}
+
+// echoing shows what a command says below what was typed.
+type echoing struct {
+	*term.Renderer
+	echo string
+}
+
+// Emit shows a record.
+func (e echoing) Emit(ctx context.Context, rec event.Record) error {
+	if said, ok := rec.Event.(event.LocalAdded); ok {
+		return e.Answer(e.echo, said)
+	}
+	return e.Renderer.Emit(ctx, rec)
 }
 
 // hear does what the person said elsewhere, as if it had been typed here. It waits

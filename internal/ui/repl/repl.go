@@ -189,8 +189,8 @@ func (r *REPL) Put(text, answer string) {
 	r.unanswered = answer
 }
 
-// Say shows lines of the program's own.
-func (r *REPL) Say(text string) error { return r.render.Insert(text) }
+// Say shows lines of the program's own, between the paragraphs of what is being said.
+func (r *REPL) Say(text string) error { return r.render.Between(text) }
 
 // Recall shows an answer that was given before.
 func (r *REPL) Recall(answer event.MessageAdded, bang bool) error {
@@ -240,7 +240,7 @@ func (r *REPL) Run(ctx context.Context, first string, resume bool) error {
 	r.stop()
 	r.looking.Wait()
 	r.stopReading()
-	return errors.Join(err, r.Screen.EndLine(), r.Screen.Hide())
+	return errors.Join(err, r.render.Break(), r.Screen.EndLine(), r.Screen.Hide())
 }
 
 // Resume takes up the turn that the session in use was left with. It is for

@@ -368,7 +368,7 @@ func TestATurnLetsThePersonLook(t *testing.T) {
 	d := sit(t, func(ctx context.Context, _ *REPL, out event.Sink) error {
 		err := out.Emit(ctx, event.Record{Task: "t", Event: event.TextDelta{Text: "one line\nhalf a "}})
 		pause(ctx, more)
-		err = errors.Join(err, out.Emit(ctx, event.Record{Task: "t", Event: event.TextDelta{Text: "line"}}))
+		err = errors.Join(err, out.Emit(ctx, event.Record{Task: "t", Event: event.TextDelta{Text: "line\n\nthe next\n"}}))
 		pause(ctx, over)
 		return err
 	})
@@ -376,9 +376,9 @@ func TestATurnLetsThePersonLook(t *testing.T) {
 	d.keys("go\r")
 	d.shows("one line\nhalf a")
 	d.keys("/cost\r")
-	d.shows("\n> /cost\n\nit cost nothing\n")
+	d.shows("one line\nhalf a\n\n> /cost\n\nit cost nothing\n\n>") // seen at once, below what is unfinished
 	close(more)
-	d.shows("it cost nothing\n\nline\n")
+	d.shows("one line\nhalf a line\n\n> /cost\n\nit cost nothing\n\nthe next\n>")
 	d.keys("\x1b[Z")
 	d.shows("mode build+ from the next step on\n>")
 	d.keys("\x1b[Z")
@@ -440,7 +440,7 @@ func TestOutputIsCollected(t *testing.T) {
 		if step.looped {
 			out.Reset()
 		}
-		if err := w.stream(step.text, ""); err != nil {
+		if err := w.stream(step.text, term.Ahead{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Count(out.String(), "\r\n"); got != step.shown {
@@ -466,3 +466,14 @@ func TestOtherEndsAreNotToldAsEsc(t *testing.T) {
 type seen struct{ n int }
 
 func (s *seen) Emit(context.Context, event.Record) error { s.n++; return nil }
+
+// A line that fills its row is followed by as many blank lines as any other.
+func TestALineThatFillsItsRowLeavesNoBlankLine(t *testing.T) {
+	d := sit(t, func(ctx context.Context, _ *REPL, out event.Sink) error {
+		return out.Emit(ctx, event.Record{Task: "t", Event: event.TextDelta{Text: "done\n"}})
+	})
+	d.sees("/w> ")
+	line := strings.Repeat("x", 80-len("[build] /w> "))
+	d.keys(line + "\r")
+	d.shows("[build] /w> " + line + "\n[ANSWER]\ndone\n")
+}

@@ -122,11 +122,12 @@ func modeLook(mode string) ink.Role {
 	return good
 }
 
-// underway is what is shown while a turn runs: what it is doing, what is queued
-// for it, and what is being typed.
+// underway is what is shown while a turn runs: what waits for the end of a paragraph,
+// what the turn is doing, what is queued for it, and what is being typed.
 func (r *REPL) underway(width, height int) (rows []string, row, col int) {
+	rows = r.wrote.beside()
 	if r.Now().Sub(r.turn.began) >= patience {
-		rows = r.doing(width)
+		rows = append(rows, r.doing(width)...)
 	}
 	if _, mode := r.Status(); r.turn.mode != "" && r.turn.mode != mode {
 		rows = append(rows, r.Palette.Paint(dim, r.fit(r.Words.T("mode %s from the next step on", r.turn.mode), width)))
@@ -250,7 +251,8 @@ type writes struct {
 
 	mu      sync.Mutex // guards the fields below and the order of writing
 	held    []byte
-	begun   string // the beginning of a word that will follow
+	ahead   term.Ahead // what will follow
+	aside   string     // what of it stands below what was shown
 	changed bool
 	looped  bool // somebody waits for ready
 }
@@ -258,14 +260,14 @@ type writes struct {
 // maxHeld is how much is collected before it is shown by whoever writes.
 const maxHeld = 32 << 10
 
-// stream takes text, and the beginning of a word that will follow it.
-func (w *writes) stream(text, begun string) error {
+// stream takes text, and what will follow it.
+func (w *writes) stream(text string, ahead term.Ahead) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if text == "" && begun == w.begun {
+	if text == "" && ahead == w.ahead {
 		return nil
 	}
-	w.held, w.begun = append(w.held, text...), begun
+	w.held, w.ahead = append(w.held, text...), ahead
 	w.changed = true
 	if !w.looped || len(w.held) > maxHeld {
 		return w.show()
@@ -288,9 +290,19 @@ func (w *writes) show() error {
 	if !w.changed {
 		return nil
 	}
-	err := w.screen.Stream(string(w.held), w.begun)
-	w.held, w.changed = w.held[:0], false
+	err := w.screen.Stream(string(w.held), w.ahead.Begun)
+	w.held, w.aside, w.changed = w.held[:0], w.ahead.Aside, false
 	return err
+}
+
+// beside is the rows that wait for the end of a paragraph.
+func (w *writes) beside() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.aside == "" {
+		return nil
+	}
+	return append(strings.Split("\n"+w.aside, "\n"), "")
 }
 
 // loop says whether somebody shows what is written; else it is shown at once.

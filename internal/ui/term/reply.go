@@ -19,13 +19,12 @@ type reply struct {
 
 // passage is one part of a reply: what it thinks, or what it answers.
 type passage struct {
-	came  bool // some of it arrived, even if there was nothing to see in it
-	shown bool // its title was put
-	// resumed says that nothing was put of it since it was broken off by a remark.
-	resumed bool
-	clean   pieces
-	md      markdown.Stream // of the answer
-	plain   flow            // of the thinking
+	came  bool   // some of it arrived, even if there was nothing to see in it
+	shown bool   // its title was put
+	skip  string // what is left out before the rest of it: something came between
+	clean pieces
+	md    markdown.Stream // of the answer
+	plain flow            // of the thinking
 }
 
 // open makes task's reply the one that is arriving.
@@ -43,7 +42,10 @@ func (r *Renderer) think(task, text string) {
 	p.came, r.reply.mused = true, true
 	p.plain.wrap.Put = func(l ink.Look, text string) { r.show(p, thinking, "[THINKING]", l, text) }
 	p.plain.width = r.width()
-	p.plain.write(p.clean.next(text))
+	for line := range strings.SplitAfterSeq(p.clean.next(text), "\n") {
+		p.plain.write(line)
+		r.settle()
+	}
 	if len(p.plain.wrap.Held()) > 0 {
 		p.plain.wrap.Put(ink.Look{}, "") // its title stands above it
 	}
@@ -61,7 +63,10 @@ func (r *Renderer) answer(task, text string) {
 		p.md.Put = func(l ink.Look, text string) { r.show(p, answer, "[ANSWER]", l, text) }
 	}
 	p.came, r.reply.spoke = true, true
-	p.md.Write(p.clean.next(text))
+	for line := range strings.SplitAfterSeq(p.clean.next(text), "\n") {
+		p.md.Write(line)
+		r.settle()
+	}
 	if len(p.md.Held()) > 0 {
 		p.md.Put(ink.Look{}, "") // its title stands above it
 	}
@@ -103,13 +108,14 @@ func (r *Renderer) show(p *passage, s section, title string, l ink.Look, text st
 		r.page.say(role, title)
 		r.section = s
 	}
-	if r.section != s { // a remark came between
+	if r.section != s { // something came between, in the middle of a line perhaps
+		if p.skip = "\n"; r.arriving() {
+			p.skip = "\n "
+		}
 		r.enter(s)
-		p.resumed = true
 	}
-	if p.resumed {
-		text = strings.TrimLeft(text, "\n ")
-		p.resumed = text == ""
+	if text = strings.TrimLeft(text, p.skip); text != "" {
+		p.skip = ""
 	}
 	if s == thinking {
 		l.Role = ink.Dim

@@ -24,9 +24,9 @@ import (
 // Options of a Renderer. Only Out is required.
 type Options struct {
 	Out io.Writer
-	// Stream, if set, stands in place of Out. It is also given the beginning of a
-	// word that is not in the stream yet, since it is not known where it ends.
-	Stream  func(text, begun string) error
+	// Stream, if set, stands in place of Out. It is also given what is not in the stream
+	// yet and can be seen below it meanwhile.
+	Stream  func(text string, ahead Ahead) error
 	Width   func() int // of the terminal in columns; nil or 0: unknown
 	Palette Palette
 	Words   Words // nil: English
@@ -45,8 +45,10 @@ type Renderer struct {
 	cards Cards
 
 	mu      sync.Mutex // guards the fields below and the order of writing
-	page    page
+	page    *page
 	section section
+	later   []func() // draw what waits for the end of a paragraph
+	aside   string   // what they draw
 	reply   reply
 	tasks   map[string]*taskView // by id
 	calls   map[callKey]*callView
@@ -62,7 +64,7 @@ func New(o Options) *Renderer {
 	}
 	r := &Renderer{
 		o: o, cards: Cards{Width: o.Width, Palette: o.Palette, Words: o.Words, ASCII: o.ASCII, Spoken: o.Spoken},
-		page:  page{palette: o.Palette},
+		page:  &page{palette: o.Palette},
 		tasks: make(map[string]*taskView), calls: make(map[callKey]*callView),
 		status: status{show: o.Live},
 	}
@@ -119,14 +121,8 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 			r.tool(rec)
 		case event.TodosChanged:
 			r.todos(rec, e)
-		case event.LocalAdded: // a reply that is arriving goes on below it
-			r.enter(nothing)
-			if e.Failed {
-				r.page.words(r.width(), ink.Bad, sanitize.Mask(r.o.Words.Said(e.Output)))
-			} else if e.Output != "" || e.Blocks != nil {
-				r.own(e.Shown(), r.width())
-			}
-			r.section = inserted
+		case event.LocalAdded:
+			r.between(func() { r.local(e) })
 		case event.Interrupted:
 			r.breakOff()
 			r.remark(ink.Warn, r.t("Cancelled by ESC")+"\n"+r.t("Stopped model stream and tool execution; todo state remains unchanged unless a tool had already completed."))
@@ -154,13 +150,40 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 
 // Insert writes text of the caller's own, such as a card, after a blank line.
 // The text is written as it is and must be clean.
-func (r *Renderer) Insert(text string) error {
+func (r *Renderer) Insert(text string) error { return r.write(func() { r.insert(text) }) }
+
+// Between is [Renderer.Insert], but a paragraph that is arriving ends first.
+func (r *Renderer) Between(text string) error {
+	return r.write(func() { r.between(func() { r.insert(text) }) })
+}
+
+func (r *Renderer) insert(text string) {
+	r.enter(nothing)
+	r.section = inserted
+	r.page.put(ink.Look{}, text)
+	r.page.fresh()
+}
+
+// Answer writes what a command of the person's own says, below its echo, which is
+// written as it is and must be clean.
+func (r *Renderer) Answer(echo string, e event.LocalAdded) error {
 	return r.write(func() {
-		r.enter(nothing)
-		r.section = inserted
-		r.page.put(ink.Look{}, text)
-		r.page.fresh()
+		r.between(func() {
+			r.insert(echo)
+			r.local(e)
+		})
 	})
+}
+
+// local puts what a command of the person's own says.
+func (r *Renderer) local(e event.LocalAdded) {
+	r.enter(nothing)
+	if e.Failed {
+		r.page.words(r.width(), ink.Bad, sanitize.Mask(r.o.Words.Said(e.Output)))
+	} else if e.Output != "" || e.Blocks != nil {
+		r.own(e.Shown(), r.width())
+	}
+	r.section = inserted
 }
 
 // Tell writes lines of the caller's own, each broken between words for the width
@@ -201,11 +224,12 @@ func (r *Renderer) write(draw func()) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	draw()
+	r.settle()
 	text := r.page.take()
 	if r.err == nil && (text != "" || r.o.Stream != nil) {
 		var err error
 		if r.o.Stream != nil { // what is begun is only asked for by who shows it
-			err = r.o.Stream(text, r.begun())
+			err = r.o.Stream(text, Ahead{Begun: r.begun(), Aside: r.aside})
 		} else {
 			_, err = io.WriteString(r.o.Out, text)
 		}
@@ -236,6 +260,7 @@ const (
 // enter moves to the start of a line, after a blank one if the passage is of
 // another kind than the last.
 func (r *Renderer) enter(s section) {
+	r.putLater() // no paragraph goes on
 	if s == r.section {
 		r.page.fresh()
 	} else {
@@ -244,11 +269,13 @@ func (r *Renderer) enter(s section) {
 	r.section, r.last = s, nil
 }
 
-// remark puts a sentence on a line of its own. A reply that is arriving goes
-// on below it.
+// remark puts a sentence on a line of its own, between the paragraphs of a reply that is
+// arriving.
 func (r *Renderer) remark(role ink.Role, text string) {
-	r.enter(remarks)
-	r.page.words(r.width(), role, sanitize.Mask(text))
+	r.between(func() {
+		r.enter(remarks)
+		r.page.words(r.width(), role, sanitize.Mask(text))
+	})
 }
 
 // width of the terminal; 0 if nobody knows.

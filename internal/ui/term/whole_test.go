@@ -148,7 +148,7 @@ func TestWhatIsHeldBackIsSeen(t *testing.T) {
 		{"##", ""},
 	} {
 		var begun string
-		r := term.New(term.Options{Width: func() int { return 32 }, Stream: func(_, b string) error { begun = b; return nil }})
+		r := term.New(term.Options{Width: func() int { return 32 }, Stream: func(_ string, a term.Ahead) error { begun = a.Begun; return nil }})
 		emit(t, r, event.TextDelta{Text: tt.text})
 		if got := strings.TrimSpace(begun); got != strings.TrimSpace(tt.want) || ink.Width(begun) >= 32 {
 			t.Errorf("%q: %q is seen, want %q", tt.text, begun, tt.want)

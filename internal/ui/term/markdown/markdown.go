@@ -147,6 +147,9 @@ func (s *Stream) advance(whole bool) {
 // not put yet.
 func (s *Stream) Owes() bool { return s.wrote && s.ends > 0 }
 
+// Between reports whether what was put is whole paragraphs and blocks of code.
+func (s *Stream) Between() bool { return s.Owes() && !s.fence.open() }
+
 // Held is what has come and was not put yet, as far as it fits into a line: the word
 // of which it is not known where it ends, the line of code, the row of a table.
 func (s *Stream) Held() []ink.Span {

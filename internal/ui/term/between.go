@@ -1,0 +1,54 @@
+package term
+
+import "strings"
+
+// Ahead is what will be in the stream and can be seen before.
+type Ahead struct {
+	// Begun is the beginning of a word of which it is not known where it ends.
+	Begun string
+	// Aside is whole lines that wait for the end of a paragraph: what came meanwhile and
+	// must not tear it.
+	Aside string
+}
+
+// between has draw put something between the paragraphs of a reply: at once, or when the
+// one that is arriving has ended.
+func (r *Renderer) between(draw func()) {
+	if !r.arriving() {
+		draw()
+		return
+	}
+	r.later = append(r.later, draw)
+	stream, section, last, later := r.page, r.section, r.last, r.later
+	r.page, r.section, r.later = &page{palette: stream.palette}, nothing, nil
+	for _, draw := range later {
+		draw()
+	}
+	r.aside = strings.TrimRight(r.page.take(), "\n")
+	r.page, r.section, r.last, r.later = stream, section, last, later
+}
+
+// arriving reports whether a paragraph is, or a block of code: what is put now would
+// tear it.
+func (r *Renderer) arriving() bool {
+	if p := &r.reply.text; p.shown {
+		return !p.md.Between()
+	}
+	p := &r.reply.thought
+	return p.shown && !(p.plain.wrote && p.plain.ends > 0)
+}
+
+// settle puts what waits, if no paragraph is arriving any more.
+func (r *Renderer) settle() {
+	if len(r.later) > 0 && !r.arriving() {
+		r.putLater()
+	}
+}
+
+func (r *Renderer) putLater() {
+	later := r.later
+	r.later, r.aside = nil, ""
+	for _, draw := range later {
+		draw()
+	}
+}

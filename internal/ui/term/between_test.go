@@ -1,0 +1,55 @@
+package term_test
+
+import (
+	"strings"
+	"testing"
+
+	"coder/internal/core/event"
+	"coder/internal/ui/term"
+)
+
+// What comes while a paragraph or a block of code is arriving does not tear it: it is
+// seen at once, and is put when that has ended.
+func TestNothingTearsAParagraph(t *testing.T) {
+	cost := event.LocalAdded{Input: "/cost", Output: "it cost nothing"}
+	said := func(text string) event.Event { return event.TextDelta{Text: text} }
+	thought := func(text string) event.Event { return event.ReasoningDelta{Text: text} }
+	for _, tt := range []struct {
+		name   string
+		events []event.Event // nil: the command is answered here
+		want   string
+	}{
+		{"before the first word has ended", []event.Event{said("Todo"), nil, said(" set.\n")}, "[ANSWER]\nTodo set.\n\n> /cost\n\nit cost nothing\n"},
+		{"in a line that is broken", []event.Event{said("the quick brown fox jumps over "), nil, said("the lazy dog\n\nand more")}, "[ANSWER]\nthe quick brown fox\njumps over the lazy\ndog\n\n> /cost\n\nit cost nothing\n\nand more\n"},
+		{"in a block of code", []event.Event{said("```\na\n"), nil, said("b\n```\n  - c")}, "[ANSWER]\n```\na\nb\n```\n\n> /cost\n\nit cost nothing\n\n  - c\n"},
+		{"in a thought", []event.Event{thought("it is "), nil, thought("so\n"), said("yes")}, "[THINKING]\nit is so\n\n> /cost\n\nit cost nothing\n\n[ANSWER]\nyes\n"},
+		{"twice", []event.Event{said("half a "), nil, nil, said("line")}, "[ANSWER]\nhalf a line\n\n> /cost\n\nit cost nothing\n\n> /cost\n\nit cost nothing\n"},
+		{"between paragraphs", []event.Event{said("one\n\n"), nil, said("two\n")}, "[ANSWER]\none\n\n> /cost\n\nit cost nothing\n\ntwo\n"},
+		{"a notice", []event.Event{said("half a "), event.Notice{Level: event.Warn, Text: "careful"}, said("line\n")}, "[ANSWER]\nhalf a line\n\ncareful\n"},
+		{"cut off", []event.Event{said("half a "), nil, event.Interrupted{}}, "[ANSWER]\nhalf a\n[interrupted]\n\n> /cost\n\nit cost nothing\n\nCancelled by ESC\n"},
+	} {
+		var text, aside string
+		r := term.New(term.Options{Width: func() int { return 20 }, Stream: func(more string, a term.Ahead) error {
+			text, aside = text+more, a.Aside
+			return nil
+		}})
+		for _, e := range tt.events {
+			if e != nil {
+				emit(t, r, e)
+				continue
+			}
+			if err := r.Answer("> /cost", cost); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(strings.TrimSpace(text+aside), "> /cost\n\nit cost nothing") {
+				t.Errorf("%s: what is asked is not seen: %q, %q", tt.name, text, aside)
+			}
+		}
+		if err := r.Break(); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(text, tt.want) || aside != "" {
+			t.Errorf("%s: got %q, want %q; %q is still beside it", tt.name, text, tt.want, aside)
+		}
+	}
+}
