@@ -26,7 +26,6 @@ import (
 	"coder/internal/policy"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
-	"coder/internal/policy/trust"
 	"coder/internal/record/telemetry"
 	"coder/internal/tool/delegate"
 	"coder/internal/tool/structured"
@@ -176,7 +175,7 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 			},
 			Verification: orchestrator.Verification{
 				Enabled: c.Workflow.AutoVerifyAfterEdit, MaxAttempts: c.Workflow.MaxVerifyAttempts,
-				Commands: c.Workflow.VerifyCommands, Trusted: a.Trusted == trust.Trusted,
+				Commands: c.Workflow.VerifyCommands, Trusted: a.trusts(),
 			},
 			WaitLimit: a.Options.WaitLimit, Attended: a.Options.Attended,
 			TodoForComplex: c.Workflow.RequireTodoForComplex,

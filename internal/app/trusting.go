@@ -120,3 +120,9 @@ func (a *App) tellTrust() {
 	}
 	a.warn("coder trust shows what these settings would do, and trusts them as they are now")
 }
+
+// trusts reports whether the folder was trusted at the start, or is by now.
+func (a *App) trusts() bool {
+	now, err := a.Trust.Of(a.Root)
+	return a.Trusted == trust.Trusted || err == nil && now == trust.Trusted
+}

@@ -11,10 +11,11 @@ import (
 
 // Trust shows or changes whether the folder root is trusted. Settings are read
 // when the program starts. Entrusts reads what they would do, a line each, and
-// how to trust them as they were read; with an error they cannot be used.
+// how to trust them as they were read; with an error they cannot be used. It is taken at
+// any time: the card of a check points to it.
 func Trust(book trust.Book, root string, entrusts func() (rows [][]display.Cell, give func() error, err error)) Command {
 	return Command{
-		Name: "trust", Looks: true, Args: "[yes|no]", Help: "show or change whether this folder is trusted",
+		Name: "trust", Reads: true, Args: "[yes|no]", Help: "show or change whether this folder is trusted",
 		Run: func(_ context.Context, c call) (outcome, error) {
 			var does [][]display.Cell
 			var change func() error
@@ -44,6 +45,9 @@ func Trust(book trust.Book, root string, entrusts func() (rows [][]display.Cell,
 			}
 			if change != nil {
 				blocks = append(blocks, display.Text("settings are read when the program starts, so this holds from the next start on"))
+			}
+			if c.Args == "yes" {
+				blocks = append(blocks, display.Text("checks run unasked from the next turn on"))
 			}
 			return show(blocks...)
 		},

@@ -26,8 +26,9 @@ type Command struct {
 	// Prompt, which stands in place of Run, writes what the model is asked: the
 	// command is then a turn.
 	Prompt func(args string) string
-	// Looks says that without arguments it only looks something up, and Reads that
-	// it does so with any: it is then answered while a turn runs.
+	// Looks says that without arguments it only looks something up, and Reads that with
+	// any it takes nothing from the conversation and the workspace that a turn may
+	// change: it is then answered while a turn runs, and at a card.
 	Looks, Reads bool
 	// Mode, which may be nil, is the mode that it switches to, or "": while a turn
 	// runs that counts from its next step on.

@@ -85,7 +85,7 @@ func (o *Orchestrator) check(ctx context.Context, st *turnState, command string)
 	if outcome.Denied || result.ExitCode < 0 {
 		why := result.Error
 		if !st.set.Verification.Trusted {
-			why += "; " + "in a trusted workspace (coder trust) checks run unasked"
+			why += "; " + trustAside
 		}
 		return result, false, o.warn(ctx, st, verify.NotRunNotice(why)...)
 	}
@@ -94,8 +94,9 @@ func (o *Orchestrator) check(ctx context.Context, st *turnState, command string)
 
 // checkAside is what a person is told who is asked about a check: two reasons, as a
 // card parts them.
-const checkAside = "coder's own check of what was edited, not the model's wish" + "; " +
-	"in a folder that you trust (/trust yes) checks run unasked"
+const checkAside = "coder's own check of what was edited, not the model's wish" + "; " + trustAside
+
+const trustAside = "in a folder that you trust (/trust yes) checks run unasked"
 
 // judgeCheck tells how the check went, and hands a failure back to the model
 // as long as it may try again.
