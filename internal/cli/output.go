@@ -157,6 +157,8 @@ func unverified(c verify.Check) string {
 	switch {
 	case c.Command == "":
 		return "done, but nothing was checked after the changes"
+	case c.Untold != "":
+		return fmt.Sprintf("done, but the last check told nothing: %s (%s)", c.Command, c.Untold)
 	case c.ExitCode != 0:
 		return fmt.Sprintf("done, but the last check failed: %s (exit code %d)", c.Command, c.ExitCode)
 	}

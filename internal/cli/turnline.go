@@ -76,7 +76,10 @@ func (t turnLine) standing(c verify.Check) (said string, role ink.Role) {
 	}
 	command := sanitize.Line(c.Command, 60)
 	said, role = w.T("check passed: %s", command), ink.Good
-	if c.ExitCode != 0 {
+	switch {
+	case c.Untold != "":
+		said, role = w.T("check told nothing: %s (%s)", command, w.Said(c.Untold)), ink.Warn
+	case c.ExitCode != 0:
 		said, role = w.T("check failed: %s", command), ink.Bad
 	}
 	since := ""

@@ -17,8 +17,9 @@ import (
 type Check struct {
 	Command  string // what ran; empty if nothing did
 	ExitCode int
-	Edits    int  // calls since then that changed what a check could look at
-	Edited   bool // there was such a call at all
+	Untold   string // why it told nothing about the work; empty if it did, see [Judge]
+	Edits    int    // calls since then that changed what a check could look at
+	Edited   bool   // there was such a call at all
 }
 
 // Verified reports whether nothing was left unchecked.
@@ -79,11 +80,15 @@ func (c *Checks) Add(r event.Record) {
 		check, ran := c.running[e.CallID]
 		delete(c.running, e.CallID)
 		var out struct {
-			ExitCode *int `json:"exit_code"`
+			ExitCode       *int `json:"exit_code"`
+			Stdout, Stderr string
 		}
 		ended := ran && json.Unmarshal(e.Output, &out) == nil && out.ExitCode != nil && *out.ExitCode >= 0 && !e.Unknown
 		if ended {
 			c.last, c.at = Check{Command: check.command, ExitCode: *out.ExitCode}, check.edits
+			if v := Judge(*out.ExitCode, out.Stdout, out.Stderr); v.Outcome == Environment {
+				c.last.Untold = v.Reason
+			}
 		}
 		if ran && check.beside == alone {
 			return // what it writes itself is its output

@@ -71,6 +71,7 @@ func TestWhatWasCheckedLast(t *testing.T) {
 		{"failed", log(t, "edit", "a.go", "go test", 1), Check{Command: "go test", ExitCode: 1, Edited: true}, false},
 		{"edited after", log(t, "go test", 0, "edit", "a.go", "edit", "a.go"), Check{Command: "go test", Edits: 2, Edited: true}, false},
 		{"a pipe hides it", log(t, "edit", "a.go", "go test | tail", 0), Check{Edits: 1, Edited: true}, false},
+		{"ran out of time", log(t, "edit", "a.go", "go test", 124), Check{Command: "go test", ExitCode: 124, Untold: "the command ran out of time", Edited: true}, false},
 		{"failed without work", log(t, "go test", 1), Check{Command: "go test", ExitCode: 1}, true},
 	} {
 		if tt.got != tt.want || tt.got.Verified() != tt.verified {
