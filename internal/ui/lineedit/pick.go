@@ -138,9 +138,9 @@ func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol in
 			mark, style = "> ", p.Style.Chosen
 		}
 		paint.newline()
-		text, _ := cells.Cut(sanitize.Line(item.Text, 0), column)
-		paint.clipped(mark+text, style)
-		paint.clipped(strings.Repeat(" ", max(0, column+4-paint.col))+sanitize.Line(item.Note, 0), style)
+		paint.clipped(mark+beginning(sanitize.Line(item.Text, 0), column), style)
+		paint.clipped(strings.Repeat(" ", max(0, column+4-paint.col)), style)
+		paint.clipped(beginning(sanitize.Line(item.Note, 0), paint.width-paint.col), style)
 	}
 	if len(found) == 0 {
 		paint.newline()
@@ -148,8 +148,21 @@ func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol in
 	}
 	if len(shown)+2 <= height {
 		paint.newline()
-		paint.clipped(p.Help, p.Style.Note)
+		help := p.Help
+		for _, rest, ok := strings.Cut(help, " · "); ok && cells.Width(help) > paint.width; _, rest, ok = strings.Cut(help, " · ") {
+			help = rest // how to leave stands at its end
+		}
+		paint.clipped(help, p.Style.Note)
 	}
 	paint.newline()
 	return paint.rows, 0, cursorCol
+}
+
+// beginning is s, or what has room of its beginning, with a mark that more follows.
+func beginning(s string, room int) string {
+	if cells.Width(s) <= room {
+		return s
+	}
+	s, _ = cells.Cut(s, max(0, room-1))
+	return s + "…"
 }

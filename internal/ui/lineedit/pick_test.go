@@ -78,3 +78,15 @@ func TestAListFits(t *testing.T) {
 		}
 	}
 }
+
+// What has no room is marked, and how to leave the list is still told.
+func TestWhatAListCutsIsMarked(t *testing.T) {
+	p := Picker{
+		Items: []Item{{Choice: Choice{Text: "2026-11-16 16:41", Note: "tidy up the parser · sess_1794846541_c3f19ad9"}}},
+		Help:  "type to search · Up, Down · Enter takes it · Esc leaves",
+	}
+	rows, _, _ := p.View(40, 9)
+	if !strings.Contains(rows[1], "tidy up the par") || !strings.HasSuffix(rows[1], "…") || rows[2] != "Up, Down · Enter takes it · Esc leaves" {
+		t.Errorf("%q", rows)
+	}
+}
