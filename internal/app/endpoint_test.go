@@ -65,3 +65,20 @@ func TestKeysAreSentInTheHeaderOfTheEndpoint(t *testing.T) {
 		server.Close()
 	}
 }
+
+func TestAnAddressWithoutASchemeIsTried(t *testing.T) {
+	s := newStudio(t, "", nil)
+	for name, want := range map[string]string{
+		"127.0.0.1:18117/v1": "http://127.0.0.1:18117/v1", "localhost:1234": "http://localhost:1234", "[::1]:80/v1": "http://[::1]:80/v1", "192.168.1.9:8080": "http://192.168.1.9:8080",
+		"api.example.com/v1": "https://api.example.com/v1", "8.8.8.8/v1": "https://8.8.8.8/v1", "http://a.example/v1": "http://a.example/v1",
+	} {
+		if e, err := s.EndpointNamed(name); err != nil || e.Provider.BaseURL != want {
+			t.Errorf("%s: %q, %v", name, e.Provider.BaseURL, err)
+		}
+	}
+	for _, name := range []string{"nosuch", "1", "no such.name", "ftp://host"} {
+		if e, err := s.EndpointNamed(name); err == nil {
+			t.Errorf("%s is taken for %q", name, e.Provider.BaseURL)
+		}
+	}
+}

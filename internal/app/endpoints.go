@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -122,6 +123,10 @@ func (a *App) EndpointAt(address string, local bool) Endpoint {
 
 // EndpointNamed is the endpoint of a preset, or at an address.
 func (a *App) EndpointNamed(name string) (Endpoint, error) {
+	p := config.PresetNamed(name)
+	if p.Name == "" {
+		name = withScheme(name)
+	}
 	if strings.Contains(name, "://") {
 		e := a.EndpointAt(name, false)
 		if u, err := url.Parse(name); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -132,7 +137,6 @@ func (a *App) EndpointNamed(name string) (Endpoint, error) {
 		}
 		return e, nil
 	}
-	p := config.PresetNamed(name)
 	if p.Name == "" {
 		var names []string
 		for _, p := range config.Presets() {
@@ -148,6 +152,22 @@ func (a *App) EndpointNamed(name string) (Endpoint, error) {
 		return Endpoint{}, configf("%s needs a key: set %s and try again", p.Title, p.Keys[0])
 	}
 	return Endpoint{Title: p.Title, Provider: c, Key: variable, Local: p.Local}, nil
+}
+
+// withScheme is what looks like an address with the scheme it lacks: this machine
+// and its own network are reached without TLS.
+func withScheme(name string) string {
+	if strings.Contains(name, "://") || !strings.ContainsAny(name, ".:/") || strings.ContainsAny(name, " \t") {
+		return name
+	}
+	u, err := url.Parse("http://" + name)
+	if err != nil {
+		return name
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip.IsLoopback() || ip.IsPrivate() {
+		return u.String()
+	}
+	return "https://" + name
 }
 
 // Ask asks an endpoint which models it has. One of this machine has little time

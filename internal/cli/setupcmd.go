@@ -163,7 +163,7 @@ func (s *setup) endpoint(ctx context.Context) (app.Endpoint, error) {
 		}
 		t.Rows = append(t.Rows, []display.Cell{{Text: fmt.Sprintf("  %d", i+1)}, {Text: e.Title}, {Text: oneLine(address(e))}, what})
 	}
-	question := s.words.T("Which one? A number, a name (openai, anthropic, ollama …) or an address: ")
+	question := s.words.T("Which one? A name (openai, anthropic, ollama …) or an address: ")
 	if len(found) == 0 {
 		s.say(s.words.T("Nothing was found."))
 	} else {
@@ -185,7 +185,7 @@ func (s *setup) endpoint(ctx context.Context) (app.Endpoint, error) {
 		switch {
 		case notNumber == nil && n >= 1 && n <= len(found):
 			return found[n-1], nil
-		case notNumber == nil:
+		case notNumber == nil && len(found) > 0:
 			s.say(s.words.T("there are %d of them", len(found)))
 			continue
 		}
