@@ -84,14 +84,8 @@ func (inv *invocation) runInteractive(ctx context.Context) error {
 		}
 		return err
 	}
-	if plain := inv.settings.Config.UI.Plain; plain || inv.Getenv("TERM") == "dumb" {
-		t.face = &repl.Lines{ // no more than lines are wanted, or can be printed
-			In: t.input, Printer: t.printer, Render: term.New(term.Options{
-				Out: t.printer, Width: func() int { return width(out) }, Words: t.inv.words, Now: t.inv.Now, ASCII: inv.ascii(), Spoken: plain,
-			}),
-			Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, After: t.after,
-		}
-		return t.converse(ctx)
+	if inv.inLines() {
+		return t.openLines(ctx)
 	}
 	if err := t.open(ctx, t.converse); err != nil || t.watch == "" {
 		return err
@@ -122,23 +116,53 @@ func span(role ink.Role, text string) []ink.Span {
 	return []ink.Span{{Look: ink.Look{Role: role}, Text: text}}
 }
 
+// inLines reports whether no more than lines are wanted, or can be printed.
+func (inv *invocation) inLines() bool {
+	return inv.settings.Config.UI.Plain || inv.Getenv("TERM") == "dumb"
+}
+
+// openLines talks in lines until the person leaves.
+func (t *terminal) openLines(ctx context.Context) (err error) {
+	keys, err := t.take(tty.Options{Lines: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, keys.Close()) }()
+	page := repl.NewPage(t.printer, keys.Echoed())
+	t.face = &repl.Lines{
+		Terminal: keys, Page: page, Render: term.New(term.Options{
+			Out: page, Width: func() int { return width(t.out) }, Words: t.inv.words, Now: t.inv.Now, ASCII: t.inv.ascii(), Spoken: t.inv.settings.Config.UI.Plain,
+		}),
+		Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, After: t.after, Leaving: t.inv.exit.leave,
+	}
+	return t.converse(ctx)
+}
+
+// take takes hold of the terminal, so that it gives keys, until it is closed.
+func (t *terminal) take(o tty.Options) (keys *tty.Terminal, err error) {
+	o.Writer, o.EscDelay = t.printer, 60*time.Millisecond // that an Esc may be the beginning of something longer
+	if t.inv.Getenv("SSH_TTY") != "" || t.inv.Getenv("SSH_CONNECTION") != "" {
+		o.EscDelay = 90 * time.Millisecond // its parts may arrive apart
+	}
+	if keys, err = tty.Open(t.in, t.out, o); err != nil {
+		return nil, fmt.Errorf("open the terminal: %w", err)
+	}
+	t.inv.exit.onStuck(func() { _ = keys.Restore() }) // nobody is left to tell
+	if err := keys.Raw(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the terminal: %w", err), keys.Close())
+	}
+	return keys, nil
+}
+
 // open opens the terminal and talks until the person leaves.
 func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (err error) {
-	escDelay := 60 * time.Millisecond // that an Esc may be the beginning of something longer
-	if t.inv.Getenv("SSH_TTY") != "" || t.inv.Getenv("SSH_CONNECTION") != "" {
-		escDelay = 90 * time.Millisecond // its parts may arrive apart
-	}
 	name := t.inv.Getenv("TERM") // some cut lines when they get narrower
 	noReflow := name == "linux" || name == "xterm" || strings.HasPrefix(name, "screen") && !strings.Contains(name, "tmux")
-	screen, err := tty.Open(t.in, t.out, tty.Options{EscDelay: escDelay, Writer: t.printer, Keys: name != "linux", Background: t.asksBackground(), Title: t.title(false, false)})
+	screen, err := t.take(tty.Options{Keys: name != "linux", Background: t.asksBackground(), Title: t.title(false, false)})
 	if err != nil {
-		return fmt.Errorf("open the terminal: %w", err)
+		return err
 	}
-	t.inv.exit.onStuck(func() { _ = screen.Restore() }) // nobody is left to tell
 	defer func() { err = errors.Join(err, screen.Close()) }()
-	if err := screen.Raw(); err != nil {
-		return fmt.Errorf("open the terminal: %w", err)
-	}
 	t.paths = pathfind.New(t.app.Paths, t.inv.Now)
 	defer t.paths.Close()
 	t.colours, t.size = t.inv.palette(true), screen.Size
@@ -284,7 +308,11 @@ func (t *terminal) banner() error {
 	if t.session.CutUndo() {
 		add(ink.Warn, w.T("the program ended while it undid or redid a turn; /undo shows what can be taken back now"))
 	}
-	add(ink.Dim, w.T("/help commands · ? keys · Enter sends · Esc stops a turn · Ctrl+D leaves"))
+	if t.inv.inLines() {
+		add(ink.Dim, w.T("/help commands · Enter sends · Esc stops a turn · Ctrl+D leaves"))
+	} else {
+		add(ink.Dim, w.T("/help commands · ? keys · Enter sends · Esc stops a turn · Ctrl+D leaves"))
+	}
 	for _, text := range t.early {
 		for line := range strings.SplitSeq(w.Said(text), "\n") {
 			add(ink.Warn, line)

@@ -7,21 +7,27 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
-	"coder/internal/host/stdio"
+	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term"
 	"coder/internal/ui/term/ink"
+	"coder/internal/ui/tty"
 )
 
 // Lines is the face for a terminal that cannot do more than print lines: it
 // prints, reads a line, and moves no cursor. It is an [uip.Interactor] too.
+//
+// While a turn runs it is the same: a line that is typed is whole, what happens
+// waits for its end, and it is answered beside the turn, queued, or told to the
+// turn between its steps.
 type Lines struct {
-	In      *stdio.Reader
-	Printer io.Writer // where the renderer writes to
-	Render  *term.Renderer
+	Terminal *tty.Terminal // gives keys
+	Page     *Page         // where Render writes to
+	Render   *term.Renderer
 
 	Words   term.Words
 	Session func() Session
@@ -30,9 +36,18 @@ type Lines struct {
 	// After, which may be nil, is told of a finished input and its error. It
 	// may open another session. Its own error ends the program.
 	After func(ctx context.Context, input string, err error) error
+	// Leaving, which may be nil, is told that the person ends the program while
+	// something may still have to be stopped.
+	Leaving func()
 
-	program context.Context // ends when the program is to end
-	asking  atomic.Bool     // a question is open
+	keys    chan heard
+	program context.Context         // ends when the program is to end
+	end     context.CancelCauseFunc // ends it
+	asking  atomic.Bool             // a question is open
+	asks    chan chan struct{}      // a question takes the keyboard until the channel is closed
+	stop    func()                  // stops the turn
+	queue   queue
+	looking sync.WaitGroup // commands that are answered while a turn runs
 }
 
 // Out is where what happens is shown.
@@ -52,10 +67,16 @@ func (l *Lines) Tell(lines ...[]ink.Span) error { return l.Render.Tell(lines...)
 // Resume takes up the turn that the session in use was left with.
 func (l *Lines) Resume(ctx context.Context) { _ = l.turn(ctx, "", l.Session().Continue) } // what went wrong was shown
 
-// Run reads and answers until there is nothing more to read. First, if not
-// empty, is run first; with resume the turn that was left unfinished is taken
-// up.
+// Run reads and answers until the person leaves. It returns nil if they left in
+// good order, [ErrInterrupted] on Ctrl+C, or ctx's error. First, if not empty,
+// is run first; with resume the turn that was left unfinished is taken up.
 func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
+	ctx, end := context.WithCancelCause(ctx)
+	l.program, l.end, l.asks, l.keys = ctx, end, make(chan chan struct{}), make(chan heard)
+	k := keyboard{terminal: l.Terminal, page: l.Page, heard: l.keys}
+	var reading sync.WaitGroup
+	reading.Go(func() { k.listen(ctx) })
+	defer func() { end(nil); l.looking.Wait(); reading.Wait() }()
 	if resume {
 		if err := l.turn(ctx, "", l.Session().Continue); err != nil {
 			return err
@@ -63,15 +84,16 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 	}
 	for line := first; ; line = "" {
 		if line == "" {
-			model, mode := l.Status()
-			above := l.folded(contextLine(l.Render.Cards().ASCII, l.Session().ContextUsed(), oneLine(model)))
 			var err error
-			if line, err = l.ask(ctx, fmt.Sprintf("%s\n[%s] %s> ", above, mode, oneLine(l.Dir))); err != nil {
-				return ctx.Err() // or the person left
+			if line, err = l.next(ctx); err != nil {
+				return ended(err)
 			}
 		}
-		if strings.TrimSpace(line) == "" {
+		switch strings.TrimSpace(line) {
+		case "":
 			continue
+		case "?":
+			line = "/help" // the keys of /keys are those of the other face
 		}
 		run := func(ctx context.Context, out event.Sink) (string, error) { return l.Session().Run(ctx, line, out) }
 		if err := l.turn(ctx, line, run); err != nil {
@@ -80,20 +102,92 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 	}
 }
 
+// next is the next input: what was queued, or what is typed now. What was typed
+// before there was a prompt is printed behind it.
+func (l *Lines) next(ctx context.Context) (string, error) {
+	model, mode := l.Status()
+	above := l.folded(contextLine(l.Render.Cards().ASCII, l.Session().ContextUsed(), oneLine(model)))
+	if err := l.prompt(fmt.Sprintf("%s\n[%s] %s> ", above, mode, oneLine(l.Dir))); err != nil {
+		return "", err
+	}
+	for _, d := range l.queue.take(one) {
+		return d.Text(), l.repeat(d.String())
+	}
+	for {
+		h, err := l.hear(ctx)
+		switch {
+		case err != nil:
+			return "", err
+		case h.deed == left:
+			return "", errLeave
+		case h.deed == entered && !h.asked:
+			return h.line, l.repeat(h.line)
+		case h.deed == entered:
+			return h.line, nil
+		}
+	}
+}
+
+// repeat prints behind the prompt what was typed before it stood there.
+func (l *Lines) repeat(line string) error {
+	_, err := io.WriteString(l.Page, oneLine(line)+"\n")
+	return err
+}
+
+// hear waits for what the person does. Ctrl+C ends the program.
+func (l *Lines) hear(ctx context.Context) (heard, error) {
+	select {
+	case h, ok := <-l.keys:
+		switch {
+		case ctx.Err() != nil:
+			return heard{}, context.Cause(ctx)
+		case !ok:
+			return heard{}, errLeave
+		case h.deed == interrupted:
+			l.interrupt()
+			return heard{}, ErrInterrupted
+		}
+		return h, nil
+	case <-ctx.Done():
+		return heard{}, context.Cause(ctx)
+	}
+}
+
+func (l *Lines) interrupt() {
+	if l.Leaving != nil {
+		l.Leaving()
+	}
+	l.end(ErrInterrupted)
+}
+
 // turn runs one input to its end. The end of ctx stops it, save where a
 // question is open, which must stay so.
 func (l *Lines) turn(ctx context.Context, input string, work func(context.Context, event.Sink) (string, error)) error {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	l.program = ctx
 	defer context.AfterFunc(ctx, func() {
 		if !l.asking.Load() {
 			cancel()
 		}
 	})()
-	_, err := work(inner, l.Render)
+	var escaped atomic.Bool
+	out := &failureSink{Sink: l.Render, stopped: &escaped}
+	l.stop = func() { escaped.Store(true); cancel() }
+	l.Session().Steer(l.steer)
+	done := make(chan error, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				_ = l.Terminal.Close()
+				panic(p)
+			}
+		}()
+		_, err := work(inner, out)
+		done <- err
+	}()
+	err := l.attend(ctx, done)
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 	if l.After != nil {
 		return l.After(ctx, input, err)
@@ -101,19 +195,102 @@ func (l *Lines) turn(ctx context.Context, input string, work func(context.Contex
 	return nil
 }
 
+// attend hears what the person does until the turn is done.
+func (l *Lines) attend(ctx context.Context, done <-chan error) error {
+	keys := l.keys
+	for {
+		select {
+		case err := <-done:
+			return err
+		case back := <-l.asks:
+			<-back
+		case h, ok := <-keys:
+			if !ok {
+				keys = nil
+				continue
+			}
+			l.meanwhile(ctx, h)
+		}
+	}
+}
+
+// meanwhile takes what the person does while a turn runs and asks nothing.
+func (l *Lines) meanwhile(ctx context.Context, h heard) {
+	s := l.Session()
+	switch line := strings.TrimSpace(h.line); {
+	case h.deed == interrupted:
+		l.interrupt()
+	case h.deed == stopped:
+		l.stopTurn()
+	case h.deed == left || line == "":
+	case h.asked:
+		l.note(l.Words.T("not taken, the question is no longer open: %s", oneLine(line)))
+	case s.Switches(line) != "":
+		if err := s.Change(ctx, s.Switches(line), l.Render); err != nil {
+			l.note(l.Words.Said(err.Error()))
+		}
+	case s.Looks(line):
+		l.look(ctx, h)
+	default:
+		l.enqueue(line)
+	}
+}
+
+// stopTurn stops all that is going on. What was queued is not sent.
+func (l *Lines) stopTurn() {
+	l.stop()
+	for _, d := range l.queue.take(all) {
+		l.note(l.Words.T("no longer queued: %s", oneLine(d.Text())))
+	}
+}
+
+// enqueue keeps a line for the next step or the next turn, and says so.
+func (l *Lines) enqueue(line string) {
+	var typed lineedit.Editor
+	typed.SetText(line)
+	l.queue.add(typed.Draft())
+	l.note(l.Words.T("queued: %s", oneLine(line)))
+}
+
+// steer hands the queued words to the running turn, up to the first that is a
+// command.
+func (l *Lines) steer() (said []string) {
+	for _, d := range l.queue.take(words) {
+		said = append(said, d.Text())
+		l.note("> " + oneLine(d.Text()))
+	}
+	return said
+}
+
+// look answers what the person wants to know beside the turn, under the line that
+// asks for it.
+func (l *Lines) look(ctx context.Context, h heard) {
+	line := strings.TrimSpace(h.line)
+	if h.apart {
+		l.note("> " + oneLine(line))
+	}
+	s := l.Session()
+	l.looking.Go(func() {
+		if err := s.Look(ctx, line, l.Render); err != nil && ctx.Err() == nil {
+			l.note(l.Words.Said(err.Error()))
+		}
+	})
+}
+
+// note says something beside the turn. A terminal that is gone ends the program
+// by itself.
+func (l *Lines) note(text string) { _ = l.Tell([]ink.Span{{Text: text}}) }
+
 // maxLine is the longest line that is taken.
 const maxLine = 8 << 20
 
-// ask shows what is asked and reads a line.
-func (l *Lines) ask(ctx context.Context, prompt string) (string, error) {
-	i := strings.LastIndexByte(prompt, '\n') + 1
-	if err := l.Render.Insert(strings.TrimSuffix(prompt[:i], "\n")); err != nil {
-		return "", err
+// prompt prints what is asked. Its last line is what a line is typed behind.
+func (l *Lines) prompt(text string) error {
+	i := strings.LastIndexByte(text, '\n') + 1
+	if err := l.Render.Insert(strings.TrimSuffix(text[:i], "\n")); err != nil {
+		return err
 	}
-	if _, err := io.WriteString(l.Printer, prompt[i:]); err != nil {
-		return "", err
-	}
-	return l.In.Line(ctx, maxLine)
+	return l.Page.prompt(text[i:])
 }
 
 // folded is text with its lines broken between words for the terminal.
@@ -126,6 +303,13 @@ func (l *Lines) folded(text string) string {
 
 // Ask puts a question and reads its answer, part by part if it has parts.
 func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
+	back := make(chan struct{})
+	select {
+	case l.asks <- back:
+		defer close(back)
+	case <-ctx.Done():
+		return uip.Response{}, ctx.Err()
+	}
 	l.asking.Store(true)
 	defer l.asking.Store(false)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -136,12 +320,8 @@ func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 		l.Render.Saw(q)
 	}
 	for {
-		text := l.Render.Cards().Draw(q)
-		if d.inParts() {
-			text = l.Render.Cards().Question(d.current(), d.at+1, len(q.Parts))
-		}
-		a, err := l.answer(ctx, text, &d)
-		if err != nil || !d.inParts() {
+		a, err := l.answer(ctx, &d)
+		if err != nil || a.Dismissed || !d.inParts() {
 			return a, err
 		}
 		d.parts = append(d.parts, a)
@@ -151,27 +331,67 @@ func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	}
 }
 
-// answer reads lines until one is an answer. Where nothing can be read any
-// more the question stays open.
-func (l *Lines) answer(ctx context.Context, text string, d *dialogue) (uip.Response, error) {
+// card is the part of the question that is to be answered now.
+func (l *Lines) card(d *dialogue) string {
+	if d.inParts() {
+		return l.Render.Cards().Question(d.current(), d.at+1, len(d.question.Parts))
+	}
+	return l.Render.Cards().Draw(d.question)
+}
+
+// answer reads lines until one is an answer. Esc stops the turn at an approval,
+// and dismisses any other question. Where nothing can be read any more the
+// question stays open.
+func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
+	text := l.card(d)
 	for q := d.current(); ; {
-		line, err := l.ask(ctx, text+"\n> ")
-		if ctx.Err() != nil {
+		h, err := l.reply(ctx, text+"\n> ")
+		switch {
+		case ctx.Err() != nil:
 			return uip.Response{}, context.Cause(ctx)
-		}
-		if err != nil {
+		case err != nil:
 			return uip.Response{}, uip.ErrParked
+		case h.deed == stopped && d.question.Purpose == uip.ConfirmRiskyAction:
+			l.stopTurn()
+			return uip.Response{}, context.Canceled
+		case h.deed == stopped:
+			return uip.Response{ID: d.question.ID, Author: "user", Dismissed: true}, nil
+		case l.Session().Looks(strings.TrimSpace(h.line)):
+			l.look(ctx, h)
+			l.looking.Wait()
+			text = l.card(d)
+			continue
 		}
-		if all := d.secondLook(l.Render.Cards(), l.Words, line); all != "" {
+		if all := d.secondLook(l.Render.Cards(), l.Words, h.line); all != "" {
 			l.Render.Saw(d.question)
 			text = all
 			continue
 		}
-		a, ok := read(l.Words, q, line)
+		a, ok := read(l.Words, q, h.line)
 		a.ID, a.Author = q.ID, "user"
 		if ok && uip.Check(q, a) == nil {
 			return a, nil
 		}
 		text = l.folded(hint(l.Words, q))
+	}
+}
+
+// reply asks and waits for a line typed behind the prompt, or Esc. A line that
+// was begun before the question was there is no answer to it.
+func (l *Lines) reply(ctx context.Context, text string) (heard, error) {
+	if err := l.prompt(text); err != nil {
+		return heard{}, err
+	}
+	for {
+		h, err := l.hear(ctx)
+		switch {
+		case err != nil, h.deed == stopped, h.deed == entered && h.asked:
+			return h, err
+		case h.deed == entered && strings.TrimSpace(h.line) != "":
+			l.enqueue(h.line)
+			if err := l.prompt("> "); err != nil {
+				return heard{}, err
+			}
+		}
 	}
 }

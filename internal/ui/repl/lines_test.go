@@ -5,15 +5,22 @@ package repl
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
-	"coder/internal/host/stdio"
 	"coder/internal/ui/term"
+	"coder/internal/ui/tty"
+
+	"github.com/charmbracelet/x/vt"
+	"github.com/creack/pty"
 )
 
 // asking is a session that asks before it answers.
@@ -45,28 +52,68 @@ func (s *asking) Looks(string) bool                                    { return 
 func (s *asking) Look(context.Context, string, event.Sink) error       { return nil }
 func (s *asking) ContextUsed() int                                     { return 7 }
 
-func TestATerminalThatCanOnlyPrintLinesIsTalkedToInLines(t *testing.T) {
-	var out bytes.Buffer
-	s := &asking{}
-	l := &Lines{
-		In: stdio.NewReader(strings.NewReader("tidy up\nalways\nn, keep it\n\nagain\ny\n")), Printer: &out, Words: term.English{},
-		Render: term.New(term.Options{Out: &out}), Dir: "/w",
-		Session: func() Session { return s }, Status: func() (string, string) { return "m", "build" },
-	}
-	s.person = l
-	if err := l.Run(t.Context(), "", false); err != nil {
+// sitInLines is a person at a terminal that prints lines. All that is printed is
+// in the buffer once the person has left with Ctrl+C.
+func sitInLines(t *testing.T, session func(*Lines) Session) (d *desk, leave func() string) {
+	t.Helper()
+	person, program, err := pty.Open()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(s.heard, "|"); got != "tidy up|reject keep it|again|approve " {
+	terminal, err := tty.Open(program, program, tty.Options{Lines: true})
+	if err == nil {
+		err = terminal.Raw()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	d = &desk{t: t, person: person, emu: vt.NewEmulator(80, 24)}
+	page := NewPage(io.MultiWriter(program, &out), terminal.Echoed())
+	l := &Lines{
+		Terminal: terminal, Page: page, Words: term.English{}, Render: term.New(term.Options{Out: page}), Dir: "/w",
+		Status: func() (string, string) { return "m", "build" },
+	}
+	s := session(l)
+	l.Session = func() Session { return s }
+	ended := make(chan error, 1)
+	var work sync.WaitGroup
+	work.Go(func() { ended <- l.Run(context.Background(), "", false) })
+	work.Go(d.watch)
+	return d, func() string {
+		d.keys("\x03")
+		if err := <-ended; !errors.Is(err, ErrInterrupted) {
+			t.Errorf("it ended with %v", err)
+		}
+		_ = terminal.Close()
+		_ = program.Close() // ends watch
+		work.Wait()
+		_ = person.Close()
+		return out.String()
+	}
+}
+
+func TestATerminalThatCanOnlyPrintLinesIsTalkedToInLines(t *testing.T) {
+	s := &asking{}
+	d, leave := sitInLines(t, func(l *Lines) Session { s.person = l; return s })
+	for _, step := range [][2]string{
+		{"/w> ", "\x1b[Atidy\tuup\x7f\x7fp\r"}, {"> ", "always\r"}, {"tells the model more\r\n> ", "n, keep it\r"},
+		{"so be it", ""}, {"/w> ", "\r"}, {"/w> ", "gone 字\x15again\n"}, {"n = no", ""}, {"> ", "y\r"}, {"so be it", ""}, {"/w> ", ""},
+	} {
+		d.sees(step[0])
+		d.keys(step[1])
+	}
+	out := leave()
+	if got := strings.Join(s.heard, "|"); got != "tidy\tup|reject keep it|again|approve " {
 		t.Errorf("heard %q", got)
 	}
 	for _, want := range []string{"context: 7 tokens · model: m\n[build] /w> ", "bash rm x", "answer y, n;", "so be it"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is missing in:\n%s", want, out.String())
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in:\n%s", want, out)
 		}
 	}
-	if strings.Contains(out.String(), "\x1b") {
-		t.Errorf("an escape sequence was sent: %q", out.String())
+	if strings.Contains(out, "\x1b") {
+		t.Errorf("an escape sequence was sent: %q", out)
 	}
 }
 
@@ -75,34 +122,149 @@ func TestATerminalThatCanOnlyPrintLinesIsTalkedToInLines(t *testing.T) {
 func TestAYesToWhatIsHiddenNeedsASecondLook(t *testing.T) {
 	long := strings.Repeat("echo a\n", 45) + "rm -rf hidden\n" + strings.Repeat("echo b\n", 45)
 	for _, tt := range []struct {
-		name, typed, heard string
-		shown              int
+		name, heard string
+		typed       []string
+		shown       int
 	}{
-		{"yes", "go\ny\ny\n", "go|approve ", 1},
-		{"view, then yes", "go\nv\ny\n", "go|approve ", 1},
-		{"view twice", "go\nview\n查看\nn\n", "go|reject ", 2},
-		{"no", "go\nn\n", "go|reject ", 0},
+		{"yes", "go|approve ", []string{"y", "y"}, 1},
+		{"view, then yes", "go|approve ", []string{"v", "y"}, 1},
+		{"view twice", "go|reject ", []string{"view", "查看", "n"}, 2},
+		{"no", "go|reject ", []string{"n"}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var out bytes.Buffer
 			s := &asking{content: display.Code{Lang: "sh", Source: long}}
-			l := &Lines{
-				In: stdio.NewReader(strings.NewReader(tt.typed)), Printer: &out, Words: term.English{}, Render: term.New(term.Options{Out: &out}), Dir: "/w",
-				Session: func() Session { return s }, Status: func() (string, string) { return "m", "build" },
+			d, leave := sitInLines(t, func(l *Lines) Session { s.person = l; return s })
+			d.sees("/w> ")
+			d.keys("go\r")
+			for _, line := range tt.typed {
+				d.sees("\r\n> ")
+				d.keys(line + "\r")
 			}
-			s.person = l
-			if err := l.Run(t.Context(), "", false); err != nil {
-				t.Fatal(err)
-			}
+			d.sees("so be it")
+			out := leave()
 			if got := strings.Join(s.heard, "|"); got != tt.heard {
 				t.Errorf("heard %q", got)
 			}
-			if n := strings.Count(out.String(), "rm -rf hidden"); n != tt.shown {
-				t.Errorf("all of it was shown %d times, want %d:\n%s", n, tt.shown, out.String())
+			if n := strings.Count(out, "rm -rf hidden"); n != tt.shown {
+				t.Errorf("all of it was shown %d times, want %d:\n%s", n, tt.shown, out)
 			}
-			if !strings.Contains(out.String(), "v = view all of it") {
+			if !strings.Contains(out, "v = view all of it") {
 				t.Error("the card does not say how to see it")
 			}
 		})
 	}
+}
+
+// streams is a session that says what a test tells it to, until it is stopped.
+type streams struct {
+	talk
+	says  chan string // "" ends the turn
+	heard []string
+}
+
+func streaming() *streams {
+	s := &streams{says: make(chan string)}
+	s.run = func(ctx context.Context, input string, out event.Sink) error {
+		s.heard = append(s.heard, input)
+		for {
+			select {
+			case text := <-s.says:
+				if text == "" {
+					return nil
+				}
+				_ = out.Emit(ctx, event.Record{Event: event.TextDelta{Text: text}})
+			case <-ctx.Done():
+				return out.Emit(context.WithoutCancel(ctx), event.Record{Event: event.Interrupted{}})
+			}
+		}
+	}
+	return s
+}
+
+func TestWhatIsTypedInLinesWhileATurnRunsIsWhole(t *testing.T) {
+	s := streaming()
+	d, leave := sitInLines(t, func(*Lines) Session { return s })
+	d.sees("/w> ")
+	d.keys("go\r")
+	s.says <- "the quick \n"
+	d.sees("the quick")
+	d.keys("lat")
+	d.sees("> lat")
+	s.says <- "brown fox \n"
+	s.says <- "jumps \n" // the one before has been printed
+	d.keys("er\r")
+	d.sees("er\r\n")
+	d.sees("brown fox")
+	d.sees("queued: later")
+	d.keys("/cost\r")
+	d.sees("it cost nothing")
+	s.says <- ""
+	d.sees("/w> later")
+	s.says <- "so it is \n"
+	d.sees("so it is")
+	d.keys("x\x7f\r") // nothing
+	s.says <- ""
+	d.sees("/w> ")
+	out := leave()
+	if got := strings.Join(s.heard, "|"); got != "go|later" {
+		t.Errorf("heard %q", got)
+	}
+	if !strings.Contains(out, "> later\n") {
+		t.Errorf("what was typed is torn:\n%s", out)
+	}
+}
+
+func TestEscInLinesStopsTheTurnAndWhatIsQueued(t *testing.T) {
+	s := streaming()
+	d, leave := sitInLines(t, func(*Lines) Session { return s })
+	d.sees("/w> ")
+	d.keys("go\r")
+	s.says <- "the quick \n"
+	d.keys("later\r")
+	d.sees("queued: later")
+	d.keys("hal\x1b")
+	d.sees("no longer queued: later")
+	d.sees("Cancelled by ESC")
+	d.sees("/w> ")
+	d.keys("x\x1b")
+	d.sees("\b \b")
+	d.keys("more\r")
+	s.says <- "the lazy \n"
+	d.sees("the lazy")
+	out := leave()
+	if got := strings.Join(s.heard, "|"); got != "go|more" {
+		t.Errorf("heard %q", got)
+	}
+	if n := strings.Count(out, "Cancelled by ESC"); n != 1 {
+		t.Errorf("Ctrl+C is taken for Esc:\n%s", out)
+	}
+}
+
+func TestALineBegunBeforeAQuestionIsNoAnswerToIt(t *testing.T) {
+	begin, answers := make(chan struct{}, 1), make(chan uip.Response, 1)
+	var face *Lines
+	s := &talk{run: func(ctx context.Context, _ string, _ event.Sink) error {
+		pause(ctx, begin)
+		a, err := face.Ask(ctx, approval("q", uip.Approve, uip.Reject))
+		answers <- a
+		return err
+	}}
+	d, leave := sitInLines(t, func(l *Lines) Session { face = l; return s })
+	d.sees("/w> ")
+	d.keys("go\r")
+	d.sees("go\r\n")
+	d.keys("y")
+	d.sees("> y")
+	begin <- struct{}{}
+	for !face.asking.Load() { // the card waits
+		time.Sleep(time.Millisecond)
+	}
+	d.keys("\r")
+	d.sees("[APPROVAL]")
+	d.sees("queued: y")
+	d.keys("n\r")
+	if a := <-answers; a.Option != uip.Reject {
+		t.Errorf("answered %+v", a)
+	}
+	leave()
 }

@@ -13,7 +13,6 @@ import (
 	"coder/internal/ui/lineedit"
 
 	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 )
 
 const (
@@ -51,7 +50,7 @@ func (t *Terminal) next(ctx context.Context) ([]Event, error) {
 	case e := <-t.happened:
 		if _, ok := e.(Resumed); ok && t.found.Load() != nil {
 			// Whoever had the terminal meanwhile left it as they like it.
-			if _, err := term.MakeRaw(t.inFD); err != nil {
+			if err := t.enter(); err != nil {
 				return nil, fmt.Errorf("set raw mode again: %w", err)
 			}
 			if err := t.say(t.on); err != nil {

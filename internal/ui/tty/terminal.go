@@ -72,6 +72,9 @@ type Options struct {
 	Keys bool
 	// Title, if set, is what the title of the window says meanwhile: see [Terminal.Title].
 	Title string
+	// Lines says that no more than lines are printed: the terminal is asked for
+	// nothing, and ends lines by itself.
+	Lines bool
 	// Background says to ask for the colour behind the text. The answer is an event.
 	Background bool
 	// Writer, if set, is what writes to the terminal, which may give up on one
@@ -86,6 +89,7 @@ type Terminal struct {
 	out          io.Writer
 	inFD, outFD  int
 	delay        time.Duration
+	lines, echo  bool                       // see Options.Lines; it showed what was typed
 	on, off      string                     // what it is asked for, and what takes that back
 	entering     sync.Mutex                 // raw mode
 	found        atomic.Pointer[term.State] // how it was before raw mode; nil if not raw
@@ -100,7 +104,7 @@ type Terminal struct {
 
 // Open takes hold of a terminal. It changes nothing about it yet.
 func Open(in, out *os.File, o Options) (*Terminal, error) {
-	t := &Terminal{in: in, out: out, inFD: int(in.Fd()), outFD: int(out.Fd()), delay: o.EscDelay, ask: o.Background}
+	t := &Terminal{in: in, out: out, inFD: int(in.Fd()), outFD: int(out.Fd()), delay: o.EscDelay, lines: o.Lines, ask: o.Background}
 	if t.delay <= 0 {
 		t.delay = escDelay
 	}
@@ -110,13 +114,20 @@ func Open(in, out *os.File, o Options) (*Terminal, error) {
 	if t.on, t.off = asksOn, asksOff; o.Keys {
 		t.on, t.off = asksOn+keysOn, asksOff+keysOff
 	}
+	if o.Lines {
+		t.on, t.off = "", ""
+	}
 	if o.Title != "" {
 		t.on, t.off = t.on+titleKept+titled(o.Title), t.off+titleBack
 	}
 	if !term.IsTerminal(t.inFD) || !term.IsTerminal(t.outFD) {
 		return nil, ErrNotTerminal
 	}
-	var err error
+	modes, err := unix.IoctlGetTermios(t.inFD, getModes)
+	if err != nil {
+		return nil, fmt.Errorf("open terminal: %w", err)
+	}
+	t.echo = modes.Lflag&unix.ECHO != 0
 	if t.wakeR, t.wakeW, err = os.Pipe(); err != nil {
 		return nil, fmt.Errorf("open terminal: %w", err)
 	}
@@ -155,7 +166,7 @@ func (t *Terminal) Raw() error {
 		return fmt.Errorf("ask the terminal its mode: %w", err)
 	}
 	t.found.Store(found) // first, so that there is no moment from which Restore could not return
-	if _, err := term.MakeRaw(t.inFD); err != nil {
+	if err := t.enter(); err != nil {
 		t.found.Store(nil)
 		return fmt.Errorf("set raw mode: %w", err)
 	}
@@ -165,6 +176,23 @@ func (t *Terminal) Raw() error {
 	}
 	return t.say(t.on)
 }
+
+// enter sets raw mode. Where lines are printed the terminal still ends them.
+func (t *Terminal) enter() error {
+	if _, err := term.MakeRaw(t.inFD); err != nil || !t.lines {
+		return err
+	}
+	modes, err := unix.IoctlGetTermios(t.inFD, getModes)
+	if err != nil {
+		return err
+	}
+	modes.Oflag |= unix.OPOST
+	return unix.IoctlSetTermios(t.inFD, setModes, modes)
+}
+
+// Echoed reports whether the terminal showed what was typed when it was opened:
+// those that are part of an editor do so themselves.
+func (t *Terminal) Echoed() bool { return t.echo }
 
 // Restore gives the terminal back as it was before [Terminal.Raw]. It does
 // nothing if that is so already, and takes no lock: it may be called on any way

@@ -1,0 +1,160 @@
+//go:build unix
+
+package repl
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"unicode"
+
+	"coder/internal/ui/cells"
+	"coder/internal/ui/lineedit"
+	"coder/internal/ui/tty"
+)
+
+// keyboard makes lines of the keys that are pressed at a [Page].
+type keyboard struct {
+	terminal *tty.Terminal
+	page     *Page
+	heard    chan heard // closed when nothing more can be typed
+
+	line   []byte
+	typing bool
+	asked  bool // the line stands behind a prompt
+}
+
+// heard is what a person did.
+type heard struct {
+	deed  deed
+	line  string
+	asked bool // the line was typed behind the prompt; else it was begun before there was one
+	apart bool // something was printed below the line before it was taken
+}
+
+type deed uint8
+
+const (
+	entered     deed = iota // a line
+	stopped                 // Esc
+	left                    // Ctrl+D on an empty line
+	interrupted             // Ctrl+C
+)
+
+// listen reads keys until ctx ends or nothing more can be typed.
+func (k *keyboard) listen(ctx context.Context) {
+	defer close(k.heard)
+	for {
+		batch, err := k.terminal.Read(ctx)
+		if err != nil {
+			return
+		}
+		for _, e := range batch {
+			for _, key := range pressed(e) {
+				h, ok := k.key(key)
+				if !ok {
+					continue
+				}
+				select {
+				case k.heard <- h:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+	}
+}
+
+// pressed is the keys of an event. What is pasted is as good as typed.
+func pressed(e tty.Event) (keys []lineedit.Key) {
+	switch e := e.(type) {
+	case tty.Key:
+		return []lineedit.Key{lineedit.Key(e)}
+	case tty.Paste:
+		for _, r := range strings.ReplaceAll(e.Text, "\r\n", "\n") {
+			if r == '\n' || r == '\r' {
+				keys = append(keys, lineedit.Key{Name: lineedit.Enter})
+			} else if r == '\t' || !unicode.IsControl(r) {
+				keys = append(keys, lineedit.Typed(r))
+			}
+		}
+	}
+	return keys
+}
+
+// key handles a key, and says what the person did with it if that is more than
+// typing. Keys that would move a cursor do nothing.
+func (k *keyboard) key(key lineedit.Key) (heard, bool) {
+	switch key {
+	case lineedit.Key{Name: lineedit.Enter}, lineedit.WithCtrl('j'):
+		return k.enter()
+	case lineedit.Key{Name: lineedit.Escape}:
+		k.erase(0)
+		return heard{deed: stopped}, true
+	case lineedit.WithCtrl('c'):
+		return heard{deed: interrupted}, true
+	case lineedit.WithCtrl('d'):
+		return heard{deed: left}, len(k.line) == 0
+	case lineedit.WithCtrl('z'):
+		_ = k.terminal.Suspend() // where that cannot be done it goes on
+		k.page.show(string(k.line))
+	case lineedit.Key{Name: lineedit.Backspace}, lineedit.WithCtrl('h'):
+		k.erase(len(k.line) - len(lastOf(string(k.line))))
+	case lineedit.WithCtrl('w'):
+		k.erase(bytes.LastIndexByte(bytes.TrimRight(k.line, " "), ' ') + 1)
+	case lineedit.WithCtrl('u'):
+		k.erase(0)
+	case lineedit.Key{Name: lineedit.Tab}:
+		k.add("\t")
+	default:
+		if key.Name == lineedit.Char && key.Mod == 0 && key.Rune != 0 {
+			k.add(string(key.Rune))
+		}
+	}
+	return heard{}, false
+}
+
+func (k *keyboard) add(text string) {
+	if !k.typing {
+		k.typing, k.asked = true, k.page.begin()
+	}
+	if len(k.line) > maxLine {
+		return
+	}
+	k.line = append(k.line, text...)
+	k.page.show(strings.ReplaceAll(text, "\t", " "))
+}
+
+// erase takes back what was typed from byte to on. With nothing left what is
+// printed waits no longer.
+func (k *keyboard) erase(to int) {
+	if !k.typing {
+		return
+	}
+	k.page.unsaid(strings.ReplaceAll(string(k.line[to:]), "\t", " "))
+	if k.line = k.line[:to]; to == 0 {
+		k.typing = false
+		k.page.end(k.asked)
+	}
+}
+
+// enter is the line, if there is one. An empty one counts only behind a prompt.
+func (k *keyboard) enter() (heard, bool) {
+	if !k.typing {
+		if k.asked = k.page.asks(); !k.asked {
+			return heard{}, false
+		}
+	}
+	h := heard{line: string(k.line), asked: k.asked, apart: k.page.end(false)}
+	k.line, k.typing = nil, false
+	return h, true
+}
+
+// lastOf is the last character that is seen of s.
+func lastOf(s string) (last string) {
+	for s != "" {
+		last, _ = cells.Next(s)
+		s = s[len(last):]
+	}
+	return last
+}
