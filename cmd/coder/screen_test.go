@@ -316,7 +316,7 @@ var (
 	took    = regexp.MustCompile(`\b\d+(\.\d+)?[ \x{a0}]?(ms|s)\b`)
 	dated   = regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d\b`)
 	tokens  = regexp.MustCompile(`context: \d+ tokens`)
-	request = regexp.MustCompile(`\d{4,} tokens( in|，)`) // an estimate of all that is sent
+	request = regexp.MustCompile(`\d{4,}( tokens in| 个 token，)`) // an estimate of all that is sent
 	process = regexp.MustCompile(`(process|进程) \d+`)
 	spinner = regexp.MustCompile(`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]`)
 )
@@ -325,7 +325,7 @@ func (s *scene) normal(picture string) string {
 	picture = strings.ReplaceAll(picture, s.dir, "/tmp/c-00000000")
 	picture = strings.ReplaceAll(picture, "coder "+app.Version, "coder VERSION")
 	picture = tokens.ReplaceAllString(picture, "context: N tokens")
-	picture = request.ReplaceAllString(picture, "N tokens$1")
+	picture = request.ReplaceAllString(picture, "N$1")
 	picture = process.ReplaceAllString(picture, "$1 N")
 	picture = spinner.ReplaceAllString(picture, "⠋")
 	picture = dated.ReplaceAllString(picture, "2026-01-01 00:00")

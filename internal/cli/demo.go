@@ -346,7 +346,7 @@ func (d *demoReport) ofSession(ctx context.Context) error {
 	g.Draw(cols, func(l ink.Look, text string) { table.WriteString(d.colours.Paint(l.Role, text)) })
 	verdict := ""
 	if report, err := store.Verify(d.session); err != nil {
-		verdict = d.colours.Paint(ink.Bad, words.T("the logs are not what was written: %v", err))
+		verdict = d.colours.Paint(ink.Bad, words.T("the logs are not what was written: %v", words.Said(err.Error())))
 	} else {
 		verdict = d.colours.Paint(ink.Good, words.T("%d records in three logs, each with a check of itself and those before it: unbroken", report.Lines))
 	}

@@ -34,7 +34,7 @@ func (inv *invocation) runDoctor(ctx context.Context) error {
 		marks := map[string]string{app.Good: " ", app.Noted: "·", app.Broken: "✗"}
 		var lines []string
 		for _, f := range list {
-			lines = append(lines, inv.words.Signs(marks[f.State])+" "+inv.words.Said(f.What)+": "+oneLine(inv.words.Said(f.Found)))
+			lines = append(lines, inv.words.Signs(marks[f.State])+" "+inv.words.T("%s: %s", inv.words.Said(f.What), oneLine(inv.words.Said(f.Found))))
 			if f.Do != "" {
 				lines = append(lines, "    "+inv.words.Said(f.Do))
 			}

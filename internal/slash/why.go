@@ -237,12 +237,16 @@ func (p *Provenance) story(o provenance.Origin) display.Table {
 		add(fact("message", strings.TrimSpace(fmt.Sprintf("#%d %s %s", s.Message.Seq, s.Message.Model, s.Message.Text))))
 	}
 	add(fact("call", fmt.Sprintf("#%d %s %s", c.Seq, c.Tool, s.Input)))
-	add(fact("decided", strings.TrimSpace(fmt.Sprintf("%s (%s) %s", s.Verdict, s.DecidedBy, strings.Join(s.Reasons, "; ")))))
+	decided := append([]string{fmt.Sprintf("%s (%s)", s.Verdict, s.DecidedBy)}, s.Reasons...)
+	add(display.Words("decided", sanitize.Line(strings.Join(decided, "; "), 400)))
 	if a := s.Answer; a != nil {
-		add(fact("answer", strings.TrimSpace(fmt.Sprintf("#%d %s %s", a.Seq, a.Option, a.Comment))))
+		add(display.Words("answer", sanitize.Line(fmt.Sprintf("#%d %s", a.Seq, a.Option), 400)))
+		if a.Comment != "" {
+			add(fact("", a.Comment))
+		}
 	}
 	if s.Check != nil {
-		add(fact("check", fmt.Sprintf("#%d %s: exit %d", s.Check.Seq, s.Check.Command, s.Check.Exit)))
+		add(display.Words("check", sanitize.Line(fmt.Sprintf("#%d %s: exit %d", s.Check.Seq, s.Check.Command, s.Check.Exit), 400)))
 	} else {
 		add(display.Words("check", "none since"))
 	}

@@ -305,8 +305,8 @@ func (p *page) audit() (markup, error) {
 		if c.Requested.DecidedBy != "" {
 			by += " (" + c.Requested.DecidedBy + ")"
 		}
-		row := display.Data(c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, line(by), "", line(event.JoinEffects(c.Requested.Effects, "; ")))
-		row[3] = display.Words(outcome)[0]
+		row := display.Data(c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, "", "", line(event.JoinEffects(c.Requested.Effects, "; ")))
+		row[2], row[3] = display.Words(line(by))[0], display.Words(outcome)[0]
 		t.Rows = append(t.Rows, row)
 	}
 	more := markup("")

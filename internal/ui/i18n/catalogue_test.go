@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"go/ast"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -112,6 +113,41 @@ var elsewhere = map[string]string{
 	"write down how a recurring job is done": "skills",
 	"answers questions about the code":       "subagent", "it only looks": "subagent", "does a piece of work that can be described and judged on its own": "subagent",
 
+	"process %d (%s)":                              "jsonl",
+	"process %d (%s) on %s":                        "jsonl",
+	"process %d (%s) since %s":                     "jsonl",
+	"process %d (%s) on %s since %s":               "jsonl",
+	"allow (user)":                                 "slash",
+	"allow (policy)":                               "slash",
+	"allow (hook)":                                 "slash",
+	"deny (user)":                                  "slash",
+	"deny (policy)":                                "slash",
+	"deny (hook)":                                  "slash",
+	"cancelled (recovery)":                         "slash",
+	"unknown (recovery)":                           "slash",
+	"#%d approve":                                  "slash",
+	"#%d reject":                                   "slash",
+	"#%d always":                                   "slash",
+	"#%d session":                                  "slash",
+	"#%d below":                                    "slash",
+	"#%d some":                                     "slash",
+	"#%d %s: exit %d":                              "slash",
+	"invalid literal: %s":                          "hujson",
+	"parsing value: unexpected EOF":                "hujson",
+	"parsing string: unexpected EOF":               "hujson",
+	"parsing comment: unexpected EOF":              "hujson",
+	"parsing object after name: unexpected EOF":    "hujson",
+	"parsing object after value: unexpected EOF":   "hujson",
+	"parsing array after value: unexpected EOF":    "hujson",
+	"invalid UTF-8 in comment":                     "hujson",
+	"invalid character %s at start of value":       "hujson",
+	"invalid character %s at start of object name": "hujson",
+	"invalid character %s after object name":       "hujson",
+	"invalid character %s after top-level value":   "hujson",
+	"invalid character %s in line comment":         "hujson",
+	"invalid character %s after array value (expecting ',' or ']')":  "hujson",
+	"invalid character %s after object value (expecting ',' or '}')": "hujson",
+
 	"no such file or directory": osError, "file does not exist": osError, "permission denied": osError, "operation not permitted": osError,
 	"no space left on device": osError, "read-only file system": osError, "disk quota exceeded": osError, "is a directory": osError,
 	"not a directory": osError, "directory not empty": osError, "file exists": osError, "file already exists": osError,
@@ -164,6 +200,28 @@ func TestTranslationsTakeTheSameArguments(t *testing.T) {
 	}
 	if !slices.IsSorted(keys) {
 		t.Error("the entries are not in order; sort them by their keys")
+	}
+}
+
+// TestOneWordIsUsedForOneThing so that people need not guess whether two are meant.
+func TestOneWordIsUsedForOneThing(t *testing.T) {
+	others := map[string]string{"您": "你", "智能体": "代理", "服务商": "提供方", "模型服务": "提供方", "词元": "token", "tokens，": "个 token，", "机队": "集群", "回合": "轮"}
+	counted := regexp.MustCompile(`%[ds] token`)
+	halfWidth := regexp.MustCompile(`\p{Han}[,;]|[,;] ?\p{Han}`)
+	keys, table := catalogue(t)
+	for _, key := range keys {
+		value := table[key]
+		for word, usual := range others {
+			if strings.Contains(value, word) {
+				t.Errorf("%q says %s where others say %s", value, word, usual)
+			}
+		}
+		if counted.MatchString(value) {
+			t.Errorf("%q counts tokens otherwise than as 个 token", value)
+		}
+		if at := halfWidth.FindString(value); at != "" && !strings.Contains(value, "y, 请") { // which is what to type
+			t.Errorf("%q has a sign of half width in %q", value, at)
+		}
 	}
 }
 

@@ -20,6 +20,17 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 		"ask the model: rate limited: no such host":                   "请求模型：请求过于频繁：没有这个主机",
 		"a.json:1:2: ui.lang: want a string, found 1":                 "a.json:1:2: ui.lang: 应为字符串，实为 1",
 		"x: ignored in an untrusted project: k (it names a variable)": "x: 项目未受信任，已忽略：k（它引用了变量）",
+		// what stands within a sentence is in the same language
+		"session s is in use by process 7 (coder) on vm since noon": "会话 s 正被主机 vm 上的进程 7（coder，自 noon 起）使用",
+		"session s is in use by process 7 (coder)":                  "会话 s 正被进程 7（coder）使用",
+		"allow (user); rule: write policy requires approval":        "允许（用户）；规则：write 策略要求审批",
+		"#12 approve":              "#12 同意",
+		"#3 go test ./...: exit 1": "#3 go test ./...：退出码 1",
+		`ui.theme: want auto, dark or mono, found "pink"`:   `ui.theme: 应为 auto、dark 或 mono，实为 "pink"`,
+		"not JSON: invalid literal: bad":                    "不是 JSON：无效的字面量：bad",
+		"not JSON: parsing value: unexpected EOF":           "不是 JSON：读取值时意外结束",
+		"not JSON: invalid character 'x' after object name": "不是 JSON：对象的名称之后有无效字符 'x'",
+		"install the package clangd of your system":         "安装系统的软件包 clangd",
 		// a command stays as it is, whatever it looks like
 		"risk: removes files: rm a; ls b":                  "风险：会删除文件：rm a; ls b",
 		"risk: overwrites an existing file: refused: done": "风险：会覆盖已有文件：refused: done",

@@ -1,6 +1,9 @@
 package i18n
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Limits of what is looked at: how deep sentences may hold sentences, how long
 // a line may be that anybody wrote for people, and in how many places one is
@@ -84,14 +87,28 @@ func (r reading) sentence(text string) (string, bool) {
 // value translates what stood in the place of a verb. Names stay: a word that
 // stands alone is a sentence only where an error was put.
 func (r reading) value(verb byte, text string) string {
+	said, named := choice(text)
 	switch {
 	case verb == 'w' || verb == 'v':
 		return r.line(text)
+	case verb == 's' && named:
+		return said
 	case verb == 's' && strings.Contains(text, " "):
 		r.quoted = true
 		return r.line(text)
 	}
 	return text
+}
+
+// choice translates what stands between names of which one is to be taken: auto,
+// dark or light. They stay.
+func choice(text string) (string, bool) {
+	before, last, ok := strings.Cut(text, " or ")
+	names := append(strings.Split(before, ", "), last)
+	if !ok || slices.ContainsFunc(names, func(n string) bool { return n == "" || strings.ContainsAny(n, " ,;") }) {
+		return text, false
+	}
+	return strings.Join(names[:len(names)-1], "、") + " 或 " + last, true
 }
 
 // list translates sentences that a semicolon parts.

@@ -115,9 +115,9 @@ func (r *Renderer) lines(rec event.Record) string {
 		words := r.o.Words
 		why := cmp.Or(words.Said(e.Why), words.T("no reply"))
 		if e.Wait > 0 {
-			return notice(why + "; " + words.T("trying again in %s (attempt %d of %d)", display.Duration(e.Wait), e.Attempt, e.Of))
+			return notice(words.T("%s; %s", why, words.T("trying again in %s (attempt %d of %d)", display.Duration(e.Wait), e.Attempt, e.Of)))
 		}
-		return notice(why + "; " + words.T("trying again (attempt %d of %d)", e.Attempt, e.Of))
+		return notice(words.T("%s; %s", why, words.T("trying again (attempt %d of %d)", e.Attempt, e.Of)))
 	case event.Waiting:
 		return r.waiting(e)
 	case event.Interrupted:

@@ -133,7 +133,7 @@ func (r *REPL) edit(ctx context.Context) error {
 		return back
 	}
 	if err != nil {
-		return r.Say(r.Palette.Paint(warn, r.Words.T("the editor could not be used: %v", err)))
+		return r.Say(r.Palette.Paint(warn, r.Words.T("the editor could not be used: %v", r.Words.Said(err.Error()))))
 	}
 	r.editor.SetText(text)
 	return nil

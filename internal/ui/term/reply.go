@@ -225,10 +225,10 @@ func (r *Renderer) retrying(task string, e event.Retrying) {
 	if e.Wait > 0 {
 		again = r.t("trying again in %s (attempt %d of %d)", display.Duration(e.Wait), e.Attempt, e.Of)
 	}
-	line := why + "; " + again
+	line := r.t("%s; %s", why, again)
 	r.status.set(line)
 	if void {
-		line += "; " + r.t("what was said above is void")
+		line = r.t("%s; %s", line, r.t("what was said above is void"))
 	}
 	r.remark(ink.Warn, line)
 }
