@@ -116,9 +116,11 @@ func (s *setup) say(lines ...string) {
 func (s *setup) table(t display.Table) {
 	text := display.Blocks{t}.Translated(s.words.Said, ink.Width)
 	if s.width > 0 {
-		text = term.Text(display.Blocks{t}, s.width, term.Options{Words: s.words})
+		text = term.Text(display.Blocks{t}, s.width-2, term.Options{Words: s.words})
 	}
-	fmt.Fprintln(s.out, strings.TrimRight(text, "\n"))
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		fmt.Fprintln(s.out, "  "+line)
+	}
 }
 
 // line asks for one line. One who leaves has chosen nothing.
@@ -161,7 +163,7 @@ func (s *setup) endpoint(ctx context.Context) (app.Endpoint, error) {
 		if e.Err != nil {
 			what.Text = e.Err.Error()
 		}
-		t.Rows = append(t.Rows, []display.Cell{{Text: fmt.Sprintf("  %d", i+1)}, {Text: e.Title}, {Text: oneLine(address(e))}, what})
+		t.Rows = append(t.Rows, []display.Cell{{Text: strconv.Itoa(i + 1)}, {Text: e.Title}, {Text: oneLine(address(e))}, what})
 	}
 	question := s.words.T("Which one? A name (openai, anthropic, ollama …) or an address: ")
 	if len(found) == 0 {
@@ -240,7 +242,7 @@ func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error)
 			list := slices.Clone(shown[:min(len(shown), shownModels)])
 			table := offers(list)
 			for i := range list {
-				table.Rows[i][0].Text = fmt.Sprintf("  %d", i+1)
+				table.Rows[i][0].Text = strconv.Itoa(i + 1)
 			}
 			s.table(table)
 		}
