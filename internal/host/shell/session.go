@@ -6,8 +6,10 @@ import (
 	"time"
 )
 
-// killRounds is how often we look again for processes born while we killed.
-const killRounds = 20
+// killPatience is how long processes may take to be gone once they were killed.
+// That is up to the system: on a starved machine it takes seconds, and one that
+// hangs in the kernel never goes.
+const killPatience = 30 * time.Second
 
 type member struct{ pid, group int }
 
@@ -38,9 +40,9 @@ func (f *family) stop() bool {
 	if f.gone(killGrace) {
 		return true
 	}
-	for range killRounds {
-		f.signal(syscall.SIGKILL)
-		if f.gone(killGrace / killRounds) {
+	const often = 25 * time.Millisecond // for some may be born while we kill
+	for waited := time.Duration(0); waited < killPatience && f.signal(syscall.SIGKILL); waited += often {
+		if f.gone(often) {
 			break
 		}
 	}
@@ -61,15 +63,17 @@ func (f *family) extinct() bool {
 }
 
 // signal reaches the session's first group in one step, so that nothing forked
-// meanwhile escapes, and then those in other groups.
-func (f *family) signal(sig syscall.Signal) {
-	_ = syscall.Kill(-f.session, sig)
+// meanwhile escapes, and then those in other groups. It is false if we have power
+// over none of them.
+func (f *family) signal(sig syscall.Signal) (reached bool) {
+	reached = syscall.Kill(-f.session, sig) == nil
 	for _, m := range f.living() {
 		if m.group != f.session {
-			_ = syscall.Kill(m.pid, sig)
+			reached = syscall.Kill(m.pid, sig) == nil || reached
 			f.hit[m.pid] = true
 		}
 	}
+	return reached
 }
 
 // gone waits until the family has no living process, at most for the given
