@@ -222,15 +222,24 @@ func (g *glass) all(looks bool) (lines []string) {
 }
 
 // picture is every line ever shown, a bar of tildes where the visible part
-// begins, and a caret below the cursor.
+// begins, and a caret below the cursor. Empty rows at the bottom are taken for
+// what scrolled away before them: how many there are depends on how tall the live
+// block once was, and a clock in it is wider on a slow machine.
 func (g *glass) picture(looks bool) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	lines, back := g.all(looks), g.emu.ScrollbackLen()
 	at := g.emu.CursorPosition()
+	last := back + at.Y
+	for i, line := range lines {
+		if line != "" {
+			last = max(last, i)
+		}
+	}
+	top := max(0, last+1-g.emu.Height())
 	var b strings.Builder
 	for i, line := range lines {
-		if i == back && back > 0 {
+		if i == top && top > 0 {
 			b.WriteString("~~~~\n")
 		}
 		b.WriteString(line + "\n")
