@@ -71,7 +71,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	}
 	a.judge = judge
 	runner := &toolrun.Runner{
-		Policy: heedsMarks(a.saysLeftOut(a.inCommands(judge))), NewID: func() string { return NewID("ui") }, Now: a.Env.Now, Keeper: kit.keeper, Conceals: kit.conceals,
+		Policy: asksAboutMarks(a.saysLeftOut(a.inCommands(judge))), NewID: func() string { return NewID("ui") }, Now: a.Env.Now, Keeper: kit.keeper, Conceals: kit.conceals,
 	}
 	if a.Recorded != nil {
 		runner.Policy, runner.Recall = a.Recorded.judged(a.inCommands(judge)), a.Recorded.Recall
@@ -131,9 +131,9 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	}, nil
 }
 
-// heedsMarks is p, but for a call that would write what stands for a key into a
+// asksAboutMarks is p, but for a call that would write what stands for a key into a
 // file: the model was not shown the key, and the file would lose it.
-func heedsMarks(p policy.Policy) policy.Policy {
+func asksAboutMarks(p policy.Policy) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		o, err := p.Judge(ctx, c)
 		writes := slices.ContainsFunc(c.Plan.Effects, func(e event.Effect) bool { return e.Kind == event.EffectWrite })

@@ -204,7 +204,7 @@ func (a *App) runBare(ctx context.Context, take *rerun.Take, world *rerun.World,
 		furnish: func(_ context.Context, root string) error { return a.copyAuthored(root) },
 	}
 	if g.Branch != "" {
-		s.settle = func(ctx context.Context, root string) error { return newRepository(ctx, root, g, b.ChildEnv()) }
+		s.laidOut = func(ctx context.Context, root string) error { return newRepository(ctx, root, g, b.ChildEnv()) }
 	}
 	return b.again(ctx, s)
 }

@@ -237,7 +237,7 @@ type staging struct {
 	within  string                                       // where the workspace lies in its repository
 	furnish func(ctx context.Context, root string) error // puts more into the copy than its files
 	there   *workspace.Workspace                         // where the files of then may be still; nil if nowhere
-	settle  func(ctx context.Context, root string) error // what is done once the files are there; may be nil
+	laidOut func(ctx context.Context, root string) error // what is done once the files are there; may be nil
 	hidden  []string                                     // folders that commands do not see
 	was     map[string]string                            // what stands for words of the record, and
 	is      map[string]string                            // for those of the rerun
@@ -274,8 +274,8 @@ func (a *App) again(ctx context.Context, s staging) (*rerun.Report, *rerun.Golde
 	if err := s.date(root); err != nil {
 		return nil, nil, err
 	}
-	if s.settle != nil {
-		if err := s.settle(ctx, root); err != nil {
+	if s.laidOut != nil {
+		if err := s.laidOut(ctx, root); err != nil {
 			return nil, nil, err
 		}
 	}

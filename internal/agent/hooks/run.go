@@ -293,7 +293,7 @@ func (h *Hooks) add(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hoo
 		return
 	}
 	for _, out := range outs {
-		h.hear(ctx, at, sum, hook, out)
+		h.apply(ctx, at, sum, hook, out)
 	}
 	if err == nil && r.Truncated {
 		err = errors.New("it wrote more than is read")
@@ -306,8 +306,8 @@ func (h *Hooks) add(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hoo
 	}
 }
 
-// hear adds what one object of a hook says.
-func (h *Hooks) hear(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, out output) {
+// apply adds what one object of a hook says.
+func (h *Hooks) apply(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, out output) {
 	if out.SystemMessage != "" {
 		tell(ctx, at, event.Info, clip.Text(out.SystemMessage, maxReason))
 	}

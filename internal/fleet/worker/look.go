@@ -27,8 +27,8 @@ type view struct {
 	result  queue.Result
 }
 
-// look folds a log.
-func look(records iter.Seq2[event.Record, error]) (v view, err error) {
+// foldLog is what a log says of its task.
+func foldLog(records iter.Seq2[event.Record, error]) (v view, err error) {
 	var tasks task.Tasks
 	var checks verify.Checks
 	v.asked, v.calls = make(map[string]uip.Request), make(map[string]bool)

@@ -141,7 +141,7 @@ func follows(ctx context.Context, mine event.Store, session string, r event.Reco
 // setAside has the document of a task say what its log says, as far as that can be
 // known without its files.
 func setAside(ctx context.Context, q *queue.Queue, logs *jetstore.Store, dir, id string) error {
-	v, err := look(logs.Read(ctx, id, 0))
+	v, err := foldLog(logs.Read(ctx, id, 0))
 	if err != nil {
 		return err
 	}

@@ -168,7 +168,7 @@ func (r *run) connect(ctx context.Context) (err error) {
 
 func (r *run) look(ctx context.Context) (v view, err error) {
 	err = patiently(ctx, func(ctx context.Context) error {
-		v, err = look(r.logs.Read(ctx, r.Task.ID, 0))
+		v, err = foldLog(r.logs.Read(ctx, r.Task.ID, 0))
 		return err
 	})
 	return v, err

@@ -290,7 +290,7 @@ func (w *Worker) finish(ctx context.Context, t queue.Task, token string, lost <-
 			if t.Run != token {
 				return queue.ErrMoved
 			}
-			again = settle(t, out)
+			again = finish(t, out)
 			return nil
 		})
 		switch {
@@ -305,8 +305,8 @@ func (w *Worker) finish(ctx context.Context, t queue.Task, token string, lost <-
 	}
 }
 
-// settle writes an outcome into a task, and says when to try again.
-func settle(t *queue.Task, out Outcome) (again time.Duration) {
+// finish writes an outcome into a task, and says when to try again.
+func finish(t *queue.Task, out Outcome) (again time.Duration) {
 	if out.Commit != "" {
 		t.Commit = out.Commit
 	}

@@ -58,7 +58,7 @@ func New(o transport.Options) *Client {
 				h.Temperature = "1" // the most that this wire takes
 			}
 		},
-		Heed: dialect.heed, Decoder: newReply,
+		Adapted: dialect.adapted, Decoder: newReply,
 	}, dialect{})
 }
 
@@ -76,8 +76,8 @@ func endpoint(base, path, query string) (*url.URL, error) {
 	return u, err
 }
 
-// heed is what is left of d after a complaint.
-func (d dialect) heed(req provider.Request, complaint string) dialect {
+// adapted is what is left of d after a complaint.
+func (d dialect) adapted(req provider.Request, complaint string) dialect {
 	says := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(complaint, w) })
 	}

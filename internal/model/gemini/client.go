@@ -32,7 +32,7 @@ func New(o transport.Options) *Client {
 		},
 		List:      func(base string) (*url.URL, error) { return endpoint(base, "", "pageSize=1000") },
 		KeyHeader: "X-Goog-Api-Key",
-		Heed:      dialect.heed, Decoder: newReply,
+		Adapted:   dialect.adapted, Decoder: newReply,
 	}, dialect{})
 }
 
@@ -51,8 +51,8 @@ func endpoint(base, below, query string) (*url.URL, error) {
 	return u, err
 }
 
-// heed is how to say it after a complaint.
-func (d dialect) heed(req provider.Request, complaint string) dialect {
+// adapted is how to say it after a complaint.
+func (d dialect) adapted(req provider.Request, complaint string) dialect {
 	switch {
 	case req.Effort != "" && !d.noEffort && (strings.Contains(complaint, "budget") || strings.Contains(complaint, "level")):
 		d.byLevel, d.noEffort = true, d.byLevel

@@ -33,6 +33,6 @@ func New(o transport.Options) *Client {
 		Tune: func(h *head, c *transport.Client, _ provider.Request) {
 			h.Dialect.progress = c.Server() == transport.LlamaCpp
 		},
-		Heed: dialect.heed, Decoder: newReply,
+		Adapted: dialect.adapted, Decoder: newReply,
 	}, dialect{noReasoning: !o.SendReasoning})
 }

@@ -123,8 +123,8 @@ func appendReasoning(b []byte, m chat.Message) []byte {
 	return b
 }
 
-// heed is what is left of d after a server complained, in lower case.
-func (d dialect) heed(req provider.Request, complaint string) dialect {
+// adapted is what is left of d after a server complained, in lower case.
+func (d dialect) adapted(req provider.Request, complaint string) dialect {
 	names := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(complaint, w) })
 	}

@@ -34,12 +34,12 @@ func New(o transport.Options) *Client {
 			return transport.Endpoint(strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(base), "/"), path), "/models")
 		},
 		KeyHeader: "Authorization", KeyPrefix: "Bearer ",
-		Heed: dialect.heed, Decoder: newReply,
+		Adapted: dialect.adapted, Decoder: newReply,
 	}, dialect{})
 }
 
-// heed is what is left of d after a complaint.
-func (d dialect) heed(req provider.Request, complaint string) dialect {
+// adapted is what is left of d after a complaint.
+func (d dialect) adapted(req provider.Request, complaint string) dialect {
 	switch {
 	case req.Effort != "" && !d.noEffort && strings.Contains(complaint, "effort"):
 		d.noEffort = true

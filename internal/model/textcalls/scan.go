@@ -69,7 +69,7 @@ func (s *scanner) feed(text string) string {
 // calls itself those in the text are not taken.
 func (s *scanner) finish(native bool) (text string, calls []call) {
 	s.advance(true)
-	s.settle(native)
+	s.decide(native)
 	if !s.called {
 		s.out.Write(s.space)
 	}
@@ -79,7 +79,7 @@ func (s *scanner) finish(native bool) (text string, calls []call) {
 // abandon returns the text that is left of a reply that was cut off. Calls,
 // and what is the start of one, are lost, as native ones would be.
 func (s *scanner) abandon() string {
-	s.settle(false)
+	s.decide(false)
 	rest := s.all.String()[s.at:]
 	if !s.ended && (s.open == nil || s.open.loose && !s.knows(nameIn(rest))) {
 		s.say(rest)
@@ -116,9 +116,9 @@ func (s *scanner) say(text string) {
 	s.space, s.spoke, s.called = append(s.space[:0], text[len(body):]...), true, false
 }
 
-// settle decides about the calls we stand behind: those that are loose are text
+// decide takes the calls we stand behind for calls: those that are loose are text
 // if more text follows.
-func (s *scanner) settle(textFollows bool) {
+func (s *scanner) decide(textFollows bool) {
 	if len(s.run) == 0 {
 		return
 	}
@@ -197,7 +197,7 @@ func (s *scanner) pass(n int) {
 			s.at += n
 			return
 		}
-		s.settle(true)
+		s.decide(true)
 	}
 	s.put(text)
 	s.at += n

@@ -27,8 +27,8 @@ type Wire[F Form[D, S], D comparable, S any] struct {
 
 	// Tune fits a head to the server that is asked; nil means that it fits all.
 	Tune func(h *Head[D], c *Client, req provider.Request)
-	// Heed is what is left of d after a complaint, in lower case.
-	Heed    func(d D, req provider.Request, complaint string) D
+	// Adapted is what is left of d after a complaint, in lower case.
+	Adapted func(d D, req provider.Request, complaint string) D
 	Decoder func(put func(provider.Delta)) Decoder
 }
 
@@ -62,7 +62,7 @@ func (s *Speaker[F, D, S]) Stream(ctx context.Context, req provider.Request) ite
 	return func(yield func(provider.Delta, error) bool) {
 		emit := func(d provider.Delta) bool { return yield(d, nil) }
 		err := s.dialect.ask(req.Model, func(d D) error { return s.ask(ctx, req, d, emit) },
-			func(d D, complaint string) D { return s.wire.Heed(d, req, complaint) })
+			func(d D, complaint string) D { return s.wire.Adapted(d, req, complaint) })
 		switch {
 		case err == nil || err == errLeft:
 		case ctx.Err() != nil:
@@ -119,9 +119,9 @@ func (l *dialects[D]) of(model string) D {
 }
 
 // ask asks in the dialect that the server has for a model. If it complains about
-// a word of ours, in lower case, and heed knows another way to say it, it is
+// a word of ours, in lower case, and adapted knows another way to say it, it is
 // asked again.
-func (l *dialects[D]) ask(model string, ask func(D) error, heed func(d D, complaint string) D) error {
+func (l *dialects[D]) ask(model string, ask func(D) error, adapted func(d D, complaint string) D) error {
 	for {
 		l.mu.Lock()
 		d := l.of(model)
@@ -132,14 +132,14 @@ func (l *dialects[D]) ask(model string, ask func(D) error, heed func(d D, compla
 			return err
 		}
 		complaint := strings.ToLower(e.Error())
-		if heed(d, complaint) == d {
+		if adapted(d, complaint) == d {
 			return err
 		}
 		l.mu.Lock()
 		if l.learnt == nil {
 			l.learnt = make(map[string]D)
 		}
-		l.learnt[model] = heed(l.of(model), complaint)
+		l.learnt[model] = adapted(l.of(model), complaint)
 		l.mu.Unlock()
 	}
 }
