@@ -103,9 +103,9 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	kit.ends = append(kit.ends, collector.Close)
 	settings := a.turnSettings(kit)
 	team = &crew{agents, settings, runner, spawn}
-	var final func(string) (string, error)
+	var final orchestrator.Final
 	if a.answer != nil {
-		final = a.answer.Final
+		final = a.answer
 	}
 	commands, changes, observe := a.commands(sessionID, kit, judge, memory, spending, listing(agents, unusable))
 	turn := &tally{meter: spending, kit: kit, compare: changes}

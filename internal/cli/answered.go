@@ -91,8 +91,8 @@ func (d *answered) read(ctx context.Context) error {
 		control.Line
 	}
 	var garbled error
-	for n := 1; ; n++ {
-		line, wrong, err := nextLine[answerOrMessage](ctx, d.inv.input)
+	for n := 0; ; {
+		line, wrong, err := nextLine[answerOrMessage](ctx, d.inv.input, &n)
 		switch {
 		case errors.Is(err, io.EOF):
 			return garbled

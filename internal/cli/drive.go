@@ -100,8 +100,8 @@ func (inv *invocation) runDriven(ctx context.Context) error {
 // read takes lines until there are no more. One that cannot be read is answered
 // with an error: the session, and what is asked about in it, goes on.
 func (d *driven) read(ctx context.Context) error {
-	for n := 1; ; n++ {
-		line, wrong, err := nextLine[control.Line](ctx, d.inv.input)
+	for n := 0; ; {
+		line, wrong, err := nextLine[control.Line](ctx, d.inv.input, &n)
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
@@ -123,11 +123,13 @@ func (d *driven) read(ctx context.Context) error {
 	}
 }
 
-// nextLine is the next line that holds something. One that is not JSON of that
-// form is empty; wrong says of one that is too long that it is.
-func nextLine[T any](ctx context.Context, in *stdio.Reader) (line T, wrong, err error) {
+// nextLine is the next line that holds something, and n grows to its number. One
+// that is not JSON of that form is empty; wrong says of one that is too long that
+// it is.
+func nextLine[T any](ctx context.Context, in *stdio.Reader, n *int) (line T, wrong, err error) {
 	text := ""
 	for strings.TrimSpace(text) == "" && err == nil {
+		*n++
 		text, err = in.Line(ctx, lineLimit)
 	}
 	switch {
@@ -243,6 +245,9 @@ func (d *driven) open(ctx context.Context, init *initialization) error {
 	d.serving = make(chan error, 1)
 	go func() { // runDriven waits for it
 		err := d.queue.Serve(ctx)
+		if d.run.over {
+			err = nil // the program wanted the end
+		}
 		d.over()
 		d.serving <- err
 	}()

@@ -57,14 +57,21 @@ type Engine struct {
 	// that the model can read, and returns its path. The same call gives the
 	// same file, with what it was given first.
 	PutAside func(ctx context.Context, callID, text string) (path string, err error)
-	// Final, which may be nil, looks at an answer with which the model is content.
-	// What it returns is said to the model, which goes on; an error ends the turn.
-	Final func(answer string) (more string, err error)
+	Final    Final // may be nil
 	// Conceals, which may be nil, blots keys out of all that is kept. The model
 	// sees what is kept.
 	Conceals *secret.Concealer
 	// Sleep, which may be nil, passes time instead of real time.
 	Sleep func(context.Context, time.Duration) error
+}
+
+// Final has a say in what a turn may end with. Its errors end the turn.
+type Final interface {
+	// Final looks at an answer with which the model is content. What it returns is
+	// said to the model, which goes on.
+	Final(answer string) (more string, err error)
+	// Called hears what came of every call.
+	Called(tool string, failed bool) error
 }
 
 // Config is what an Orchestrator is made of. Every field is required unless it

@@ -189,7 +189,7 @@ func (o *Orchestrator) finalStep(ctx context.Context, st *turnState) (again bool
 	if o.Final == nil || o.Child != nil {
 		return false, nil
 	}
-	more, err := o.Final(st.final)
+	more, err := o.Final.Final(st.final)
 	if err != nil || more == "" {
 		return false, err
 	}
@@ -277,6 +277,7 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 	var (
 		pictures []chat.Part
 		results  []string
+		ends     error // why the turn ends with these calls
 	)
 	deliver := func(keep context.Context, out toolrun.Outcome) error {
 		res := out.Result
@@ -297,6 +298,9 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 		}
 		if out.Rebuild != nil {
 			st.next = out.Rebuild
+		}
+		if o.Final != nil && o.Child == nil {
+			ends = cmp.Or(ends, o.Final.Called(out.Tool, res.Failed))
 		}
 		for _, img := range out.Images {
 			pictures = append(pictures, img)
@@ -323,7 +327,7 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 		parts := append([]chat.Part{chat.Text("Images returned by the tools above, in order:")}, pictures...)
 		err = o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Message{Role: chat.User, Parts: parts}})
 	}
-	if err == nil && st.next != nil {
+	if err = cmp.Or(err, ends); err == nil && st.next != nil {
 		return o.rebuild(ctx, st)
 	}
 	if err == nil {

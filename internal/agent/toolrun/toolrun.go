@@ -128,6 +128,7 @@ type Round struct {
 // ran.
 type Outcome struct {
 	Index   int
+	Tool    string // its own name, or what the model called it
 	Result  chat.ToolResult
 	Effects []tool.Effect
 	Images  []chat.Image // for the model to look at

@@ -26,9 +26,8 @@ const Name = "structured_output"
 
 const doc = "Give the final answer. Call this once, when the work is done: its arguments are the answer, in the form that was asked for."
 
-// most is how often in a turn the model is told that its answer is wanted in
-// another form.
-const most = 3
+// most is how many wrong answers, calls and texts alike, end a turn.
+const most = 5
 
 // ErrNone reports a turn that ended without an answer in the form asked for.
 var ErrNone = errors.New("the model did not give its answer in the form asked for")
@@ -40,7 +39,8 @@ type Answer struct {
 
 	mu    sync.Mutex // guards the fields below
 	value json.RawMessage
-	told  int
+	wrong int   // answers of the turn that do not fit
+	last  error // what is wrong with the last call
 }
 
 // New reads a schema, which must be that of an object.
@@ -77,6 +77,9 @@ func (a *Answer) Spec() tool.Spec {
 // Prepare checks an answer.
 func (a *Answer) Prepare(_ context.Context, args json.RawMessage) (tool.Call, error) {
 	if err := a.validate(args); err != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.last = err
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
 	return given{a, bytes.Clone(args)}, nil
@@ -127,10 +130,33 @@ func (a *Answer) Final(text string) (more string, err error) {
 		a.value = value
 		return "", nil
 	}
-	if a.told++; a.told > most {
-		return "", fmt.Errorf("%w: %w", ErrNone, wrong)
+	if err := a.miss(wrong); err != nil {
+		return "", err
 	}
 	return fmt.Sprintf("[schema] The answer is wanted by a call of %s (%v). Make that call now.", Name, wrong), nil
+}
+
+// Called hears what came of a call of a tool. Its error, [ErrNone], ends the turn:
+// the model has given too many answers that do not fit.
+func (a *Answer) Called(tool string, failed bool) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if tool != Name || !failed || a.value != nil {
+		return nil
+	}
+	return a.miss(a.last)
+}
+
+// miss counts an answer that does not fit, and gives up at the last that may be.
+func (a *Answer) miss(wrong error) error {
+	if a.wrong++; a.wrong < most {
+		return nil
+	}
+	a.wrong = 0 // the turn ends with it
+	if wrong == nil {
+		return ErrNone
+	}
+	return fmt.Errorf("%w: %w", ErrNone, wrong)
 }
 
 // Take is the answer of the turn that ended, nil if there is none. The next turn
@@ -142,7 +168,7 @@ func (a *Answer) Take() json.RawMessage {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	value := a.value
-	a.value, a.told = nil, 0
+	a.value, a.wrong, a.last = nil, 0, nil
 	return value
 }
 

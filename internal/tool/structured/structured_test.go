@@ -71,7 +71,7 @@ func TestTextThatFitsCountsAndTheRestIsAskedForABoundedNumberOfTimes(t *testing.
 	for {
 		more, err := a.Final("two")
 		if err != nil {
-			if !errors.Is(err, structured.ErrNone) || times == 0 || times > 5 {
+			if !errors.Is(err, structured.ErrNone) || times != 4 {
 				t.Errorf("after %d times: %v", times, err)
 			}
 			break
@@ -84,5 +84,27 @@ func TestTextThatFitsCountsAndTheRestIsAskedForABoundedNumberOfTimes(t *testing.
 	_ = a.Take() // which ends the turn
 	if more, err := a.Final("two"); err != nil || more == "" {
 		t.Errorf("the next turn begins with %q, %v", more, err)
+	}
+}
+
+func TestCallsAreWrongABoundedNumberOfTimesTextsAmongThem(t *testing.T) {
+	a := newAnswer(t)
+	wrong := func() error {
+		_, err := a.Prepare(t.Context(), json.RawMessage(`{"n":"one"}`))
+		return a.Called(structured.Name, err != nil)
+	}
+	if more, err := a.Final("two"); more == "" || err != nil {
+		t.Fatalf("%q, %v", more, err)
+	}
+	for range 3 {
+		if err := errors.Join(wrong(), a.Called("read", true), a.Called(structured.Name, false)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := wrong(); !errors.Is(err, structured.ErrNone) || !strings.Contains(err.Error(), "does not fit its schema") {
+		t.Errorf("the fifth: %v", err)
+	}
+	if err := wrong(); err != nil {
+		t.Errorf("the first of the next turn: %v", err)
 	}
 }
