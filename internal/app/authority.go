@@ -33,6 +33,12 @@ func (s *Store) key() *authkey.Key {
 	return authkey.Temporary()
 }
 
+// copied reports whether a session was imported, or forked from another one.
+func (s *Store) copied(sessionID string) bool {
+	report, err := s.Verify(sessionID)
+	return err == nil && report.Imported > 0 && !report.Found
+}
+
 // doubt says why nothing in the logs of a session counts, whoever sealed it: they
 // are not what was left there, belong to somebody else, or come and go with a
 // repository.

@@ -43,7 +43,7 @@ func (a *App) checkBudget() error {
 // spent is the row of /status that tells what the session has spent, and of what.
 func (a *App) spent(m *meter.Meter) []display.Cell {
 	used, took := m.Spent()
-	money := fmt.Sprintf("$%.4f", used.Cost)
+	money := meter.Dollars(used.Cost)
 	b := a.budget()
 	switch {
 	case used.Unpriced && used.Cost == 0 && b.USD == 0:
@@ -52,7 +52,7 @@ func (a *App) spent(m *meter.Meter) []display.Cell {
 		money = "≥" + money
 	}
 	parts := []any{money, fmt.Sprint(used.In + used.Out), took.Round(time.Second).String()}
-	for i, bound := range []string{fmt.Sprintf("$%.2f", b.USD), fmt.Sprintf("%d", b.Tokens), b.Time.String()} {
+	for i, bound := range []string{meter.Dollars(b.USD), fmt.Sprintf("%d", b.Tokens), b.Time.String()} {
 		if [...]bool{b.USD > 0, b.Tokens > 0, b.Time > 0}[i] {
 			parts[i] = fmt.Sprint(parts[i], " / ", bound)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"coder/internal/host/lsp"
 	"coder/internal/host/workspace"
+	"coder/internal/model/transport"
 	"coder/internal/policy/trust"
 	"coder/internal/tool/mcp"
 )
@@ -26,6 +27,7 @@ type Finding struct {
 	State string `json:"state"`
 	Found string `json:"found"` // people's own data among it is not translated
 	Do    string `json:"do,omitempty"`
+	Err   error  `json:"-"` // of the provider: what to do about it is told with it
 }
 
 // How things stand.
@@ -190,22 +192,35 @@ func (a *App) examineProvider(ctx context.Context) Finding {
 	if a.scripted() {
 		return Finding{What: "provider", State: Good, Found: "a script"}
 	}
-	if err := a.CheckProvider(); err != nil {
-		return Finding{What: "provider", State: Broken, Found: err.Error(), Do: "set a key, or run coder setup"}
-	}
 	c := a.endpoint()
+	if err := a.CheckProvider(); err != nil {
+		f := Finding{What: "provider", State: Broken, Found: err.Error(), Do: "correct it: no session starts with it as it is"}
+		switch {
+		case c.BaseURL == "":
+			f.Do = "set a key, or run coder setup"
+		case c.Model == "":
+			f.Do = "choose a model: coder models lists what there is, coder setup keeps one"
+		}
+		return f
+	}
 	found := fmt.Sprintf("%s at %s, model %s", c.Kind, oneLine(c.Address()), oneLine(a.ModelName()))
 	client, err := a.client()
+	var list []transport.Model
 	if err == nil {
 		ctx, stop := context.WithTimeout(ctx, examineTime)
 		defer stop()
-		_, err = client.Models(ctx)
+		list, err = client.Models(ctx)
 	}
+	near, missing := a.unlisted(a.ModelName(), list)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return Finding{What: "provider", State: Broken, Found: found, Do: "it does not answer: look whether it is at work, and at the address"}
 	case err != nil:
-		return Finding{What: "provider", State: Broken, Found: found, Do: err.Error()}
+		return Finding{What: "provider", State: Broken, Found: found, Err: err}
+	case near != "":
+		return Finding{What: "provider", State: Noted, Found: found, Do: fmt.Sprintf("the endpoint does not list this model: did you mean %s?", oneLine(near))}
+	case missing:
+		return Finding{What: "provider", State: Noted, Found: found, Do: "the endpoint does not list this model: coder models lists those it has"}
 	}
 	return Finding{What: "provider", State: Good, Found: found}
 }

@@ -26,9 +26,6 @@ func (a *App) StopJob(id string) bool {
 	return jobs != nil && jobs.Stop(id)
 }
 
-// Models are those there are to choose from without asking anybody.
-func (a *App) Models() []string { return a.Config.Provider.Models }
-
 // AddRules takes rules for the rest of the run.
 func (a *App) AddRules(allow, deny []rule.Spec) { a.judge.AddRules(byMember(allow), byMember(deny)) }
 

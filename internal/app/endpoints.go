@@ -188,7 +188,9 @@ func (a *App) Ask(ctx context.Context, e *Endpoint) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("it did not answer within %v", limit)
 	}
-	e.Err = err
+	if e.Err = err; err == nil {
+		a.keepList(e.Provider, listed)
+	}
 	for _, m := range listed {
 		o := Offer{Name: m.Name, Window: m.Window, InUse: m.Name == e.Provider.Model}
 		known := a.figures(m.Name)

@@ -202,23 +202,48 @@ func (a models) Switch(ctx context.Context, name string, force bool) (notice str
 // doubt says that the endpoint in use has no such model, where it tells which it
 // has and the person's own settings do not name it either.
 func (a models) doubt(ctx context.Context, name string) error {
-	c := a.endpoint()
-	_, described := c.ModelInfo[name]
-	if a.scripted() || c.BaseURL == "" || described || slices.Contains(slices.Concat(c.Models, c.FallbackModels), name) {
+	if a.named(name) {
 		return nil
 	}
 	list, err := a.offered(ctx) // what is wrong is told when it is used
+	near, missing := a.unlisted(name, list)
+	if err != nil || !missing {
+		return nil
+	}
+	if near != "" {
+		return fmt.Errorf("the endpoint has no model %s; did you mean %s? (/model %s force takes it all the same)", oneLine(name), oneLine(near), oneLine(name))
+	}
+	return fmt.Errorf("the endpoint has no model %s; /model lists those it has (/model %s force takes it all the same)", oneLine(name), oneLine(name))
+}
+
+// named reports whether the settings of the endpoint in use name a model.
+func (a *App) named(name string) bool {
+	c := a.endpoint()
+	_, described := c.ModelInfo[name]
+	return described || slices.Contains(slices.Concat(c.Models, c.FallbackModels), name)
+}
+
+// unlisted reports whether a model is missing from the list of the endpoint in use,
+// and which one there is most like it. Where there is no list none is missing, nor
+// are those that the settings name.
+func (a *App) unlisted(name string, list []transport.Model) (near string, missing bool) {
 	var names []string
 	for _, m := range list {
 		names = append(names, m.Name)
 	}
-	if err != nil || len(names) == 0 || slices.Contains(names, name) {
-		return nil
+	if len(names) == 0 || slices.Contains(names, name) || a.named(name) {
+		return "", false
 	}
-	if near := nearest.Of(name, names); near != "" {
-		return fmt.Errorf("the endpoint has no model %s; did you mean %s? (/model %s force takes it all the same)", oneLine(name), oneLine(near), oneLine(name))
+	return nearest.Of(name, names), true
+}
+
+// Takes says why the endpoint in use cannot be asked for a model of that name; nil
+// if it has it, or does not tell which it has.
+func (a *App) Takes(ctx context.Context, name string) error {
+	if a.scripted() || a.endpoint().BaseURL == "" {
+		return errors.New("there is no endpoint that could have it")
 	}
-	return fmt.Errorf("the endpoint has no model %s; /model lists those it has (/model %s force takes it all the same)", oneLine(name), oneLine(name))
+	return models{a}.doubt(ctx, name)
 }
 
 // switchProfile takes the endpoint and the model of a profile. If that cannot be
@@ -293,7 +318,11 @@ func (a *App) offered(ctx context.Context) ([]transport.Model, error) {
 	}
 	ctx, stop := context.WithTimeout(ctx, listTime)
 	defer stop()
-	return client.Models(ctx)
+	list, err := client.Models(ctx)
+	if err == nil {
+		a.keepList(a.endpoint(), list)
+	}
+	return list, err
 }
 
 // List shows what there is to choose from: the model in use, those of the

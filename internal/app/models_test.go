@@ -46,3 +46,39 @@ func TestModelsThatTheEndpointDoesNotHave(t *testing.T) {
 		t.Errorf("of another endpoint: %s", strings.Join(got, ", "))
 	}
 }
+
+// What an endpoint said last is known without asking it, also to the next process, and a
+// model is taken that it has or may have.
+func TestTheLastListOfAnEndpointIsRemembered(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"data": [{"id": "coder-small"}, {"id": "coder-large"}]}`))
+	}))
+	defer server.Close()
+	s := newStudio(t, "", nil)
+	s.Options.Script = ""
+	s.Config.Provider.Kind, s.Config.Provider.BaseURL, s.Config.Provider.Model = "openai", server.URL+"/v1", "mine"
+	if got := s.KnownModels(); !slices.Equal(got, []string{"mine"}) {
+		t.Errorf("at first: %q", got)
+	}
+	if err := s.Takes(t.Context(), "coder-large"); err != nil {
+		t.Error(err)
+	}
+	if err := s.Takes(t.Context(), "nosuch"); err == nil {
+		t.Error("a model that the endpoint does not have is taken")
+	}
+	if got, want := s.KnownModels(), []string{"mine", "coder-small", "coder-large"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	s.lists = lists{} // as in the next process
+	if got := s.KnownModels(); len(got) != 3 {
+		t.Errorf("the next process knows of %q", got)
+	}
+	f := s.examineProvider(t.Context())
+	if f.State != Noted || !strings.Contains(f.Do, "does not list this model") {
+		t.Errorf("of a model that is not on the list: %+v", f)
+	}
+	s.Config.Provider.BaseURL = "http://127.0.0.1:1/v1" // one that does not answer
+	if err := s.Takes(t.Context(), "whatever"); err != nil || len(s.KnownModels()) != 1 {
+		t.Errorf("%v, %q", err, s.KnownModels())
+	}
+}

@@ -31,13 +31,17 @@ func (a *App) Paths(ctx context.Context, each func(path string) bool) {
 	}
 }
 
+// KnownModels are the models of the endpoint in use, as far as they are known
+// without asking it: those of the settings, and of the list that it gave last.
+func (a *App) KnownModels() []string {
+	c := a.endpoint()
+	return once(slices.Concat([]string{a.ModelName()}, c.Models, c.FallbackModels, slices.Sorted(maps.Keys(c.ModelInfo)), a.lastListed(c)))
+}
+
 // ModelNames are the names that /model takes, as far as they are known without
 // asking an endpoint.
 func (a *App) ModelNames() []string {
-	c := a.endpoint()
-	names := slices.Concat([]string{a.ModelName()}, c.Models, c.FallbackModels,
-		slices.Sorted(maps.Keys(c.ModelInfo)), slices.Sorted(maps.Keys(a.Config.Profiles)))
-	return once(names)
+	return once(append(a.KnownModels(), slices.Sorted(maps.Keys(a.Config.Profiles))...))
 }
 
 // Offered are [App.ModelNames] and those that the endpoint says it has. It is asked

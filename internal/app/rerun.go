@@ -196,7 +196,7 @@ func (a *App) missing(id string, world *rerun.World, differs string) string {
 	if !slices.Contains([]string{"request", "result", "files", "course"}, differs) {
 		return ""
 	}
-	if report, err := a.Store().Verify(id); err == nil && report.Imported > 0 && !report.Found {
+	if a.Store().copied(id) {
 		return "it was imported, and with a session come only the files that it changed"
 	}
 	if world.Tree != "" {

@@ -96,7 +96,7 @@ func (a *App) openStore() *Store {
 		s.openOnDisk(a.Env.WrapStore)
 	}
 	s.Records = supervisor.New(supervisor.Config{
-		Store: s.Logs, Sessions: s.Sessions, Dir: s.root, NewID: NewID, Now: a.Env.Now, Key: s.Key, Damaged: s.hadMore, Doubt: s.doubt,
+		Store: s.Logs, Sessions: s.Sessions, Dir: s.root, NewID: NewID, Now: a.Env.Now, Key: s.Key, Damaged: s.hadMore, Doubt: s.doubt, Copied: s.copied,
 	})
 	return s
 }

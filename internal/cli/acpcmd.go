@@ -246,8 +246,8 @@ func (e *editor) newApp(id string, p acp.Open) (*app.App, error) {
 	return app.New(e.inv.Env.Env, o, settings, e.inv.warn)
 }
 
-// notes tells what is to be known beside a turn: to the editor, if it has a place
-// for that, else on stderr.
+// notes tells what is to be known beside a turn: where the editor has a place for
+// it, else among the thoughts, and on stderr.
 func (e *editor) notes(face *acp.Face) event.Sink {
 	place := e.greeting.Capabilities.Session.Notices != nil
 	return event.SinkFunc(func(_ context.Context, r event.Record) error {
@@ -259,7 +259,7 @@ func (e *editor) notes(face *acp.Face) event.Sink {
 			return face.Warn(e.inv.words.Said(n.Text), n.Level != event.Warn)
 		}
 		e.inv.warn(n.Text)
-		return nil
+		return face.Aside(e.inv.words.Said(n.Text))
 	})
 }
 

@@ -39,8 +39,8 @@ func (s *edited) offer(mode string) error {
 
 // askModels asks the endpoint which models it has, and tells the editor.
 func (s *edited) askModels(ctx context.Context) {
-	names := s.app.Offered(ctx)
-	if len(names) > len(s.app.ModelNames()) {
+	known := len(s.app.ModelNames())
+	if names := s.app.Offered(ctx); len(names) > known {
 		s.named.Store(&names)
 		current, _ := s.app.Modes.Current()
 		_ = s.offer(current.Name) // an editor that is gone needs no list
@@ -68,7 +68,14 @@ func (e *editor) choose(ctx context.Context, m acp.Message) (any, error) {
 		return o.ID == p.Option && slices.ContainsFunc(o.Choices, func(c acp.Choice) bool { return c.Value == p.Value })
 	})
 	to := ""
+	var why error
+	if !there && p.Option == "model" && p.Value != "" { // the list may not be there yet
+		why = s.app.Takes(ctx, p.Value)
+		there = why == nil
+	}
 	switch {
+	case why != nil:
+		return nil, &acp.Error{Code: acp.CodeParams, Message: fmt.Sprintf("model cannot be %q: %v", oneLine(p.Value), why)}
 	case !there:
 		return nil, &acp.Error{Code: acp.CodeParams, Message: fmt.Sprintf("%s cannot be %q", oneLine(p.Option), oneLine(p.Value))}
 	case p.Option == "mode":

@@ -79,7 +79,7 @@ func Main(env Env) int {
 	if text := message(err); text != "" {
 		words := inv.words
 		if errors.Is(err, errStuck) { // what is stuck may still be at work on it
-			words = i18n.For(i18n.Choose(askedLang(env.Args), env.Getenv))
+			words = i18n.For(i18n.Choose(asked("lang", env.Args), env.Getenv))
 		}
 		complain(env.Stderr, words.Said(text), columns)
 	}
@@ -122,12 +122,12 @@ func (inv *invocation) run(ctx context.Context) error {
 		return inv.complete(ctx, inv.Args[1:])
 	}
 	if isFleet(inv.Args) {
-		inv.load(&flags{lang: askedLang(inv.Args)})
+		inv.load(&flags{lang: asked("lang", inv.Args)})
 		return inv.runFleet(ctx)
 	}
 	fl, err := parseFlags(inv.Args)
 	if err != nil {
-		inv.load(&flags{lang: askedLang(inv.Args)}) // for the language it is said in
+		inv.load(&flags{lang: asked("lang", inv.Args)}) // for the language it is said in
 		return err
 	}
 	if fl.version {
@@ -180,18 +180,18 @@ func (inv *invocation) load(fl *flags) {
 	}
 }
 
-// askedLang is the language that a command line asks for, though it may be
-// wrong elsewhere.
-func askedLang(args []string) (lang string) {
+// asked is the value that a command line gives a flag, though it may be wrong
+// elsewhere.
+func asked(flag string, args []string) (value string) {
 	for i, arg := range args {
-		switch value, joined := strings.CutPrefix(arg, "--lang="); {
-		case joined:
-			lang = value
-		case arg == "--lang" && i+1 < len(args):
-			lang = args[i+1]
+		switch joined, ok := strings.CutPrefix(arg, "--"+flag+"="); {
+		case ok:
+			value = joined
+		case arg == "--"+flag && i+1 < len(args):
+			value = args[i+1]
 		}
 	}
-	return lang
+	return value
 }
 
 // newApp puts the program together for the workspace.

@@ -147,7 +147,10 @@ func TestFlagsAndPromptsMix(t *testing.T) {
 func TestWhatIsNearlyASubcommandIsNotSentToAModel(t *testing.T) {
 	for line, want := range map[string]string{
 		"sesions": "did you mean sessions?", "cofnig": "did you mean config?", "exprot": "did you mean export?",
-		"config shwo": "did you mean config show?", "policy lst": "did you mean policy list?", "audit verfy x": "",
+		"config shwo": "did you mean config show?", "policy lst": "did you mean policy list?", "audit verfy x": "did you mean audit verify?",
+		"completion tcsh": "it takes bash, zsh, fish (coder -- completion tcsh makes it a prompt)", "config file": "it takes show, path, schema", "golden rule": "it takes save, run, list",
+		"policy chek ls": "did you mean policy check? (coder -- policy chek ls makes it a prompt)", "policy chk ls": "did you mean policy check?", "golden rnu x": "did you mean golden run?",
+		"completion of the form is broken": "", "config should be shown here": "", "golden rule is broken": "", "policy text is wrong": "", "why is this slow": "", "-- completion tcsh": "", "-p completion tcsh": "",
 		"tests": "did you mean tasks?", "DOCTOR": "did you mean doctor?", "Sesions": "did you mean sessions?", "/diff": "", "/mcp": "", "/help": "", "!diff": "", "@show": "", "fix": "", "refactor": "", "why": "", "go": "", "-- sesions": "", "-p sesions": "",
 	} {
 		_, err := parseFlags(strings.Fields(line))

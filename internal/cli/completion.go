@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/app"
 	"coder/internal/config"
 )
 
@@ -48,8 +49,8 @@ const (
 // complete prints how the last of words can go on, a line each: the word, and
 // after a tab what it is.
 func (inv *invocation) complete(ctx context.Context, words []string) error {
-	inv.load(&flags{lang: askedLang(words)})
 	line, prefix := splitWords(words)
+	inv.load(&flags{lang: asked("lang", line), Options: app.Options{Provider: asked("provider", line), Profile: asked("profile", line)}})
 	current, before := line[len(line)-1], line[:len(line)-1]
 	print := func(word, about string) {
 		if strings.HasPrefix(word, current) {
@@ -125,7 +126,6 @@ func splitWords(words []string) (line []string, prefix string) {
 
 // completeValue prints what the value of a flag can be.
 func (inv *invocation) completeValue(ctx context.Context, o option, print func(word, about string)) {
-	p := inv.settings.Config.Provider
 	switch {
 	case strings.HasPrefix(o.value, "FILE"):
 		fmt.Fprintln(inv.Stdout, completeFiles)
@@ -138,10 +138,12 @@ func (inv *invocation) completeValue(ctx context.Context, o option, print func(w
 	case o.long == "resume":
 		inv.completeSessions(ctx, print)
 	case o.long == "model":
-		names := slices.Concat([]string{p.Model}, p.Models, p.FallbackModels)
-		slices.Sort(names)
-		for _, name := range slices.Compact(names) {
-			if name != "" {
+		a, err := inv.newApp(func(string) {})
+		if err != nil {
+			return
+		}
+		for _, name := range a.KnownModels() {
+			if !strings.ContainsAny(name, notInWords) {
 				print(name, "")
 			}
 		}
@@ -155,6 +157,10 @@ func (inv *invocation) completeValue(ctx context.Context, o option, print func(w
 		}
 	}
 }
+
+// notInWords are signs that mean something to a shell, or part what it is told. A
+// name goes into the command line as it is, and servers choose theirs.
+const notInWords = " \t\r\n\x1b\"'`$\\&|;<>()*?[]{}!"
 
 // completeWord prints what the next word that is no flag can be.
 func (inv *invocation) completeWord(ctx context.Context, plain []string, print func(word, about string)) {

@@ -23,9 +23,12 @@ func (inv *invocation) runDoctor(ctx context.Context) error {
 		list = append(list, app.Unread(unread))
 	}
 	bad := 0
-	for _, f := range list {
+	for i, f := range list {
 		if f.State == app.Broken {
 			bad++
+		}
+		if f.Err != nil {
+			list[i].Do = message(f.Err)
 		}
 	}
 	if inv.flags.json {

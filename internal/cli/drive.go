@@ -302,7 +302,7 @@ func (d *driven) greeting(init initialization) any {
 		agents = append(agents, named{Name: name, About: d.about[i]})
 	}
 	models := []model{{"default", d.app.ModelName(), "the model of the settings"}}
-	for _, name := range d.app.Models() {
+	for _, name := range d.app.KnownModels() {
 		models = append(models, model{name, name, ""})
 	}
 	return map[string]any{

@@ -200,8 +200,9 @@ func (inv *invocation) mistaken() error {
 }
 
 // findSubcommand tells a subcommand from a prompt by the words of a line. A word
-// alone that is nearly one, or nearly what one takes, is a mistake: it would be
-// sent to a model. What begins with a sign is for the session: /diff, !ls, @file.
+// alone that is nearly one is a mistake, since it would be sent to a model; so is one
+// alone behind a subcommand that takes none but certain words, and one that is nearly
+// such a word where the line would be a call with it. What begins with a sign is for the session: /diff, !ls, @file.
 func findSubcommand(words []string) (*subcommand, error) {
 	if len(words) == 0 {
 		return nil, nil
@@ -209,24 +210,43 @@ func findSubcommand(words []string) (*subcommand, error) {
 	all := subcommands()
 	i := slices.IndexFunc(all, func(s subcommand) bool { return s.name == words[0] })
 	if i < 0 {
-		for off := 1; off <= 2 && len(words) == 1 && strings.IndexAny(words[0], "/!@") != 0; off++ {
-			for _, s := range all {
-				if len(s.name) > off+1 && nearest.Distance(strings.ToLower(words[0]), s.name) <= off {
-					return nil, usagef("there is no subcommand %s; did you mean %s? (coder -- %s makes it a prompt)", words[0], s.name, words[0])
-				}
-			}
+		var names []string
+		for _, s := range all {
+			names = append(names, s.name)
+		}
+		if near := mistyped(words[0], names); near != "" && len(words) == 1 && strings.IndexAny(words[0], "/!@") != 0 {
+			return nil, usagef("there is no subcommand %s; did you mean %s? (coder -- %s makes it a prompt)", words[0], near, words[0])
 		}
 		return nil, nil
 	}
 	s, args := &all[i], words[1:]
-	switch near := ""; {
-	case len(args) == 0 || s.takes(args) || len(args) <= 2 && slices.Contains(s.verbs, args[0]): // it says itself what is wrong
+	if len(args) == 0 || s.takes(args) || len(args) <= 2 && slices.Contains(s.verbs, args[0]) { // it says itself what is wrong
 		return s, nil
-	case len(args) == 1 && len(s.verbs) > 0:
-		if near = nearest.Of(args[0], s.verbs); near == "" {
+	}
+	line := strings.Join(words, " ")
+	near := nearest.Of(args[0], s.verbs)
+	if len(args) > 1 {
+		if near = mistyped(args[0], s.verbs); !s.takes(append([]string{near}, args[1:]...)) {
 			return nil, nil
 		}
-		return nil, usagef("there is no %s %s; did you mean %s %s? (coder -- %s %s makes it a prompt)", s.name, args[0], s.name, near, s.name, args[0])
+	}
+	switch {
+	case near != "":
+		return nil, usagef("there is no %s %s; did you mean %s %s? (coder -- %s makes it a prompt)", s.name, args[0], s.name, near, line)
+	case len(s.verbs) > 0:
+		return nil, usagef("there is no %s %s; it takes %s (coder -- %s makes it a prompt)", s.name, args[0], strings.Join(s.verbs, ", "), line)
 	}
 	return nil, nil
+}
+
+// mistyped is the name that a word is within two letters of, "" if there is none.
+func mistyped(word string, names []string) string {
+	for off := 1; off <= 2; off++ {
+		for _, name := range names {
+			if len(name) > off+1 && nearest.Distance(strings.ToLower(word), name) <= off {
+				return name
+			}
+		}
+	}
+	return ""
 }

@@ -247,6 +247,9 @@ func (p *seen) Emit(ctx context.Context, r event.Record) error {
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
 		p.calls[e.CallID] = e
+		if e.Verdict == event.Denied || e.Verdict == event.Cancelled || e.Verdict == event.Invalid {
+			return p.to.Emit(ctx, r) // it never began
+		}
 		started := event.ToolStarted{CallID: e.CallID, Tool: e.Tool, Title: titleOf(e)}
 		return errors.Join(p.to.Emit(ctx, r), p.to.Emit(ctx, p.made(r, started)))
 	case event.ToolCallCompleted:

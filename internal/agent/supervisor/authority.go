@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -171,6 +170,13 @@ func (s *Session) untrustedNotice() string {
 	if len(what) == 0 && (s.past.wanted || len(s.past.tasks.All()) == 0) {
 		return ""
 	}
-	why := cmp.Or(s.doubt(), "your coder did not write its log on this machine")
+	why := s.doubt()
+	switch {
+	case why != "":
+	case s.sup.Copied != nil && s.sup.Copied(s.ID):
+		why = "it was copied from another session, and what was allowed there is not allowed here"
+	default:
+		why = "your coder did not write its log on this machine, in this folder"
+	}
 	return fmt.Sprintf("session %s grants nothing: %v", s.ID, strings.Join(append([]string{why}, what...), "; "))
 }

@@ -59,6 +59,9 @@ type Config struct {
 	// Doubt, which may be nil, says why nothing in the logs of a session counts,
 	// seal or not; "" if it may. It is asked once the session is claimed.
 	Doubt func(sessionID string) string
+	// Copied, which may be nil, reports whether what a session begins with was taken
+	// over from another one.
+	Copied func(sessionID string) bool
 }
 
 // Engine is what one session runs on, and what is told of it and asked about it.

@@ -21,7 +21,7 @@ import (
 
 // ErrBudget reports that a request was not sent because the budget has no room
 // for it.
-var ErrBudget = errors.New("the budget is used up")
+var ErrBudget = errors.New("the budget has no room for the next request")
 
 // Budget is how much may be spent; what is zero has no bound.
 type Budget struct {
@@ -141,15 +141,24 @@ func (m *Meter) exceeded(next Sum) error {
 	took := m.clock.at(m.o.Now())
 	switch {
 	case b.USD > 0 && m.spent.Cost+m.pending.USD+next.USD > b.USD:
-		return fmt.Errorf("%w: $%.4f of $%.2f are spent, and the next request would cost about $%.4f; raise it with --max-budget-usd or runtime.budget.usd",
-			ErrBudget, m.spent.Cost+m.pending.USD, b.USD, next.USD)
+		return fmt.Errorf("%w: %s of %s are spent, and it would cost about %s; raise it with --max-budget-usd or runtime.budget.usd",
+			ErrBudget, Dollars(m.spent.Cost+m.pending.USD), Dollars(b.USD), Dollars(next.USD))
 	case b.Tokens > 0 && used+m.pending.Tokens+next.Tokens > b.Tokens:
-		return fmt.Errorf("%w: %d of %d tokens are used, and the next request would take about %d; raise it with runtime.budget.tokens",
+		return fmt.Errorf("%w: %d of %d tokens are used, and it would take about %d; raise it with runtime.budget.tokens",
 			ErrBudget, used+m.pending.Tokens, b.Tokens, next.Tokens)
 	case b.Time > 0 && took >= b.Time:
 		return fmt.Errorf("%w: the turns of this session took %v of %v; raise it with runtime.budget.duration", ErrBudget, took.Round(time.Second), b.Time)
 	}
 	return nil
+}
+
+// Dollars is an amount for people: to a hundredth of a cent, and finer where that
+// would make it nothing.
+func Dollars(amount float64) string {
+	if amount > 0 && amount < 0.0001 {
+		return fmt.Sprintf("$%.8f", amount)
+	}
+	return fmt.Sprintf("$%.4f", amount)
 }
 
 // UnknownPrice says that a budget in money cannot be kept with a model.

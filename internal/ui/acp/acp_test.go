@@ -127,7 +127,7 @@ func TestAConversationIsToldAgain(t *testing.T) {
 	e := newEditor(t, nil)
 	f := &acp.Face{Conn: e.Conn, Session: "s", Root: "/w", Replay: true}
 	for _, m := range []chat.Message{
-		chat.Say(chat.System, "secret"), chat.Say(chat.User, "go"), chat.Say(chat.User, event.Interruption+"]"),
+		chat.Say(chat.System, "secret"), {Role: chat.User, Parts: []chat.Part{chat.Text("go"), chat.Image{MediaType: "image/png", Data: []byte("px")}}}, chat.Say(chat.User, event.Interruption+"]"),
 		{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "c", Name: "read"}}}, chat.Answer(chat.ToolResult{CallID: "c", Text: "text", Failed: true}),
 		chat.Say(chat.Assistant, "done"),
 	} {
@@ -139,7 +139,7 @@ func TestAConversationIsToldAgain(t *testing.T) {
 	if strings.Contains(got, "interrupted") {
 		t.Errorf("the person is said to have said that they interrupted it:\n%s", got)
 	}
-	for _, want := range []string{`"user_message_chunk","content":{"type":"text","text":"go"}`, `"tool_call","toolCallId":"c"`, `"status":"failed"`, `"agent_message_chunk"`} {
+	for _, want := range []string{`"user_message_chunk","content":{"type":"text","text":"go"}`, `"user_message_chunk","content":{"type":"image","data":"cHg=","mimeType":"image/png"}`, `"tool_call","toolCallId":"c"`, `"status":"failed"`, `"agent_message_chunk"`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in\n%s", want, got)
 		}

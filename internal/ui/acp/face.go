@@ -3,6 +3,7 @@ package acp
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"path/filepath"
 	"strconv"
@@ -104,6 +105,10 @@ func (f *Face) Warn(text string, failed bool) error {
 	return f.Conn.Notify("session/update", map[string]any{"sessionId": f.Session, "update": map[string]any{"sessionUpdate": "notice", "severity": severity, "title": text}})
 }
 
+// Aside tells it where the editor has no place for warnings: among the thoughts, so
+// that it is no part of the answer.
+func (f *Face) Aside(text string) error { return f.say("agent_thought_chunk", text+"\n\n") }
+
 // Emit tells what r says.
 func (f *Face) Emit(_ context.Context, r event.Record) error {
 	f.mu.Lock()
@@ -189,6 +194,10 @@ func (f *Face) message(r event.Record, m chat.Message, main bool) error {
 				err = f.say("agent_message_chunk", string(p))
 			case event.ByPerson(r) && main && f.Replay:
 				err = f.say("user_message_chunk", string(p))
+			}
+		case chat.Image:
+			if event.ByPerson(r) && main && f.Replay {
+				err = f.tell(update{Kind: "user_message_chunk", Content: Block{Type: "image", Media: p.MediaType, Data: base64.StdEncoding.EncodeToString(p.Data)}})
 			}
 		case chat.Reasoning:
 			if main && !streamed {
