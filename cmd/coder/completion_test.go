@@ -16,7 +16,7 @@ func TestShellsComplete(t *testing.T) {
 	if err := errors.Join(os.Mkdir(filepath.Join(home, ".coder"), 0o755), os.Mkdir(filepath.Join(work, "folder"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	p.file("../.coder/config.json", `{"provider": {"base_url": "http://127.0.0.1:1/v1", "model": "big-one", "models": ["big-one", "big-two"]}, "profiles": {"far": {"provider": {"base_url": "http://127.0.0.1:2/v1"}}}}`)
+	p.file("../.coder/config.json", `{"provider": {"base_url": "http://127.0.0.1:1/v1", "model": "big-one", "models": ["big-one", "big-two"]}, "profiles": {"far": {"base_url": "http://127.0.0.1:2/v1"}}}`)
 	p.file("../.coder/lists.json", `{"http://127.0.0.1:1/v1": ["listed-one", "small:7b", "listed-$(reboot)"], "http://127.0.0.1:2/v1": ["listed-far"]}`)
 	p.file("my script.txt", "say hello\n")
 	p.file("model", "say hello\n")
@@ -40,6 +40,9 @@ func TestShellsComplete(t *testing.T) {
 	}
 	if got := run(p.self, "__complete", "--profile=far", "--model", "listed"); got != "listed-far\t\n" {
 		t.Errorf("models of a profile: %q", got)
+	}
+	if got := run(p.self, "__complete", "--profile", "f"); got != "far\t\n" {
+		t.Errorf("profiles: %q", got)
 	}
 	type row struct{ typed, want string }
 	lines := []row{

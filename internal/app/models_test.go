@@ -66,7 +66,7 @@ func TestTheLastListOfAnEndpointIsRemembered(t *testing.T) {
 	if err := s.Takes(t.Context(), "nosuch"); err == nil {
 		t.Error("a model that the endpoint does not have is taken")
 	}
-	if got, want := s.KnownModels(), []string{"mine", "coder-small", "coder-large"}; !slices.Equal(got, want) {
+	if got, want := s.KnownModels(), []string{"mine", "coder-large", "coder-small"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	s.lists = lists{} // as in the next process

@@ -50,8 +50,8 @@ const (
 // after a tab what it is.
 func (inv *invocation) complete(ctx context.Context, words []string) error {
 	line, prefix := splitWords(words)
-	inv.load(&flags{lang: asked("lang", line), Options: app.Options{Provider: asked("provider", line), Profile: asked("profile", line)}})
 	current, before := line[len(line)-1], line[:len(line)-1]
+	inv.load(&flags{lang: asked("lang", before), Options: app.Options{Provider: asked("provider", before), Profile: asked("profile", before)}})
 	print := func(word, about string) {
 		if strings.HasPrefix(word, current) {
 			fmt.Fprintf(inv.Stdout, "%s%s\t%s\n", prefix, word, oneLine(about))

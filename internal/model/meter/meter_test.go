@@ -99,7 +99,7 @@ func TestABudgetStopsBeforeTheRequestThatExceedsIt(t *testing.T) {
 		{"most of the prompt is cached", Budget{USD: 1}, []chat.Usage{{In: 1e5, Cached: 1e5}}, 0, 5e5, ""},
 		{"spent by a reply", Budget{USD: 1}, []chat.Usage{{Out: 1e4 + 1}}, 0, 0, "of $1.0000 are spent"},
 		{"tokens are left", Budget{Tokens: 100}, []chat.Usage{{In: 50, Out: 9}}, 0, 41, ""},
-		{"too many tokens", Budget{Tokens: 100}, []chat.Usage{{In: 50, Out: 9}}, 0, 42, "59 of 100 tokens are used, and the next request would take about 42"},
+		{"too many tokens", Budget{Tokens: 100}, []chat.Usage{{In: 50, Out: 9}}, 0, 42, "59 of 100 tokens are used, and it would take about 42"},
 		{"time is left", Budget{Time: time.Minute}, nil, 59 * time.Second, 0, ""},
 		{"time is up", Budget{Time: time.Minute}, nil, time.Minute, 0, "took 1m0s of 1m0s"},
 	} {
