@@ -200,9 +200,9 @@ func readCheck(line string) (others beside, ok bool) {
 				if seen = true; others == after {
 					others = before
 				}
-			case len(c.Args) > 0 && (slices.Contains(diverting, c.Args[0].Lit()) || noexec(c.Args)):
+			case len(c.Args) > 0 && !looksUp(c.Args) && (slices.Contains(diverting, c.Args[0].Lit()) || noexec(c.Args)):
 				ok = false
-			case len(n.Redirs) == 0 && (len(c.Args) == 0 || slices.Contains(quiet, c.Args[0].Lit())):
+			case !slices.ContainsFunc(n.Redirs, writes) && (len(c.Args) == 0 || looksUp(c.Args) || slices.Contains(quiet, c.Args[0].Lit())):
 			case seen:
 				others = after
 			default:
@@ -223,6 +223,32 @@ func noexec(args []*syntax.Word) bool {
 	return args[0].Lit() == "set" && slices.ContainsFunc(args[1:], func(w *syntax.Word) bool {
 		return w.Lit() == "" || w.Lit() == "noexec" || strings.HasPrefix(w.Lit(), "-") && strings.Contains(w.Lit(), "n")
 	})
+}
+
+// looksUp reports whether words only ask whether there is a program.
+func looksUp(args []*syntax.Word) bool {
+	option := ""
+	if len(args) > 1 {
+		option = args[1].Lit()
+	}
+	switch args[0].Lit() {
+	case "which", "type":
+		return true
+	case "command":
+		return option == "-v" || option == "-V"
+	case "hash":
+		return option != "" && !strings.HasPrefix(option, "-")
+	}
+	return false
+}
+
+// writes reports whether a redirection may change a file.
+func writes(r *syntax.Redirect) bool {
+	switch r.Op {
+	case syntax.RdrIn, syntax.DplIn, syntax.DplOut, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+		return false
+	}
+	return r.Word == nil || r.Word.Lit() != "/dev/null"
 }
 
 // quiet are programs that change no file.

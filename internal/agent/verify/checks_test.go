@@ -13,6 +13,7 @@ func TestIsCheck(t *testing.T) {
 		"go test ./...", "go vet ./... && go test -race ./...", "cd sub && go test", "make test", "make -j4 check", "npm test", "npm run test:unit", "npx jest",
 		"pytest -q tests", "python3 -m pytest", "uv run pytest", "timeout 60 cargo test", "FOO=1 go test ./...", "(cd a; go test)", "time make test",
 		"./gradlew test", "tsc --noEmit", "echo start; go build ./...", "golangci-lint run", "go test ./... > log.txt 2>&1", "poetry run mypy .", "pytest -n 4", "go test -v", "python3 -m pytest -m slow",
+		"command -v go && go test ./...", "command -v go >/dev/null 2>&1 && go test ./...", "hash go 2>/dev/null && go test", "which go; go test", "set -euo pipefail; make test", "set -o nounset; make test",
 	} {
 		if !IsCheck(line) {
 			t.Errorf("%q is no check", line)
@@ -25,7 +26,8 @@ func TestIsCheck(t *testing.T) {
 		"make() { true; }; make test", "alias make=true; make test", "trap 'exit 0' EXIT; make test",
 		"exit 0; make test", "true && exit; make test", "(exit 0); make test", "exec true; make test", "eval exit; make test", "set -n; make test", "kill $$; make test",
 		"make -t test", "make -q test", "make -kt test", "make -i test", "make --touch test", "make --ignore-errors test", "tox -l", "dotnet test -t", "ruff rule E501", "golangci-lint linters",
-		"tsc --init", "playwright install", "pytest --markers",
+		"tsc --init", "playwright install", "pytest --markers", "command -v go", "command exit 0; make test", "command -p exit; make test", "hash -p /bin/true make; make test", "hash -r; make test",
+		"set -euno pipefail; make test", "set -o noexec; make test",
 	} {
 		if IsCheck(line) {
 			t.Errorf("%q is a check", line)
@@ -90,6 +92,7 @@ func TestALineThatEditsAndChecks(t *testing.T) {
 		verified bool
 	}{
 		{"make test", 0, 0, true}, {"make test > log.go 2>&1", 1, 0, true}, {"cd sub && make test", 0, 0, true},
+		{"command -v make >/dev/null 2>&1 && make test", 1, 0, true}, {"which make < list; make test", 1, 0, true}, {"which make > a.go; make test", 1, 0, false},
 		{"sed -i s/a/b/ a.go && make test", 0, 0, true}, {"sed -i s/a/b/ a.go && make test", 2, 0, false}, {"echo x > a.go; make test", 1, 0, false},
 		{"go vet ./... && gofmt -w . && go test ./...", 0, 0, true},
 		{"make test && sed -i s/a/b/ a.go", 0, 1, false}, {"make test && echo x > a.go", 0, 1, false}, {"go test ./... && (cd sub && touch a.go)", 0, 1, false},
