@@ -83,6 +83,29 @@ func TestWhatOtherSessionsChangedMeanwhileIsLeftAlone(t *testing.T) {
 	}
 }
 
+// With and without all: a file that a call of the turn wrote, and another session while a
+// command of the turn ran, is left alone, in the same words.
+func TestWhatATurnAndAnotherSessionChanged(t *testing.T) {
+	for _, how := range [][]string{nil, {"all"}} {
+		w := newWorld(t)
+		w.put("both", "0")
+		w.edit("t", func() { w.put("both", "1") }, "both")
+		var at time.Time
+		w.shell("t", func() {
+			w.put("both", "2")
+			at = time.Now()
+		})
+		c := w.asked(how)
+		c.Others = func(context.Context, time.Time, time.Time) ([]undo.Claim, error) {
+			return []undo.Claim{{Path: "both", Session: "other", At: at}}, nil
+		}
+		r := w.undoThis(c)
+		if want := []undo.Note{{Path: "both", Why: "session other changed it while the command ran"}}; !slices.Equal(r.Kept, want) {
+			t.Errorf("%q: %+v", how, r)
+		}
+	}
+}
+
 // What cannot be kept is said, with a name, before the command runs.
 func TestWhatCannotBeKeptIsSaidBefore(t *testing.T) {
 	for name, limit := range map[string]func(*undo.Options){

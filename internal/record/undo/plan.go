@@ -165,7 +165,7 @@ func (k *Keeper) planUndo(ctx context.Context, t past, c Call) (*plan, error) {
 			w.expected = &last.after
 		}
 		w.since, w.guessed = last.call.at, last.guessed || last.call.command
-		w.claimed = claimedBy(claims, chain)
+		w.claimed = claimedBy(claims, chain[from:])
 		if t.left != nil {
 			if before, ok := t.left.before[path]; ok {
 				w.left = &before
@@ -192,7 +192,7 @@ func (t past) claims(ctx context.Context, c Call) ([]Claim, error) {
 			to = max(to, l.call.until)
 		}
 	}
-	if c.Others == nil || !c.All || c.Force || to == 0 {
+	if c.Others == nil || c.Force || to == 0 {
 		return nil, nil
 	}
 	return c.Others(ctx, time.UnixMilli(from), time.UnixMilli(to+1))
