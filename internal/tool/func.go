@@ -72,6 +72,9 @@ type planError struct {
 func (e *planError) Error() string { return e.err.Error() }
 func (e *planError) Unwrap() error { return e.err }
 
+// Titled is the error of a call that is not run, with what the call is about.
+func Titled(title string, err error) error { return &planError{title, err} }
+
 // About is what a call is about that could not be planned, as far as that is known.
 func About(err error) string {
 	var e *planError

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/display"
+	"coder/internal/core/event"
 	"coder/internal/core/secret"
 	"coder/internal/core/uip"
 	"coder/internal/policy"
@@ -235,6 +237,24 @@ func TestARunningCallMayAskQuestionsOfItsOwn(t *testing.T) {
 	})
 	if got, err := b.run(t.Context(), "question a"); err != nil || !strings.Contains(got, `"answer":"1"`) {
 		t.Errorf("err %v:\n%s", err, got)
+	}
+}
+
+// A call that is on record without its keys is not run, but named.
+func TestACallWithoutItsKeysIsNamed(t *testing.T) {
+	b := newBench(t)
+	b.add("write", tool.Write, b.fine("write"))
+	var titles []string
+	b.round.Sink = event.SinkFunc(func(ctx context.Context, r event.Record) error {
+		if e, ok := r.Event.(event.ToolFinished); ok {
+			titles = append(titles, e.Title)
+		}
+		return b.Emit(ctx, r)
+	})
+	b.round.Recorded = true
+	got, err := b.run(t.Context(), "write k.txt ghp_01…[masked]")
+	if err != nil || strings.Contains(got, "run write") || !strings.Contains(got, "keys in its arguments") || !slices.Equal(titles, []string{"k.txt ghp_01…[masked]"}) {
+		t.Errorf("%v, titles %q:\n%s", err, titles, got)
 	}
 }
 

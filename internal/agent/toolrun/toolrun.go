@@ -292,8 +292,7 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 		return a
 	}
 	if r.Recorded && (secret.Marked(c.Args) || secret.Marked(c.Broken)) {
-		a.err = errMasked
-		return a
+		return r.masked(ctx, a)
 	}
 	off := r.prepare(ctx, a)
 	if off {
@@ -338,6 +337,13 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 		a.err = &Denied{a.opinion.String()}
 	}
 	return a
+}
+
+// masked refuses a call that is on record without the keys that it was made with. It
+// is planned only to name what it is about.
+func (r *run) masked(ctx context.Context, a *admission) *admission {
+	r.prepare(ctx, a)
+	return &admission{call: a.call, tool: a.tool, err: tool.Titled(a.plan().Title, errMasked)}
 }
 
 // errMasked is what the model is told of a call that is on record without the keys
