@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"coder/internal/app"
 	"coder/internal/core/event"
 )
 
@@ -28,6 +29,22 @@ type program struct {
 // noRaceWait keeps a process built with the race detector from waiting a second
 // at its end.
 const noRaceWait = "GORACE=atexit_sleep_ms=0"
+
+// app is the program's parts in its workspace.
+func (p *program) app(o app.Options) *app.App {
+	p.t.Helper()
+	o.Dir = p.ws
+	env := app.Env{Exe: p.self, Environ: p.env, Dir: p.ws, Now: time.Now}
+	settings, err := app.Load(env, o)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	a, err := app.New(env, o, settings, func(text string) { p.t.Log(text) })
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return a
+}
 
 func newProgram(t *testing.T) *program {
 	t.Helper()

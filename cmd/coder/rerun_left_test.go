@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"coder/internal/agent/supervisor"
 	"coder/internal/app"
@@ -32,16 +31,7 @@ func killed(t *testing.T, n int, script string) *program {
 // to its end.
 func (p *program) comesToTheSame(n int) {
 	p.t.Helper()
-	env := app.Env{Exe: p.self, Environ: p.env, Dir: p.ws, Now: time.Now}
-	o := app.Options{Dir: p.ws}
-	settings, err := app.Load(env, o)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	a, err := app.New(env, o, settings, func(text string) { p.t.Log(text) })
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	a := p.app(app.Options{})
 	var records []event.Record
 	for r, err := range a.Store().Logs.Read(p.t.Context(), "s", 0) {
 		if err != nil {
@@ -107,16 +97,7 @@ func TestATurnThatWasTakenUpComesToTheSameAgain(t *testing.T) {
 // the answers that were not given.
 func (p *program) takeUp(answers []string, leave string) []string {
 	p.t.Helper()
-	env := app.Env{Exe: p.self, Environ: p.env, Dir: p.ws, Now: time.Now}
-	o := app.Options{Dir: p.ws, Attended: true}
-	settings, err := app.Load(env, o)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	a, err := app.New(env, o, settings, func(text string) { p.t.Log(text) })
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	a := p.app(app.Options{Attended: true})
 	script, err := scripted.Parse("say went on\nrepeat\n")
 	if err != nil {
 		p.t.Fatal(err)

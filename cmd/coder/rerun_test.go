@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"coder/internal/app"
 	"coder/internal/core/chat"
@@ -86,15 +85,7 @@ func newChance(t *testing.T, seed uint64) *chance {
 		c.files[name] = fmt.Sprintf("line one of %d\nline two\n", i)
 		p.file(name, c.files[name])
 	}
-	env := app.Env{Exe: p.self, Environ: p.env, Dir: p.ws, Now: time.Now}
-	o := app.Options{Dir: p.ws, AutoApprove: true}
-	settings, err := app.Load(env, o)
-	if err == nil {
-		c.app, err = app.New(env, o, settings, func(text string) { t.Log(text) })
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	c.app = p.app(app.Options{AutoApprove: true})
 	c.app.Config.Storage.Fsync = "never"
 	return c
 }
@@ -457,15 +448,7 @@ func TestGoldenSessionsAgree(t *testing.T) {
 		t.Fatalf("%d golden sessions: %v", len(dirs), err)
 	}
 	p := newProgram(t)
-	env := app.Env{Exe: p.self, Environ: p.env, Dir: p.ws, Now: time.Now}
-	settings, err := app.Load(env, app.Options{Dir: p.ws})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := app.New(env, app.Options{Dir: p.ws}, settings, func(text string) { t.Log(text) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := p.app(app.Options{})
 	for _, dir := range dirs {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			report, err := a.RunGolden(context.Background(), dir, *update)

@@ -21,8 +21,8 @@ import (
 	"coder/internal/tool/git"
 )
 
-// quarter is a folder in which sessions are kept that may have changed a file.
-type quarter struct {
+// place is a folder in which sessions are kept that may have changed a file.
+type place struct {
 	*Store
 	ws   *workspace.Workspace
 	name string // of the file there
@@ -57,7 +57,7 @@ func (t *tracing) left() bool {
 }
 
 // in looks at the sessions of a place: what they wrote of the lines that are left, and how.
-func (t *tracing) in(ctx context.Context, at quarter) error {
+func (t *tracing) in(ctx context.Context, at place) error {
 	if _, err := fs.ReadDir(repofile.OwnDir(at.Dir("log")), "."); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.cannotRead(at.root, err)
 	}
@@ -111,7 +111,7 @@ func (t *tracing) joined(lines, there []provenance.Line, from string) []provenan
 }
 
 // tell tells how the calls of a place came about that wrote lines which are asked about.
-func (t *tracing) tell(ctx context.Context, at quarter) {
+func (t *tracing) tell(ctx context.Context, at place) {
 	bySession := make(map[string][]*provenance.Change)
 	for i, l := range t.Lines {
 		if t.line > 0 && i != t.line-1 || !l.BySession() || l.By.Place != at.from {
@@ -135,7 +135,7 @@ func (t *tracing) tell(ctx context.Context, at quarter) {
 // elsewhere are the other places whose sessions may have changed a file: the folders
 // around it, and those around it in the other work trees of the repository. They count
 // where this user has worked in them, so it costs a look for each and no more.
-func (t *tracing) elsewhere(ctx context.Context, o git.Options, name string) (places []quarter) {
+func (t *tracing) elsewhere(ctx context.Context, o git.Options, name string) (places []place) {
 	if filepath.IsAbs(name) || t.Home == "" {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (a *App) worked(root string) bool {
 }
 
 // placeAt is a folder as a place, if it still has sessions.
-func (t *tracing) placeAt(root, file string, same bool) (p quarter, ok bool) {
+func (t *tracing) placeAt(root, file string, same bool) (p place, ok bool) {
 	err := readable(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, false
@@ -196,7 +196,7 @@ func (t *tracing) placeAt(root, file string, same bool) (p quarter, ok bool) {
 		ws.Close()
 		return p, false
 	}
-	return quarter{Store: t.storeOf(root), ws: ws, name: filepath.ToSlash(name), same: same, from: filepath.ToSlash(from)}, true
+	return place{Store: t.storeOf(root), ws: ws, name: filepath.ToSlash(name), same: same, from: filepath.ToSlash(from)}, true
 }
 
 func (t *tracing) cannotRead(root string, why error) {

@@ -45,7 +45,7 @@ func (a *App) Provenance(ctx context.Context, file string, line int) (*slash.Pro
 		line = 0
 	}
 	t := &tracing{App: a, Provenance: p, now: now, line: line}
-	if err := t.in(ctx, quarter{Store: a.Store(), ws: ws, name: name, same: true}); err != nil {
+	if err := t.in(ctx, place{Store: a.Store(), ws: ws, name: name, same: true}); err != nil {
 		return nil, err
 	}
 	if !t.left() {

@@ -17,10 +17,8 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/secret"
 	"coder/internal/host/atomicfile"
-	"coder/internal/host/disk"
 	"coder/internal/host/repofile"
 	"coder/internal/record/fulltext"
-	"coder/internal/record/store/jsonl"
 )
 
 const (
@@ -106,14 +104,15 @@ type Found struct {
 
 // Search finds words in all sessions of all projects, the newest first.
 func (a *App) Search(ctx context.Context, words []string) ([]Found, error) {
-	type place struct{ root, id string }
-	var all []place
+	type kept struct{ root, id string }
+	var all []kept
 	for _, root := range a.Workspaces() {
 		for _, id := range sessionsOf(root) {
-			all = append(all, place{root, id})
+			all = append(all, kept{root, id})
 		}
 	}
 	found := make([]*Found, len(all))
+	unread := make([]string, len(all))
 	next := make(chan int)
 	var crew sync.WaitGroup
 	var grown atomic.Bool // there are documents that were not there before
@@ -125,6 +124,7 @@ func (a *App) Search(ctx context.Context, words []string) ([]Found, error) {
 				if anew {
 					grown.Store(true)
 				}
+				unread[i] = doc.Damage
 				if hit, ok := doc.Find(words); ok {
 					found[i] = &Found{p.root, p.id, doc.Head, hit}
 				}
@@ -139,6 +139,11 @@ func (a *App) Search(ctx context.Context, words []string) ([]Found, error) {
 	}
 	close(next)
 	crew.Wait()
+	for _, damage := range unread {
+		if damage != "" {
+			a.warn(damage)
+		}
+	}
 	list := []Found{}
 	for _, f := range found {
 		if f != nil {
@@ -186,15 +191,17 @@ func (a *App) document(ctx context.Context, root, id string) (doc fulltext.Docum
 			}
 		}
 	}
-	logs := jsonl.Open(filepath.Join(root, ".coder", "log"), jsonl.Options{Disk: disk.System})
+	s := a.storeOf(root)
+	s.warn = func(string) {} // whoever searches is told
 	doc = fulltext.Build(stamp, func(yield func(event.Record, error) bool) {
-		for r, err := range logs.Read(ctx, id, 0) {
+		for r, err := range s.Logs.Read(ctx, id, 0) {
 			r.Event = maskNames(r.Event, secret.Shapes().Text)
 			if !yield(r, err) {
 				return
 			}
 		}
 	})
+	doc.Damage = strings.Join(s.Unread(), "; ")
 	if path := filepath.Join(a.Home, name); a.Home != "" && ctx.Err() == nil && os.MkdirAll(filepath.Dir(path), 0o700) == nil {
 		_ = atomicfile.Write(path, doc.Encode(), 0o600) // without it the next search takes longer
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -129,7 +130,11 @@ func TestASlowMachineIsNoneThatCannot(t *testing.T) {
 	if err := os.WriteFile(exe, []byte("#!/bin/sh\nexec sleep 60\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if got := Find(t.Context(), Options{Exe: exe, Patience: 50 * time.Millisecond}); got.Backend() == None {
-		t.Errorf("nothing confines: %v", got.Why())
+	got := Find(t.Context(), Options{Exe: exe, Patience: 50 * time.Millisecond})
+	if got.Backend() == None {
+		t.Fatalf("nothing confines: %v", got.Why())
+	}
+	if line, err := got.Wrap(Limits{Write: []string{t.TempDir()}}); err != nil || !slices.Contains(line.Argv, exe) {
+		t.Errorf("%q does not run %s: %v", line.Argv, exe, err)
 	}
 }

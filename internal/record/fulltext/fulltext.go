@@ -34,7 +34,7 @@ const (
 )
 
 // version is that of the form of documents.
-const version = 3
+const version = 4
 
 // Kind is what a line is of.
 type Kind string
@@ -53,6 +53,7 @@ type Head struct {
 	Stamp   string    `json:"stamp"` // of the logs it was made of
 	Title   string    `json:"title"`
 	Updated time.Time `json:"updated"`
+	Damage  string    `json:"damage,omitempty"` // what of it could not be read, and why
 }
 
 // Document is a session as words are looked for in it.
