@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"coder/internal/app"
+	"coder/internal/core/display"
 	"coder/internal/host/repofile"
 )
 
@@ -40,7 +41,7 @@ func (inv *invocation) runImport(ctx context.Context, a *app.App) error {
 		return err
 	}
 	if was.Unchecked > 0 {
-		inv.warn(fmt.Sprintf("%d records carry no check: whether they were changed on the way cannot be told", was.Unchecked))
+		inv.warn(fmt.Sprintf(display.Form(was.Unchecked, "%d record carries no check: whether it was changed on the way cannot be told", "%d records carry no check: whether they were changed on the way cannot be told"), was.Unchecked))
 	}
 	var lines []string
 	if inv.flags.session.ID == "" && id != was.Original {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"coder/internal/app"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 )
 
@@ -68,7 +69,7 @@ func (inv *invocation) saveGolden(ctx context.Context, a *app.App, session, name
 	if len(left) > 0 {
 		inv.warn(fmt.Sprintf("left out, since they may hold secrets: %s", strings.Join(left, ", ")))
 	}
-	return inv.print(inv.words.T("saved in %s: %d steps, %d records", dir, report.Steps, report.Records))
+	return inv.print(inv.words.T(display.Form(report.Steps, "saved in %s: %d step, %d records", "saved in %s: %d steps, %d records"), dir, report.Steps, report.Records))
 }
 
 // goldenResult is what came of a golden session, for programs.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"coder/internal/app"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/policy"
@@ -190,7 +191,7 @@ func (inv *invocation) policyTest(ctx context.Context, a *app.App) error {
 		return inv.printJSON(sum)
 	}
 	words := inv.words
-	lines := []string{words.T("%d calls in %d sessions: %d were asked about, %d would be now (%+d)", sum.Calls, sum.Sessions, sum.AskedThen, sum.AskedNow, sum.AskedNow-sum.AskedThen)}
+	lines := []string{words.T(display.Form(sum.Sessions, "%d calls in %d session: %d were asked about, %d would be now (%+d)", "%d calls in %d sessions: %d were asked about, %d would be now (%+d)"), sum.Calls, sum.Sessions, sum.AskedThen, sum.AskedNow, sum.AskedNow-sum.AskedThen)}
 	for _, c := range sum.Changed {
 		lines = append(lines, fmt.Sprintf(words.Signs("  %s → %s  %s %s  (%s, %s)"), words.T(c.Then), words.T(c.Now), c.Tool, c.What, c.Session, c.Mode))
 		if c.Why != "" {

@@ -13,6 +13,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/core/chat"
 	"coder/internal/core/clock"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/patch"
@@ -82,9 +83,9 @@ func (inv *invocation) verify(ctx context.Context, a *app.App, id string, record
 func (inv *invocation) tellRerun(name string, report *rerun.Report) error {
 	d := report.Difference
 	if d == nil {
-		return inv.print(inv.words.T("%s agrees: %d steps, %d records, the same but for %s", oneLine(name), report.Steps, report.Records, inv.normalised()))
+		return inv.print(inv.words.T(display.Form(report.Steps, "%s agrees: %d step, %d records, the same but for %s", "%s agrees: %d steps, %d records, the same but for %s"), oneLine(name), report.Steps, report.Records, inv.normalised()))
 	}
-	line := inv.words.T("%s differs at step %d, record %d (%s), after %d records that agree", oneLine(name), d.Step, d.Record, inv.whatDiffers(d), d.Agreement)
+	line := inv.words.T(display.Form(d.Agreement, "%s differs at step %d, record %d (%s), after %d record that agrees", "%s differs at step %d, record %d (%s), after %d records that agree"), oneLine(name), d.Step, d.Record, inv.whatDiffers(d), d.Agreement)
 	if report.Missing != "" {
 		line = inv.words.T("whether %s comes to the same cannot be told: files that it began with are not here (%s)", oneLine(name), inv.words.T(report.Missing)) + "\n" +
 			inv.words.T("put them into the workspace as they were; the first thing that is missed: step %d, record %d (%s)", d.Step, d.Record, inv.whatDiffers(d))

@@ -159,7 +159,7 @@ func (s *setup) endpoint(ctx context.Context) (app.Endpoint, error) {
 	found := slices.DeleteFunc(all, func(e app.Endpoint) bool { return e.Local && e.Err != nil && !e.InUse })
 	t := display.Table{}
 	for i, e := range found {
-		what := display.Cell{Text: fmt.Sprintf("%d models", len(e.Models)), Words: true}
+		what := display.Cell{Text: fmt.Sprintf(display.Form(len(e.Models), "%d model", "%d models"), len(e.Models)), Words: true}
 		if e.Err != nil {
 			what.Text = e.Err.Error()
 		}

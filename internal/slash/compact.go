@@ -3,6 +3,10 @@ package slash
 import (
 	"context"
 	"fmt"
+	"strings"
+
+	"coder/internal/agent/compact"
+	"coder/internal/core/display"
 )
 
 // Compact lets a summary stand for what was said, or undoes that.
@@ -11,8 +15,16 @@ func Compact() Command {
 		Name: "compact", Args: "[FOCUS|undo]", Help: "let a summary stand for what was said, or undo that",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if c.Args == "undo" {
-				messages, err := c.Uncompact(ctx)
-				return outcome{Text: fmt.Sprintf("%d messages are back", messages)}, err
+				was, err := c.Uncompact(ctx)
+				dropped, shortened := compact.Compare(was.Hidden, was.By)
+				var said []string
+				if dropped > 0 || shortened == 0 {
+					said = append(said, fmt.Sprintf(display.Form(dropped, "%d message is back", "%d messages are back"), dropped))
+				}
+				if shortened > 0 {
+					said = append(said, fmt.Sprintf(display.Form(shortened, "%d message is whole again", "%d messages are whole again"), shortened))
+				}
+				return outcome{Text: strings.Join(said, "\n")}, err
 			}
 			summary, err := c.Compact(ctx, c.Args)
 			return outcome{Text: summary}, err

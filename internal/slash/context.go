@@ -14,6 +14,7 @@ import (
 	tokens "coder/internal/agent/prompt"
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
+	"coder/internal/core/event"
 )
 
 // Context shows what fills the model's window.
@@ -23,28 +24,51 @@ func Context(session string, book func(ctx context.Context, session string, unti
 		set, talk := c.Settings(), c.Conversation()
 		used := c.ContextUsed()
 		text := fmt.Sprintf("%d of %d tokens are in use (%s)", used, set.ContextLimit, percent(used, set.ContextLimit))
-		if hidden, ok := talk.Replaced(); ok {
-			text += fmt.Sprintf("\na summary stands for %d earlier messages; /compact undo brings them back", hidden)
-			var asked []string // for, by the person, in the part that is not seen
-			for _, m := range talk.Hidden() {
-				if m.Role == chat.User && !compact.IsSummary(m) {
-					asked = append(asked, "\n  "+orchestrator.Title(m.Text()))
-				}
-			}
-			if left := len(asked) - mostDropped; left > 0 {
-				asked = append(asked[:mostDropped:mostDropped], fmt.Sprintf("\n  and %d more", left))
-			}
-			text += strings.Join(asked, "")
-			if done := talk.Done(); done != "" {
-				text += "\nlast: " + done
-			}
+		if set.Compaction.Auto && set.ContextLimit > 0 {
+			text += fmt.Sprintf("\nfrom %d on the conversation is made shorter", int(compact.Limits{Tokens: set.ContextLimit, Threshold: set.Compaction.Threshold}.Allowed()))
+		}
+		if last, ok := talk.Replaced(); ok {
+			text += replaced(last)
 		}
 		b, err := book(ctx, session, 0)
 		if err != nil {
 			return outcome{}, err
 		}
-		return show(append(display.Blocks{display.Text(text + cached(c.Prefix())), parts(c, set)}, Sources(b, session)...)...)
+		b.Fit(used)
+		return show(append(display.Blocks{display.Text(text + cached(c.Prefix())), parts(c, set, used)}, Sources(b, session)...)...)
 	}}
+}
+
+// replaced says what the last replacement did to the conversation, and how that is
+// taken back.
+func replaced(last conversation.Replacement) (text string) {
+	dropped, shortened := compact.Compare(last.Hidden, last.By)
+	switch {
+	case dropped == 0:
+	case last.Reason == event.ModeSwitched:
+		text += fmt.Sprintf(display.Form(dropped, "\nthe mode changed, and %d earlier message is not seen any more; /compact undo brings it back",
+			"\nthe mode changed, and %d earlier messages are not seen any more; /compact undo brings them back"), dropped)
+	default:
+		text += fmt.Sprintf(display.Form(dropped, "\na summary stands for %d earlier message; /compact undo brings it back",
+			"\na summary stands for %d earlier messages; /compact undo brings them back"), dropped)
+	}
+	var asked []string // for, by the person, in the part that is not seen
+	for _, m := range last.Hidden[:dropped] {
+		if m.Role == chat.User && !compact.IsSummary(m) {
+			asked = append(asked, "\n  "+orchestrator.Title(m.Text()))
+		}
+	}
+	if left := len(asked) - mostDropped; left > 0 {
+		asked = append(asked[:mostDropped:mostDropped], fmt.Sprintf("\n  and %d more", left))
+	}
+	text += strings.Join(asked, "")
+	if shortened > 0 {
+		text += fmt.Sprintf(display.Form(shortened, "\n%d message is shorter than it was; /compact undo brings it back whole", "\n%d messages are shorter than they were; /compact undo brings them back whole"), shortened)
+	}
+	if last.Done != "" {
+		text += "\nlast: " + last.Done
+	}
+	return text
 }
 
 // cached says how far the provider's cache can have served, and what broke it.
@@ -54,31 +78,33 @@ func cached(p orchestrator.Prefix) string {
 	case b == nil && p.Requests == 0:
 		return ""
 	case b == nil:
-		return fmt.Sprintf("\neach of the last %d requests began with all of the one before it", p.Requests)
+		return fmt.Sprintf(display.Form(p.Requests, "\nthe last %d request began with all of the one before it", "\neach of the last %d requests began with all of the one before it"), p.Requests)
 	case b.Tool > 0:
-		return fmt.Sprintf("\ntool %d (%s) changed %d requests ago: from byte %d of %d on all was read anew", b.Tool, b.Name, p.Requests+1, b.Byte, b.Of)
+		return fmt.Sprintf(display.Form(p.Requests+1, "\ntool %d (%s) changed %d request ago: from byte %d of %d on all was read anew", "\ntool %d (%s) changed %d requests ago: from byte %d of %d on all was read anew"), b.Tool, b.Name, p.Requests+1, b.Byte, b.Of)
 	case b.Message > 0:
-		return fmt.Sprintf("\nmessage %d changed %d requests ago: from byte %d of %d on all was read anew", b.Message, p.Requests+1, b.Byte, b.Of)
+		return fmt.Sprintf(display.Form(p.Requests+1, "\nmessage %d changed %d request ago: from byte %d of %d on all was read anew", "\nmessage %d changed %d requests ago: from byte %d of %d on all was read anew"), b.Message, p.Requests+1, b.Byte, b.Of)
 	}
-	return fmt.Sprintf("\nthe system text changed %d requests ago: from byte %d of %d on all was read anew", p.Requests+1, b.Byte, b.Of)
+	return fmt.Sprintf(display.Form(p.Requests+1, "\nthe system text changed %d request ago: from byte %d of %d on all was read anew", "\nthe system text changed %d requests ago: from byte %d of %d on all was read anew"), p.Requests+1, b.Byte, b.Of)
 }
 
 // mostDropped is how many of the requests that a summary stands for are named.
 const mostDropped = 8
 
 // parts tells what the next request is made of. The figures are estimates: a
-// provider reports the whole only.
-func parts(c call, set orchestrator.Settings) display.Table {
+// provider reports the whole only. They add up to what is in use, and with what is
+// free to the window.
+func parts(c call, set orchestrator.Settings, used int) display.Table {
 	t := display.Table{Head: display.Words("part", "tokens, about", "of the window")}
-	sum := 0
-	row := func(name string, n int) {
-		t.Rows = append(t.Rows, slices.Concat(display.Words(name), display.Data(strconv.Itoa(n), percent(n, set.ContextLimit))))
-		sum += n
+	var names []string
+	var sizes []int
+	part := func(name string, n int) { names, sizes = append(names, name), append(sizes, n) }
+	part("system prompt", tokens.Tokens(set.System))
+	part("tools", c.ToolTokens())
+	eachPart(c.Conversation().View(), part)
+	names, sizes = append(names, "free"), append(ledger.Shares(sizes, used), max(set.ContextLimit-used, 0))
+	for i, n := range sizes {
+		t.Rows = append(t.Rows, slices.Concat(display.Words(names[i]), display.Data(strconv.Itoa(n), percent(n, set.ContextLimit))))
 	}
-	row("system prompt", tokens.Tokens(set.System))
-	row("tools", c.ToolTokens())
-	eachPart(c.Conversation().View(), row)
-	row("free", max(set.ContextLimit-sum, 0))
 	return t
 }
 

@@ -100,7 +100,7 @@ func unrewind(ctx context.Context, c call, redoes Revert, past *undo.History) (o
 	case !ok:
 		return wrong("something was said since, so the return before it stays; all that was said is still on record (coder replay)")
 	}
-	lines := []string{fmt.Sprintf("%d messages count again", e.Messages)}
+	lines := []string{fmt.Sprintf(display.Form(e.Messages, "%d message counts again", "%d messages count again"), e.Messages)}
 	turns := e.Turns
 	if e.Undone > 0 {
 		turns = min(turns, past.Undone()-(e.Undone-e.Turns))

@@ -2,17 +2,20 @@ package slash
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"coder/internal/agent/broker"
+	"coder/internal/agent/compact"
 	"coder/internal/agent/conversation"
 	window "coder/internal/agent/ledger"
 	"coder/internal/agent/orchestrator"
@@ -236,6 +239,52 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 		}
 		if len(w.kept) != 1 || w.kept[0].Output != got.Text || len(w.seen.Seen()) != 0 {
 			t.Errorf("%s: on record: %+v", tt.input, w.kept)
+		}
+	}
+}
+
+// Of a conversation that was made shorter /context tells what was done to it, and
+// /compact undo what it brings back; the figures add up to the window.
+func TestContextTellsWhatWasDone(t *testing.T) {
+	long := chat.Answer(chat.ToolResult{CallID: "1", Name: "look", Text: strings.Repeat("line\n", 1000)})
+	calls := chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "1", Name: "look", Args: json.RawMessage("{}")}}}
+	view := []chat.Message{chat.Say(chat.User, "first"), calls, long, chat.Say(chat.Assistant, "seen")}
+	pruned, _ := compact.Prune(view, 1)
+	for _, tt := range []struct {
+		name       string
+		done       event.ContextReplaced
+		tells, not string
+		back       string
+	}{
+		{"pruned", event.ContextReplaced{Reason: event.Compacted, Messages: pruned[:3], Keep: 1, Done: "old output was pruned"},
+			"\n1 message is shorter than it was; /compact undo brings it back whole\nlast: old output was pruned", "summary stands", "1 message is whole again"},
+		{"summarised", event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{compact.Message("it looked", compact.Keep{}, 500)}, Keep: 1},
+			"\na summary stands for 3 earlier messages; /compact undo brings them back\n  first", "shorter than", "3 messages are back"},
+		{"another mode", event.ContextReplaced{Reason: event.ModeSwitched},
+			"\nthe mode changed, and 4 earlier messages are not seen any more; /compact undo brings them back\n  first", "summary stands", "4 messages are back"},
+	} {
+		o, w := open(t)
+		for i, m := range view {
+			w.talk.Add(event.Record{Seq: uint64(i), Event: event.MessageAdded{Message: m, Usage: &chat.Usage{In: 500, Out: 5}}})
+		}
+		w.talk.Add(event.Record{Seq: 9, Event: tt.done})
+		got, err := o.RunInput(t.Context(), "/context", w)
+		if err != nil || !strings.Contains(got.Text, tt.tells) || strings.Contains(got.Text, tt.not) {
+			t.Errorf("%s: %v\n%s", tt.name, err, got.Text)
+		}
+		sum, used := 0, 0
+		for line := range strings.Lines(got.Text) {
+			if f := strings.Fields(line); strings.HasSuffix(strings.TrimSpace(line), "%") {
+				n, _ := strconv.Atoi(f[len(f)-2])
+				sum += n
+			}
+			_, _ = fmt.Sscanf(line, "%d of 1000 tokens are in use", &used)
+		}
+		if sum != max(1000, used) || used == 0 {
+			t.Errorf("%s: the parts come to %d:\n%s", tt.name, sum, got.Text)
+		}
+		if got, err := o.RunInput(t.Context(), "/compact undo", w); err != nil || got.Text != tt.back {
+			t.Errorf("%s: %q, %v", tt.name, got.Text, err)
 		}
 	}
 }

@@ -48,13 +48,13 @@ func Sources(b *ledger.Book, session string) display.Blocks {
 	}
 	blocks := display.Blocks{display.Text(text + "\nby source; tokens of a part are an estimate, fitted to what the provider counted"), t}
 	if more > 0 {
-		blocks = append(blocks, display.Text(fmt.Sprintf("%d more sources; coder context %s --json has all", more, session)))
+		blocks = append(blocks, display.Text(fmt.Sprintf(display.Form(more, "%d more source; coder context %s --json has all", "%d more sources; coder context %s --json has all"), more, session)))
 	}
 	if len(b.Drops) > 0 {
-		drops := display.Table{Head: display.Words("record", "what was done", "messages dropped", "tokens before", "tokens after")}
+		drops := display.Table{Head: display.Words("record", "what was done", "messages dropped", "shortened", "tokens before", "tokens after")}
 		for _, d := range b.Drops {
 			drops.Rows = append(drops.Rows, slices.Concat(display.Data("#"+strconv.FormatUint(d.Seq, 10)), display.Words(d.Done),
-				display.Data(strconv.Itoa(d.Messages), strconv.Itoa(d.Before), strconv.Itoa(d.After))))
+				display.Data(strconv.Itoa(d.Messages), strconv.Itoa(d.Shortened), strconv.Itoa(d.Before), strconv.Itoa(d.After))))
 		}
 		last := b.Drops[len(b.Drops)-1].Seq
 		blocks = append(blocks, display.Text(fmt.Sprintf("\nmade shorter; coder show %s --at %d shows what stood there", session, last-1)), drops)
@@ -72,7 +72,7 @@ func Sources(b *ledger.Book, session string) display.Blocks {
 // requests says what all requests came to.
 func requests(b *ledger.Book) string {
 	u := b.Total
-	return fmt.Sprintf("%d requests: %d tokens sent, %d of them from the cache, %d received, cost %s", len(b.Requests), u.In, u.Cached, u.Out, dollars(u.Cost, u))
+	return fmt.Sprintf(display.Form(len(b.Requests), "%d request: %d tokens sent, %d of them from the cache, %d received, cost %s", "%d requests: %d tokens sent, %d of them from the cache, %d received, cost %s"), len(b.Requests), u.In, u.Cached, u.Out, dollars(u.Cost, u))
 }
 
 // dollars is an amount; a dash if the price is not known.

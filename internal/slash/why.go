@@ -94,7 +94,7 @@ func (p *Provenance) Explain(line int) ([]display.Block, error) {
 	case p.Binary:
 		return []display.Block{display.Text("the file is no text; it is told as a whole"), p.explainLine(1)}, nil
 	case line > len(p.Lines):
-		return nil, fmt.Errorf("%s has %d lines", p.Name, len(p.Lines))
+		return nil, fmt.Errorf(display.Form(len(p.Lines), "%s has %d line", "%s has %d lines"), p.Name, len(p.Lines))
 	case line > 0:
 		return []display.Block{display.Code{Source: sanitize.Text(strings.TrimRight(p.Lines[line-1].Text, "\r\n"))}, p.explainLine(line)}, nil
 	case len(p.Lines) == 0:
@@ -126,7 +126,7 @@ func (p *Provenance) Explain(line int) ([]display.Block, error) {
 		blocks = append(blocks, display.Text(""), p.story(provenance.Origin{By: c}))
 	}
 	if more := len(told) - storiesShown; more > 0 {
-		blocks = append(blocks, display.Text(fmt.Sprintf("and %d calls more; FILE:LINE tells of one", more)))
+		blocks = append(blocks, display.Text(fmt.Sprintf(display.Form(more, "and %d call more; FILE:LINE tells of it", "and %d calls more; FILE:LINE tells of one"), more)))
 	}
 	return blocks, nil
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/jsonx"
 )
 
 // Defaults and shares of the limit.
@@ -170,6 +171,25 @@ func total(ms []chat.Message, count Count) int {
 		n += count(m)
 	}
 	return n
+}
+
+// Compare tells what became of messages that others stand for: how many are gone, for a
+// summary or for nothing, and how many of the rest are shorter than they were.
+func Compare(old, stand []chat.Message) (dropped, shortened int) {
+	rest := stand
+	if len(rest) > 0 && IsSummary(rest[0]) && !(len(rest) == len(old) && IsSummary(old[0])) {
+		if rest = rest[1:]; !slices.ContainsFunc(rest, func(m chat.Message) bool { return !isSkill(m) }) {
+			rest = nil // made of what is gone
+		}
+	}
+	rest = rest[max(len(rest)-len(old), 0):]
+	dropped = len(old) - len(rest)
+	for i, m := range rest {
+		if was := old[dropped+i]; !chat.Same(m, was) && len(jsonx.Must(m)) < len(jsonx.Must(was)) {
+			shortened++
+		}
+	}
+	return dropped, shortened
 }
 
 // With is the conversation with summary in place of the old messages. If that

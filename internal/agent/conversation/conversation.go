@@ -107,8 +107,15 @@ func (c *Conversation) rewind(e event.ContextRewound) {
 type replaced struct {
 	messages []chat.Message
 	fresh    int // how long the conversation was right after
-	hidden   int // how many of the messages are not seen any more
-	done     string
+	Replacement
+}
+
+// Replacement is what a marker did to the conversation: messages that are not seen
+// any more as they were, those that stand for them, and why.
+type Replacement struct {
+	Hidden, By []chat.Message
+	Reason     event.ReplaceReason
+	Done       string // for people
 }
 
 // Of returns the empty conversation of one subtask: what is said in other tasks
@@ -157,9 +164,9 @@ func (c *Conversation) Add(r event.Record) {
 	case event.ContextReplaced:
 		c.said++
 		was := c.messages
-		kept := was[len(was)-min(max(e.Keep, 0), len(was)):]
-		c.messages = slices.Concat(e.Messages, kept)
-		c.replaced = append(c.replaced, replaced{was, len(c.messages), len(was) - len(kept), e.Done})
+		hidden := len(was) - min(max(e.Keep, 0), len(was))
+		c.messages = slices.Concat(e.Messages, was[hidden:])
+		c.replaced = append(c.replaced, replaced{was, len(c.messages), Replacement{was[:hidden:hidden], e.Messages, e.Reason, e.Done}})
 		if len(c.messages) == 0 {
 			c.reminded = nil // it begins anew
 		}
@@ -194,30 +201,12 @@ func (c *Conversation) forgetModes() {
 // given twice.
 func (c *Conversation) Reminded(name string) bool { return c.reminded[name] }
 
-// Replaced is how many messages the last replacement hides, and whether there
-// is one to take back.
-func (c *Conversation) Replaced() (hidden int, ok bool) {
+// Replaced is the last replacement, and whether there is one to take back.
+func (c *Conversation) Replaced() (r Replacement, ok bool) {
 	if len(c.replaced) == 0 {
-		return 0, false
+		return r, false
 	}
-	return c.replaced[len(c.replaced)-1].hidden, true
-}
-
-// Done says what the last replacement did; "" if there was none.
-func (c *Conversation) Done() string {
-	if len(c.replaced) == 0 {
-		return ""
-	}
-	return c.replaced[len(c.replaced)-1].done
-}
-
-// Hidden are the messages that the last replacement hides.
-func (c *Conversation) Hidden() []chat.Message {
-	if len(c.replaced) == 0 {
-		return nil
-	}
-	last := c.replaced[len(c.replaced)-1]
-	return last.messages[:last.hidden:last.hidden]
+	return c.replaced[len(c.replaced)-1].Replacement, true
 }
 
 // fits makes sure that no provider refuses the conversation, whatever the log

@@ -188,8 +188,8 @@ func TestAReplacementHidesTheOldAndCanBeTakenBack(t *testing.T) {
 	summary("T", 0)
 	say("e")
 	want("T e")
-	if n, ok := c.Replaced(); !ok || n != 3 {
-		t.Errorf("hidden: %d, %v", n, ok)
+	if r, ok := c.Replaced(); !ok || len(r.Hidden) != 3 {
+		t.Errorf("%+v, %v", r, ok)
 	}
 	back()
 	want("S c d e")

@@ -71,6 +71,8 @@ type Drop struct {
 	Before   int    `json:"tokens_before"`
 	After    int    `json:"tokens_after"`
 	Messages int    `json:"messages"` // how many are not seen any more
+	// Shortened is how many of those that are still seen are shorter than they were.
+	Shortened int `json:"shortened,omitempty"`
 }
 
 // Break is where a request did not begin with all of the one before it, or the
@@ -102,6 +104,7 @@ type Book struct {
 	seen    []chat.Message // in the last request
 	said    []share        // what these are made of
 	sum     int            // tokens of that
+	fit     float64        // tokens by the provider's count for one of ours, in the last request
 	model   string
 	why     string // what would break the cache in the next request
 	cached  bool   // the provider tells of its cache
@@ -115,7 +118,7 @@ type share struct {
 
 // New makes an empty ledger. Price completes a use of a model with what it cost.
 func New(price func(model string, u chat.Usage) chat.Usage) *Book {
-	return &Book{price: price, entries: make(map[string]*Entry), of: make(map[*chat.Part][]share), calls: make(map[string]chat.ToolCall)}
+	return &Book{price: price, fit: 1, entries: make(map[string]*Entry), of: make(map[*chat.Part][]share), calls: make(map[string]chat.ToolCall)}
 }
 
 // offer says which tools the model is told of from now on.
@@ -168,7 +171,9 @@ func (b *Book) Add(r event.Record) {
 	case event.ModeChanged:
 		b.why = "the mode changed, and with it the tools"
 	case event.ContextReplaced:
-		b.drop(Drop{Seq: r.Seq, Done: e.Done, Before: e.TokensBefore, After: e.TokensAfter}, before, after)
+		if last, ok := b.talk.Replaced(); ok && !slices.EqualFunc(before, after, chat.Same) { // else it is of a subtask
+			b.drop(r.Seq, e, last)
+		}
 	case event.ContextRestored:
 		b.why = "what a summary stood for was brought back"
 	case event.ContextRewound:
@@ -181,19 +186,13 @@ func (b *Book) Add(r event.Record) {
 	}
 }
 
-// drop takes note of a marker: what of the messages before is not seen after.
-func (b *Book) drop(d Drop, before, after []chat.Message) {
-	kept := make(map[*chat.Part]bool)
-	for _, m := range after {
-		if len(m.Parts) > 0 {
-			kept[&m.Parts[0]] = true
-		}
+// drop takes note of a marker, and of what it did.
+func (b *Book) drop(seq uint64, e event.ContextReplaced, last conversation.Replacement) {
+	d := Drop{Seq: seq, Done: e.Done, Before: e.TokensBefore, After: e.TokensAfter}
+	if e.Reason == event.ModeSwitched {
+		d.Done = "the mode changed"
 	}
-	for _, m := range before {
-		if len(m.Parts) > 0 && !kept[&m.Parts[0]] {
-			d.Messages++
-		}
-	}
+	d.Messages, d.Shortened = compact.Compare(last.Hidden, last.By)
 	b.Drops = append(b.Drops, d)
 	b.why = "the conversation was made shorter"
 }
@@ -365,14 +364,14 @@ func (b *Book) request(seq uint64, model string, u chat.Usage, view []chat.Messa
 	b.note(seq, model, u, alike)
 	b.seen = view
 	one := Request{Seq: seq, Usage: u, ByKind: make(map[Kind]int)}
-	fit := 1.0
+	b.fit = 1
 	if u.In > 0 && sum > 0 {
-		fit = float64(u.In) / float64(sum)
+		b.fit = float64(u.In) / float64(sum)
 	}
 	fresh, cheap := b.rates(model, u)
 	cached := float64(u.Cached)
 	for s := range both(head, b.said) {
-		size := float64(s.size) * fit
+		size := float64(s.size) * b.fit
 		hit := min(size, cached)
 		cached -= hit
 		e := s.entry
@@ -467,6 +466,7 @@ func (b *Book) Done() *Book {
 	for _, e := range b.Entries {
 		e.Dropped = e.Now == 0
 	}
+	b.Fit(b.used())
 	slices.SortStableFunc(b.Entries, func(x, y *Entry) int {
 		if x.Now != y.Now {
 			return y.Now - x.Now
@@ -474,6 +474,43 @@ func (b *Book) Done() *Book {
 		return y.Sent - x.Sent
 	})
 	return b
+}
+
+// used is how many tokens the next request would have: what the provider counted for
+// the last one and its reply, and what was said since.
+func (b *Book) used() int {
+	counted, since := b.talk.Estimate(tokens.MessageTokens)
+	if counted == 0 { // it was made shorter since
+		return int(b.fit * float64(b.Window()))
+	}
+	return counted + int(b.fit*float64(since))
+}
+
+// Fit has what is in the window come to so many tokens in all.
+func (b *Book) Fit(used int) {
+	sizes := make([]int, len(b.Entries))
+	for i, e := range b.Entries {
+		sizes[i] = e.Now
+	}
+	for i, n := range Shares(sizes, used) {
+		b.Entries[i].Now = n
+	}
+}
+
+// Shares is a sum in parts that are to each other as sizes are, as nearly as whole
+// numbers can be.
+func Shares(sizes []int, sum int) []int {
+	all, before, given := 0, 0, 0
+	for _, n := range sizes {
+		all += n
+	}
+	shares := make([]int, len(sizes))
+	for i, n := range sizes {
+		before += n
+		upTo := int(float64(sum)*float64(before)/float64(max(all, 1)) + 0.5)
+		shares[i], given = upTo-given, upTo
+	}
+	return shares
 }
 
 // Window is how many tokens are in the window.

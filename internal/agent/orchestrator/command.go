@@ -255,15 +255,14 @@ func (c *Call) Compact(ctx context.Context, focus string) (string, error) {
 	return text, err
 }
 
-// Uncompact brings back what the last summary stands for, and tells how many
-// messages that is.
-func (c *Call) Uncompact(ctx context.Context) (messages int, err error) {
-	hidden, ok := c.o.Talk.Replaced()
+// Uncompact brings back what the last replacement hides, and tells what that was.
+func (c *Call) Uncompact(ctx context.Context) (was conversation.Replacement, err error) {
+	was, ok := c.o.Talk.Replaced()
 	if !ok {
-		return 0, &CommandError{"nothing was compacted, so nothing can be brought back"}
+		return was, &CommandError{"nothing was compacted, so nothing can be brought back"}
 	}
 	c.freeze()
-	return hidden, errors.Join(c.o.emit(ctx, c.st, ActorUser, event.ContextRestored{Messages: hidden}), c.o.tellUsage(ctx, c.st))
+	return was, errors.Join(c.o.emit(ctx, c.st, ActorUser, event.ContextRestored{Messages: len(was.Hidden)}), c.o.tellUsage(ctx, c.st))
 }
 
 // Rewind takes the conversation, and the todo list, back to before a message.

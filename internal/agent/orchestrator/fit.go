@@ -10,6 +10,7 @@ import (
 
 	"coder/internal/agent/compact"
 	"coder/internal/core/chat"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/model/provider"
 )
@@ -120,9 +121,9 @@ func (o *Orchestrator) squeeze(ctx context.Context, st *turnState, limits compac
 		return nil
 	}
 	before := o.contextUsed(st.set.Model, st.fixed)
-	done := fmt.Sprintf("%d long parts were shortened", short.Shortened)
+	done := fmt.Sprintf(display.Form(short.Shortened, "%d long part was shortened", "%d long parts were shortened"), short.Shortened)
 	if short.Dropped > 0 {
-		done += fmt.Sprintf(", and a list made by rule stands for %d messages", short.Dropped)
+		done += "; " + fmt.Sprintf(display.Form(short.Dropped, "a list made by rule stands for %d message", "a list made by rule stands for %d messages"), short.Dropped)
 	}
 	return o.replace(ctx, st, event.ContextReplaced{
 		Reason: event.Compacted, Messages: short.Messages[:len(short.Messages)-short.Keep], Keep: short.Keep,
@@ -223,7 +224,7 @@ func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits comp
 	after := max(before-o.count(plan.Old)+o.count(stand), 0)
 	return text, o.replace(ctx, st, event.ContextReplaced{
 		Reason: event.Compacted, Messages: stand, Keep: len(plan.Kept), TokensBefore: before, TokensAfter: after,
-		Done: fmt.Sprintf("a summary stands for %d messages", len(plan.Old)),
+		Done: fmt.Sprintf(display.Form(len(plan.Old), "a summary stands for %d message", "a summary stands for %d messages"), len(plan.Old)),
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"coder/internal/agent/toolrun"
 	"coder/internal/agent/verify"
 	"coder/internal/core/chat"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
 	"coder/internal/policy/mode"
@@ -110,7 +111,7 @@ func (o *Orchestrator) judgeCheck(ctx context.Context, st *turnState, command st
 	case verify.Failed:
 	}
 	if !verify.MayRepair(st.repairs, st.set.Verification.MaxAttempts) {
-		still := fmt.Sprintf("%s still fails after %d attempts to repair it", command, st.repairs)
+		still := fmt.Sprintf(display.Form(st.repairs, "%s still fails after %d attempt to repair it", "%s still fails after %d attempts to repair it"), command, st.repairs)
 		if err := o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.User, "[verification] "+still+" ("+v.Reason+")")}); err != nil {
 			return false, err
 		}

@@ -166,7 +166,7 @@ func (s *Session) untrustedNotice() string {
 	say(s.ignored.answers > 0, fmt.Sprintf("answers to questions in %s are ignored", file(event.Domain)))
 	say(s.ignored.mode != "", fmt.Sprintf("the mode %s in %s is ignored", s.ignored.mode, file(event.Conversation)))
 	say(s.ignored.calls > 0, fmt.Sprintf("calls in %s that have not run are asked about", file(event.Conversation)))
-	say(s.ignored.changes, fmt.Sprintf("changes in %s cannot be undone", file(event.Audit)))
+	say(s.ignored.changes, "what its calls changed so far cannot be undone")
 	if len(what) == 0 && (s.past.wanted || len(s.past.tasks.All()) == 0) {
 		return ""
 	}

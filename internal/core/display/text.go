@@ -84,6 +84,14 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
 }
 
+// Form is the sentence, or the format of one, for so many: one for a single thing.
+func Form(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
 // gap is how far columns stand apart.
 const gap = 2
 

@@ -254,10 +254,10 @@ func (b *builder) note(r event.Record) {
 		b.put(Noted{Time: r.Time, Text: "The model sees again what was said before"})
 	case event.ContextRewound:
 		if e.Undo {
-			b.put(Noted{Time: r.Time, Text: fmt.Sprintf("That was taken back: the %d messages count again", e.Messages)})
+			b.put(Noted{Time: r.Time, Text: fmt.Sprintf(display.Form(e.Messages, "That was taken back: the %d message counts again", "That was taken back: the %d messages count again"), e.Messages)})
 			return
 		}
-		b.put(Noted{Time: r.Time, Text: fmt.Sprintf("Taken back to before an earlier message: the last %d messages do not count from here on", e.Messages)})
+		b.put(Noted{Time: r.Time, Text: fmt.Sprintf(display.Form(e.Messages, "Taken back to before an earlier message: the last %d message does not count from here on", "Taken back to before an earlier message: the last %d messages do not count from here on"), e.Messages)})
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"coder/internal/core/display"
 )
 
 // Filling is what filled the model's window, from request to request.
@@ -109,9 +111,9 @@ func (p page) words(f Filling) string {
 			parts = append(parts, fmt.Sprintf("%s %d", p.said(name), n))
 		}
 	}
-	text := p.t("%d requests. The first had %d tokens, the last %d: %s.", len(f.Requests), first.sum(), last.sum(), strings.Join(parts, ", "))
+	text := p.t(display.Form(len(f.Requests), "%d request. The first had %d tokens, the last %d: %s.", "%d requests. The first had %d tokens, the last %d: %s."), len(f.Requests), first.sum(), last.sum(), strings.Join(parts, ", "))
 	if n := len(f.Drops); n > 0 {
-		text += " " + p.t("The conversation was made shorter %d times.", n)
+		text += " " + p.t(display.Form(n, "The conversation was made shorter %d time.", "The conversation was made shorter %d times."), n)
 	}
 	return text
 }

@@ -323,7 +323,7 @@ func (j *Jobs) listTool() tool.Tool {
 		Plan: func(context.Context, noArgs) (tool.Plan, error) { return noting("list", "background jobs"), nil },
 		Do: func(context.Context, noArgs, io.Writer) (tool.Result, error) {
 			list := j.List()
-			return tool.Result{Value: listResult{OK: true, Jobs: list}, Summary: fmt.Sprintf("%d jobs", len(list))}, nil
+			return tool.Result{Value: listResult{OK: true, Jobs: list}, Summary: fmt.Sprintf(display.Form(len(list), "%d job", "%d jobs"), len(list))}, nil
 		},
 	}
 }

@@ -46,7 +46,7 @@ func (p *page) changes() (markup, error) {
 		added, deleted = added+f.Added, deleted+f.Deleted
 		all = append(all, p.changed(f))
 	}
-	return join(p.heading(), p.intact(), span, el("p", attr{"id", "reviewed"}, attr{"data-say", p.t("%s of %d files reviewed", "{}", len(files))}, p.t("%d files, +%d -%d", len(files), added, deleted)), all), nil
+	return join(p.heading(), p.intact(), span, el("p", attr{"id", "reviewed"}, attr{"data-say", p.t(display.Form(len(files), "%s of %d file reviewed", "%s of %d files reviewed"), "{}", len(files))}, p.t(display.Form(len(files), "%d file, +%d -%d", "%d files, +%d -%d"), len(files), added, deleted)), all), nil
 }
 
 func (p *page) changed(f FileDiff) markup {

@@ -141,7 +141,7 @@ func (p *page) pictures(m chat.Message) markup {
 	if n == 0 {
 		return ""
 	}
-	return el("p", class("dim"), p.t("%d pictures", n))
+	return el("p", class("dim"), p.t(display.Form(n, "%d picture", "%d pictures"), n))
 }
 
 func (p *page) call(r event.Record, e event.ToolCallRequested, whole bool) entry {
@@ -370,7 +370,7 @@ func (p *page) state(v view, pulse Pulse) markup {
 	}
 	parts := []any{el("p", el("strong", who), " · ", p.t("%d records", v.last), " · ", p.t("mode: %s", cmp.Or(v.mode, "build")))}
 	if pulse.Queued > 0 {
-		parts = append(parts, el("p", p.t("%d messages wait for their turn", pulse.Queued)))
+		parts = append(parts, el("p", p.t(display.Form(pulse.Queued, "%d message waits for its turn", "%d messages wait for their turn"), pulse.Queued)))
 	}
 	if len(v.todos) > 0 {
 		done := 0
