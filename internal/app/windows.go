@@ -38,7 +38,7 @@ func (a *App) servedWindow(model string) int {
 	if a.scripted() {
 		return 0
 	}
-	at := place(a.endpoint().BaseURL, model)
+	at := modelAt(a.endpoint().BaseURL, model)
 	a.windows.mu.Lock()
 	defer a.windows.mu.Unlock()
 	a.windows.load(a.windowsFile())
@@ -87,17 +87,17 @@ func (a *App) learning() (provider.Provider, error) {
 		defer stop()
 		tokens := client.Window(ctx, model)
 		if tokens == 0 && ctx.Err() == nil {
-			a.windows.keep(a.windowsFile(), place(base, model), untold)
+			a.windows.keep(a.windowsFile(), modelAt(base, model), untold)
 		}
 		return tokens
 	}
 	patience := time.Duration(0)
 	u, err := url.Parse(base)
-	if err == nil && transport.Local(u) && a.windowsFile() != "" && !a.windows.asked(a.windowsFile(), place(base, a.ModelName())) {
+	if err == nil && transport.Local(u) && a.windowsFile() != "" && !a.windows.asked(a.windowsFile(), modelAt(base, a.ModelName())) {
 		patience = firstContact // where nothing is kept it would wait at every start
 	}
 	return provider.Learn(client, provider.Lookup{Ask: ask, Patience: patience, Keep: func(model string, tokens int) {
-		a.windows.keep(a.windowsFile(), place(base, model), tokens)
+		a.windows.keep(a.windowsFile(), modelAt(base, model), tokens)
 	}}), nil
 }
 
@@ -113,8 +113,8 @@ func (a *App) windowsFile() string {
 	return filepath.Join(a.Home, "windows.json")
 }
 
-// place names a model at a server. What may be secret in an address is left out.
-func place(base, model string) string {
+// modelAt names a model at a server. What may be secret in an address is left out.
+func modelAt(base, model string) string {
 	u, err := url.Parse(strings.TrimSpace(base))
 	if err != nil {
 		return ""
