@@ -25,6 +25,10 @@ type Squeezed struct {
 // sizes are the bytes a part may have, one after the other, until all fits.
 var sizes = []int{16000, 8000, 4000, 2000, 1000, 400, 120}
 
+// leastSaved is how many bytes of a result are worth a change: what was shortened before
+// is a little longer than it was meant to be, and the provider's cache holds it.
+const leastSaved = 64
+
 // newest is how many of the last messages are spared as long as that helps.
 const newest = 4
 
@@ -105,7 +109,7 @@ func (s *squeeze) shorten(m chat.Message, size int, words bool) (chat.Message, i
 			if len(q.Text) <= size {
 				break
 			}
-			if short := ShortResult(q, size, s.archive); len(short) < len(q.Text) {
+			if short := ShortResult(q, size, s.archive); len(q.Text)-len(short) >= leastSaved {
 				saved += len(q.Text) - len(short)
 				q.Text = short
 				p = q

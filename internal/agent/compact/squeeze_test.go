@@ -140,3 +140,18 @@ func TestAShortenedResultSaysWhereTheRestIs(t *testing.T) {
 		t.Errorf("%.200s", short)
 	}
 }
+
+// What was shortened is not shortened again for a byte or two: the provider's cache holds it.
+func TestWhatWasShortenedStaysAsItIs(t *testing.T) {
+	args, _ := json.Marshal(map[string]any{"ok": true, "content": strings.Repeat("some words\n", 4000)})
+	view := []chat.Message{
+		{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "1", Name: "read", Args: json.RawMessage("{}")}}},
+		chat.Answer(chat.ToolResult{CallID: "1", Name: "read", Text: string(args)}),
+	}
+	archive := func(chat.ToolResult) string { return ".coder/runs/s/result-0123456789ab.txt" }
+	once := compact.Squeeze(view, 10, bytesOf, archive, true)
+	again := compact.Squeeze(once.Messages, 10, bytesOf, archive, true)
+	if once.Shortened != 1 || again.Shortened != 0 || again.Keep != len(view) {
+		t.Errorf("%d, then %d shortened, %d kept", once.Shortened, again.Shortened, again.Keep)
+	}
+}
