@@ -83,4 +83,4 @@ func (l *lists) load(file string) {
 }
 
 // address is where an endpoint is, without what may be secret in it.
-func address(c config.Provider) string { return strings.TrimSpace(place(c.BaseURL, "")) }
+func address(c config.Provider) string { return strings.TrimSpace(modelAt(c.BaseURL, "")) }

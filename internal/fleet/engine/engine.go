@@ -132,11 +132,15 @@ func write(dir, name string, text []byte) error {
 	return atomicfile.Write(filepath.Join(dir, name), text, 0o600)
 }
 
+// patience is how long either side waits for the other where it has not said that
+// it is gone: a machine may be busy, and who is taken for dead too early loses a call.
+const patience = 30 * time.Second
+
 // Dial connects. A connection that breaks is made again for as long as the
 // program runs.
 func (l Link) Dial(name string) (*nats.Conn, jetstream.JetStream, error) {
 	options := []nats.Option{
-		nats.Name(name), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.Timeout(5 * time.Second),
+		nats.Name(name), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.Timeout(patience),
 		nats.ReconnectBufSize(-1), // what cannot be sent now is not sent behind our back later
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // whoever asked is told
 	}
@@ -167,7 +171,7 @@ func (l Link) Dial(name string) (*nats.Conn, jetstream.JetStream, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("reach the fleet at %s: %w", Shown(l.URL), err)
 	}
-	js, err := jetstream.New(c)
+	js, err := jetstream.New(c, jetstream.WithDefaultTimeout(patience))
 	return c, js, err
 }
 
@@ -264,7 +268,7 @@ func Start(o ServerOptions) (*Server, error) {
 	opts := &server.Options{
 		ServerName: name, NoSigs: true, NoLog: true, DisableJetStreamBanner: true, MaxPayload: MaxPayload, MaxPending: 256 << 20,
 		JetStream: true, StoreDir: filepath.Join(o.Dir, "data", name), SyncAlways: true, SyncInterval: time.Minute,
-		Users: users(keys, o),
+		Users: users(keys, o), AuthTimeout: patience.Seconds(),
 	}
 	if opts.Host, opts.Port, err = address(cmp.Or(o.Listen, "127.0.0.1:0")); err != nil {
 		return nil, err
@@ -273,11 +277,11 @@ func Start(o ServerOptions) (*Server, error) {
 		opts.Port = server.RANDOM_PORT
 	}
 	if o.Cert != "" {
-		tls, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: o.Cert, KeyFile: o.Key, Timeout: 5})
+		tls, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: o.Cert, KeyFile: o.Key, Timeout: patience.Seconds()})
 		if err != nil {
 			return nil, fmt.Errorf("use the certificate: %w", err)
 		}
-		opts.TLS, opts.TLSConfig, opts.TLSTimeout = true, tls, 5
+		opts.TLS, opts.TLSConfig, opts.TLSTimeout = true, tls, patience.Seconds()
 	} else if !loopback(opts.Host) {
 		return nil, fmt.Errorf("to listen on %s, beyond this machine, name a certificate: --tls-cert and --tls-key", o.Listen)
 	}
@@ -303,7 +307,7 @@ func Start(o ServerOptions) (*Server, error) {
 }
 
 func cluster(opts *server.Options, o ServerOptions, token string) (err error) {
-	opts.Cluster = server.ClusterOpts{Name: "coder", Username: string(routes), Password: token, AuthTimeout: 5}
+	opts.Cluster = server.ClusterOpts{Name: "coder", Username: string(routes), Password: token, AuthTimeout: patience.Seconds()}
 	if opts.Cluster.Host, opts.Cluster.Port, err = address(o.Cluster); err != nil {
 		return err
 	}
@@ -311,7 +315,7 @@ func cluster(opts *server.Options, o ServerOptions, token string) (err error) {
 		if o.Cert == "" {
 			return fmt.Errorf("to listen on %s, beyond this machine, name a certificate: --tls-cert and --tls-key", o.Cluster)
 		}
-		opts.Cluster.TLSConfig, opts.Cluster.TLSTimeout = opts.TLSConfig.Clone(), 5
+		opts.Cluster.TLSConfig, opts.Cluster.TLSTimeout = opts.TLSConfig.Clone(), patience.Seconds()
 	}
 	for _, p := range o.Peers {
 		if _, _, err := address(p); err != nil {

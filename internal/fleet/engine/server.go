@@ -23,7 +23,7 @@ func (s *Server) start() (err error) {
 		return fmt.Errorf("start the server: %w", err)
 	}
 	go s.s.Start()
-	if !s.s.ReadyForConnections(10 * time.Second) {
+	if !s.s.ReadyForConnections(patience) {
 		s.s.Shutdown()
 		return fmt.Errorf("the server could not listen on %s:%d; is a fleet up there already? coder fleet status tells", s.options.Host, s.options.Port)
 	}

@@ -79,7 +79,7 @@ func (a *authority) outside(change func(*server.Options)) (url string) {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	o := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, JetStream: true, StoreDir: a.t.TempDir(), TLS: true, TLSVerify: true, TLSConfig: tls, TLSTimeout: 5}
+	o := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, JetStream: true, StoreDir: a.t.TempDir(), TLS: true, TLSVerify: true, TLSConfig: tls, TLSTimeout: patience.Seconds(), AuthTimeout: patience.Seconds()}
 	change(o)
 	s, err := server.NewServer(o)
 	if err != nil {
