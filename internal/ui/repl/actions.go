@@ -62,22 +62,22 @@ func (e echoing) Emit(ctx context.Context, rec event.Record) error {
 	return e.Renderer.Emit(ctx, rec)
 }
 
-// hear does what the person said elsewhere, as if it had been typed here. It waits
-// while they choose from a list.
-func (r *REPL) hear(ctx context.Context) error {
+// takeElsewhere does what the person said elsewhere, as if it had been typed here. It
+// waits while they choose from a list.
+func (r *REPL) takeElsewhere(ctx context.Context) error {
 	if r.Elsewhere == nil || r.picker != nil {
 		return nil
 	}
-	heard, ok := r.Elsewhere()
+	said, ok := r.Elsewhere()
 	switch {
-	case !ok || heard.Stop && r.turn == nil:
+	case !ok || said.Stop && r.turn == nil:
 		return nil
-	case heard.Stop:
-		return errors.Join(r.Say(r.Words.T("stopped elsewhere (%s)", heard.From)), r.stopTurn())
+	case said.Stop:
+		return errors.Join(r.Say(r.Words.T("stopped elsewhere (%s)", said.From)), r.stopTurn())
 	}
 	var typed lineedit.Editor
-	typed.SetText(heard.Text)
-	return errors.Join(r.Say(r.Words.T("said elsewhere (%s)", heard.From)), r.send(ctx, lineedit.Action{Kind: lineedit.Submit, Text: heard.Text, Draft: typed.Draft()}))
+	typed.SetText(said.Text)
+	return errors.Join(r.Say(r.Words.T("said elsewhere (%s)", said.From)), r.send(ctx, lineedit.Action{Kind: lineedit.Submit, Text: said.Text, Draft: typed.Draft()}))
 }
 
 // stopTurn stops all that is going on. What was queued goes back to where it

@@ -17,33 +17,33 @@ import (
 type keyboard struct {
 	terminal *tty.Terminal
 	page     *Page
-	heard    chan heard // closed when nothing more can be typed
+	inputs   chan input // closed when nothing more can be typed
 
 	line   []byte
 	typing bool
 	asked  bool // the line stands behind a prompt
 }
 
-// heard is what a person did.
-type heard struct {
-	deed  deed
+// input is what a person did.
+type input struct {
+	kind  inputKind
 	line  string
 	asked bool // the line was typed behind the prompt; else it was begun before there was one
 	apart bool // something was printed below the line before it was taken
 }
 
-type deed uint8
+type inputKind uint8
 
 const (
-	entered     deed = iota // a line
-	stopped                 // Esc
-	left                    // Ctrl+D on an empty line
-	interrupted             // Ctrl+C
+	entered     inputKind = iota // a line
+	stopped                      // Esc
+	left                         // Ctrl+D on an empty line
+	interrupted                  // Ctrl+C
 )
 
 // listen reads keys until ctx ends or nothing more can be typed.
 func (k *keyboard) listen(ctx context.Context) {
-	defer close(k.heard)
+	defer close(k.inputs)
 	for {
 		batch, err := k.terminal.Read(ctx)
 		if err != nil {
@@ -56,7 +56,7 @@ func (k *keyboard) listen(ctx context.Context) {
 					continue
 				}
 				select {
-				case k.heard <- h:
+				case k.inputs <- h:
 				case <-ctx.Done():
 					return
 				}
@@ -84,17 +84,17 @@ func pressed(e tty.Event) (keys []lineedit.Key) {
 
 // key handles a key, and says what the person did with it if that is more than
 // typing. Keys that would move a cursor do nothing.
-func (k *keyboard) key(key lineedit.Key) (heard, bool) {
+func (k *keyboard) key(key lineedit.Key) (input, bool) {
 	switch key {
 	case lineedit.Key{Name: lineedit.Enter}, lineedit.WithCtrl('j'):
 		return k.enter()
 	case lineedit.Key{Name: lineedit.Escape}:
 		k.erase(0)
-		return heard{deed: stopped}, true
+		return input{kind: stopped}, true
 	case lineedit.WithCtrl('c'):
-		return heard{deed: interrupted}, true
+		return input{kind: interrupted}, true
 	case lineedit.WithCtrl('d'):
-		return heard{deed: left}, len(k.line) == 0
+		return input{kind: left}, len(k.line) == 0
 	case lineedit.WithCtrl('z'):
 		_ = k.terminal.Suspend() // where that cannot be done it goes on
 		k.page.show(string(k.line))
@@ -111,7 +111,7 @@ func (k *keyboard) key(key lineedit.Key) (heard, bool) {
 			k.add(string(key.Rune))
 		}
 	}
-	return heard{}, false
+	return input{}, false
 }
 
 func (k *keyboard) add(text string) {
@@ -131,7 +131,7 @@ func (k *keyboard) erase(to int) {
 	if !k.typing {
 		return
 	}
-	k.page.unsaid(strings.ReplaceAll(string(k.line[to:]), "\t", " "))
+	k.page.unshow(strings.ReplaceAll(string(k.line[to:]), "\t", " "))
 	if k.line = k.line[:to]; to == 0 {
 		k.typing = false
 		k.page.end(k.asked)
@@ -139,13 +139,13 @@ func (k *keyboard) erase(to int) {
 }
 
 // enter is the line, if there is one. An empty one counts only behind a prompt.
-func (k *keyboard) enter() (heard, bool) {
+func (k *keyboard) enter() (input, bool) {
 	if !k.typing {
 		if k.asked = k.page.asks(); !k.asked {
-			return heard{}, false
+			return input{}, false
 		}
 	}
-	h := heard{line: string(k.line), asked: k.asked, apart: k.page.end(false)}
+	h := input{line: string(k.line), asked: k.asked, apart: k.page.end(false)}
 	k.line, k.typing = nil, false
 	return h, true
 }

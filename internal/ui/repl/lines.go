@@ -40,7 +40,7 @@ type Lines struct {
 	// something may still have to be stopped.
 	Leaving func()
 
-	keys    chan heard
+	keys    chan input
 	program context.Context         // ends when the program is to end
 	end     context.CancelCauseFunc // ends it
 	asking  atomic.Bool             // a question is open
@@ -72,8 +72,8 @@ func (l *Lines) Resume(ctx context.Context) { _ = l.turn(ctx, "", l.Session().Co
 // is run first; with resume the turn that was left unfinished is taken up.
 func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 	ctx, end := context.WithCancelCause(ctx)
-	l.program, l.end, l.asks, l.keys = ctx, end, make(chan chan struct{}), make(chan heard)
-	k := keyboard{terminal: l.Terminal, page: l.Page, heard: l.keys}
+	l.program, l.end, l.asks, l.keys = ctx, end, make(chan chan struct{}), make(chan input)
+	k := keyboard{terminal: l.Terminal, page: l.Page, inputs: l.keys}
 	var reading sync.WaitGroup
 	reading.Go(func() { k.listen(ctx) })
 	defer func() { end(nil); l.looking.Wait(); reading.Wait() }()
@@ -114,15 +114,15 @@ func (l *Lines) next(ctx context.Context) (string, error) {
 		return d.Text(), l.repeat(d.String())
 	}
 	for {
-		h, err := l.hear(ctx)
+		h, err := l.await(ctx)
 		switch {
 		case err != nil:
 			return "", err
-		case h.deed == left:
+		case h.kind == left:
 			return "", errLeave
-		case h.deed == entered && !h.asked:
+		case h.kind == entered && !h.asked:
 			return h.line, l.repeat(h.line)
-		case h.deed == entered:
+		case h.kind == entered:
 			return h.line, nil
 		}
 	}
@@ -134,22 +134,22 @@ func (l *Lines) repeat(line string) error {
 	return err
 }
 
-// hear waits for what the person does. Ctrl+C ends the program.
-func (l *Lines) hear(ctx context.Context) (heard, error) {
+// await waits for what the person does. Ctrl+C ends the program.
+func (l *Lines) await(ctx context.Context) (input, error) {
 	select {
 	case h, ok := <-l.keys:
 		switch {
 		case ctx.Err() != nil:
-			return heard{}, context.Cause(ctx)
+			return input{}, context.Cause(ctx)
 		case !ok:
-			return heard{}, errLeave
-		case h.deed == interrupted:
+			return input{}, errLeave
+		case h.kind == interrupted:
 			l.interrupt()
-			return heard{}, ErrInterrupted
+			return input{}, ErrInterrupted
 		}
 		return h, nil
 	case <-ctx.Done():
-		return heard{}, context.Cause(ctx)
+		return input{}, context.Cause(ctx)
 	}
 }
 
@@ -195,7 +195,7 @@ func (l *Lines) turn(ctx context.Context, input string, work func(context.Contex
 	return nil
 }
 
-// attend hears what the person does until the turn is done.
+// attend takes what the person does until the turn is done.
 func (l *Lines) attend(ctx context.Context, done <-chan error) error {
 	keys := l.keys
 	for {
@@ -215,14 +215,14 @@ func (l *Lines) attend(ctx context.Context, done <-chan error) error {
 }
 
 // meanwhile takes what the person does while a turn runs and asks nothing.
-func (l *Lines) meanwhile(ctx context.Context, h heard) {
+func (l *Lines) meanwhile(ctx context.Context, h input) {
 	s := l.Session()
 	switch line := strings.TrimSpace(h.line); {
-	case h.deed == interrupted:
+	case h.kind == interrupted:
 		l.interrupt()
-	case h.deed == stopped:
+	case h.kind == stopped:
 		l.stopTurn()
-	case h.deed == left || line == "":
+	case h.kind == left || line == "":
 	case h.asked:
 		l.note(l.Words.T("not taken, the question is no longer open: %s", oneLine(line)))
 	case s.Switches(line) != "":
@@ -264,7 +264,7 @@ func (l *Lines) steer() (said []string) {
 
 // look answers what the person wants to know beside the turn, under the line that
 // asks for it.
-func (l *Lines) look(ctx context.Context, h heard) {
+func (l *Lines) look(ctx context.Context, h input) {
 	line := strings.TrimSpace(h.line)
 	if h.apart {
 		l.note("> " + oneLine(line))
@@ -351,10 +351,10 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 			return uip.Response{}, context.Cause(ctx)
 		case err != nil:
 			return uip.Response{}, uip.ErrParked
-		case h.deed == stopped && d.question.Purpose == uip.ConfirmRiskyAction:
+		case h.kind == stopped && d.question.Purpose == uip.ConfirmRiskyAction:
 			l.stopTurn()
 			return uip.Response{}, context.Canceled
-		case h.deed == stopped:
+		case h.kind == stopped:
 			return uip.Response{ID: d.question.ID, Author: "user", Dismissed: true}, nil
 		case l.Session().Looks(strings.TrimSpace(h.line)):
 			l.look(ctx, h)
@@ -378,19 +378,19 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 
 // reply asks and waits for a line typed behind the prompt, or Esc. A line that
 // was begun before the question was there is no answer to it.
-func (l *Lines) reply(ctx context.Context, text string) (heard, error) {
+func (l *Lines) reply(ctx context.Context, text string) (input, error) {
 	if err := l.prompt(text); err != nil {
-		return heard{}, err
+		return input{}, err
 	}
 	for {
-		h, err := l.hear(ctx)
+		h, err := l.await(ctx)
 		switch {
-		case err != nil, h.deed == stopped, h.deed == entered && h.asked:
+		case err != nil, h.kind == stopped, h.kind == entered && h.asked:
 			return h, err
-		case h.deed == entered && strings.TrimSpace(h.line) != "":
+		case h.kind == entered && strings.TrimSpace(h.line) != "":
 			l.enqueue(h.line)
 			if err := l.prompt("> "); err != nil {
-				return heard{}, err
+				return input{}, err
 			}
 		}
 	}

@@ -25,13 +25,13 @@ import (
 
 // asking is a session that asks before it answers.
 type asking struct {
-	person  uip.Interactor
-	content display.Block
-	heard   []string
+	person   uip.Interactor
+	content  display.Block
+	received []string
 }
 
 func (s *asking) Run(ctx context.Context, input string, out event.Sink) (string, error) {
-	s.heard = append(s.heard, input)
+	s.received = append(s.received, input)
 	a, err := s.person.Ask(ctx, uip.Request{
 		ID: "q", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Display: uip.Display{Title: "bash rm x", Content: s.content},
 		Options: []uip.Option{{ID: uip.Approve, Label: "Yes"}, {ID: uip.Reject, Label: "No"}},
@@ -39,7 +39,7 @@ func (s *asking) Run(ctx context.Context, input string, out event.Sink) (string,
 	if err != nil {
 		return "", err
 	}
-	s.heard = append(s.heard, a.Option+" "+a.Comment)
+	s.received = append(s.received, a.Option+" "+a.Comment)
 	return "", out.Emit(ctx, event.Record{Event: event.MessageAdded{Message: chat.Say(chat.Assistant, "so be it")}})
 }
 
@@ -104,8 +104,8 @@ func TestATerminalThatCanOnlyPrintLinesIsTalkedToInLines(t *testing.T) {
 		d.keys(step[1])
 	}
 	out := leave()
-	if got := strings.Join(s.heard, "|"); got != "tidy\tup|reject keep it|again|approve " {
-		t.Errorf("heard %q", got)
+	if got := strings.Join(s.received, "|"); got != "tidy\tup|reject keep it|again|approve " {
+		t.Errorf("received %q", got)
 	}
 	for _, want := range []string{"context: 7 tokens · model: m\n[build] /w> ", "bash rm x", "answer y, n;", "so be it"} {
 		if !strings.Contains(out, want) {
@@ -122,9 +122,9 @@ func TestATerminalThatCanOnlyPrintLinesIsTalkedToInLines(t *testing.T) {
 func TestAYesToWhatIsHiddenNeedsASecondLook(t *testing.T) {
 	long := strings.Repeat("echo a\n", 45) + "rm -rf hidden\n" + strings.Repeat("echo b\n", 45)
 	for _, tt := range []struct {
-		name, heard string
-		typed       []string
-		shown       int
+		name, received string
+		typed          []string
+		shown          int
 	}{
 		{"yes", "go|approve ", []string{"y", "y"}, 1},
 		{"view, then yes", "go|approve ", []string{"v", "y"}, 1},
@@ -142,8 +142,8 @@ func TestAYesToWhatIsHiddenNeedsASecondLook(t *testing.T) {
 			}
 			d.sees("so be it")
 			out := leave()
-			if got := strings.Join(s.heard, "|"); got != tt.heard {
-				t.Errorf("heard %q", got)
+			if got := strings.Join(s.received, "|"); got != tt.received {
+				t.Errorf("received %q", got)
 			}
 			if n := strings.Count(out, "rm -rf hidden"); n != tt.shown {
 				t.Errorf("all of it was shown %d times, want %d:\n%s", n, tt.shown, out)
@@ -158,14 +158,14 @@ func TestAYesToWhatIsHiddenNeedsASecondLook(t *testing.T) {
 // streams is a session that says what a test tells it to, until it is stopped.
 type streams struct {
 	talk
-	says  chan string // "" ends the turn
-	heard []string
+	says     chan string // "" ends the turn
+	received []string
 }
 
 func streaming() *streams {
 	s := &streams{says: make(chan string)}
 	s.run = func(ctx context.Context, input string, out event.Sink) error {
-		s.heard = append(s.heard, input)
+		s.received = append(s.received, input)
 		for {
 			select {
 			case text := <-s.says:
@@ -206,8 +206,8 @@ func TestWhatIsTypedInLinesWhileATurnRunsIsWhole(t *testing.T) {
 	s.says <- ""
 	d.sees("/w> ")
 	out := leave()
-	if got := strings.Join(s.heard, "|"); got != "go|later" {
-		t.Errorf("heard %q", got)
+	if got := strings.Join(s.received, "|"); got != "go|later" {
+		t.Errorf("received %q", got)
 	}
 	if !strings.Contains(out, "> later\n") {
 		t.Errorf("what was typed is torn:\n%s", out)
@@ -232,8 +232,8 @@ func TestEscInLinesStopsTheTurnAndWhatIsQueued(t *testing.T) {
 	s.says <- "the lazy \n"
 	d.sees("the lazy")
 	out := leave()
-	if got := strings.Join(s.heard, "|"); got != "go|more" {
-		t.Errorf("heard %q", got)
+	if got := strings.Join(s.received, "|"); got != "go|more" {
+		t.Errorf("received %q", got)
 	}
 	if n := strings.Count(out, "Cancelled by ESC"); n != 1 {
 		t.Errorf("Ctrl+C is taken for Esc:\n%s", out)

@@ -118,7 +118,7 @@ func (p *Page) asks() bool {
 	return p.asked
 }
 
-// unsaid takes typed text off the line again.
-func (p *Page) unsaid(text string) {
+// unshow takes typed text off the line again.
+func (p *Page) unshow(text string) {
 	p.show(strings.Repeat("\b \b", cells.Width(text)))
 }

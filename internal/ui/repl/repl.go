@@ -219,8 +219,8 @@ const (
 // keepTicks is how many ticks pass before what is typed is kept.
 const keepTicks = 5
 
-// hearTicks is how many ticks pass before it is asked what was said elsewhere.
-const hearTicks = 3
+// elsewhereTicks is how many ticks pass before it is asked what was said elsewhere.
+const elsewhereTicks = 3
 
 // Run reads and answers until the person leaves. It returns nil if they left
 // in good order, [ErrInterrupted] on Ctrl+C, or ctx's error. First, if not
@@ -315,8 +315,8 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 			if ticks++; ticks%keepTicks == 0 {
 				r.keepDraft()
 			}
-			if ticks%hearTicks == 0 {
-				err = r.hear(ctx)
+			if ticks%elsewhereTicks == 0 {
+				err = r.takeElsewhere(ctx)
 			}
 			if r.suggested.more {
 				r.suggest()

@@ -38,8 +38,8 @@ func (r *Renderer) arriving() bool {
 	return p.shown && !(p.plain.wrote && p.plain.ends > 0)
 }
 
-// settle puts what waits, if no paragraph is arriving any more.
-func (r *Renderer) settle() {
+// putIfBetween puts what waits, if no paragraph is arriving any more.
+func (r *Renderer) putIfBetween() {
 	if len(r.later) > 0 && !r.arriving() {
 		r.putLater()
 	}

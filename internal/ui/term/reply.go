@@ -44,7 +44,7 @@ func (r *Renderer) think(task, text string) {
 	p.plain.width = r.width()
 	for line := range strings.SplitAfterSeq(p.clean.next(text), "\n") {
 		p.plain.write(line)
-		r.settle()
+		r.putIfBetween()
 	}
 	if len(p.plain.wrap.Held()) > 0 {
 		p.plain.wrap.Put(ink.Look{}, "") // its title stands above it
@@ -65,7 +65,7 @@ func (r *Renderer) answer(task, text string) {
 	p.came, r.reply.spoke = true, true
 	for line := range strings.SplitAfterSeq(p.clean.next(text), "\n") {
 		p.md.Write(line)
-		r.settle()
+		r.putIfBetween()
 	}
 	if len(p.md.Held()) > 0 {
 		p.md.Put(ink.Look{}, "") // its title stands above it

@@ -224,7 +224,7 @@ func (r *Renderer) write(draw func()) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	draw()
-	r.settle()
+	r.putIfBetween()
 	text := r.page.take()
 	if r.err == nil && (text != "" || r.o.Stream != nil) {
 		var err error
