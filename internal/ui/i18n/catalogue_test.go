@@ -205,7 +205,7 @@ func TestTranslationsTakeTheSameArguments(t *testing.T) {
 
 // TestOneWordIsUsedForOneThing so that people need not guess whether two are meant.
 func TestOneWordIsUsedForOneThing(t *testing.T) {
-	others := map[string]string{"您": "你", "智能体": "代理", "服务商": "提供方", "模型服务": "提供方", "词元": "token", "tokens，": "个 token，", "机队": "集群", "回合": "轮"}
+	others := map[string]string{"您": "你", "智能体": "代理", "服务商": "提供方", "模型服务": "提供方", "词元": "token", "tokens，": "个 token，", "机队": "集群", "回合": "轮", "文件夹": "目录"}
 	counted := regexp.MustCompile(`%[ds] token`)
 	halfWidth := regexp.MustCompile(`\p{Han}[,;]|[,;] ?\p{Han}`)
 	keys, table := catalogue(t)
