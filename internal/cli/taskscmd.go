@@ -127,7 +127,7 @@ func (inv *invocation) runTasks(ctx context.Context) error {
 // printQuestions shows everything that an open question is about: the one with
 // this id, or all.
 func (inv *invocation) printQuestions(rows []taskRow, id string) error {
-	cards, found := term.Cards{Words: inv.words, Whole: true}, id == ""
+	cards, found := term.Cards{Words: inv.words, ASCII: inv.ascii(), Whole: true}, id == ""
 	for _, r := range rows {
 		for _, q := range r.Open {
 			if id != "" && q.ID != id {
@@ -165,7 +165,7 @@ func optionIDs(q uip.Request) (ids []string) {
 		}
 	}
 	if len(ids) == 0 {
-		return []string{"…"}
+		return []string{"ANSWER"}
 	}
 	return ids
 }

@@ -169,22 +169,22 @@ func ask(ctx context.Context, qs []asked) (tool.Result, error) {
 		return tool.Result{Value: questionResult{Text: text, Cancelled: true}, Failed: true, Summary: "cancelled"}, nil
 	}
 	r := questionResult{OK: true}
-	var all []string
+	var all, given []string
 	for i, part := range parts {
-		given := a
+		one := a
 		if len(req.Parts) > 0 {
-			given = a.Part(part)
+			one = a.Part(part)
 		}
-		words := given.Input // or the labels of the options
-		if labels := chosen(part, given); len(labels) > 0 {
+		words := one.Input // or the labels of the options
+		if labels := chosen(part, one); len(labels) > 0 {
 			words = strings.Join(labels, ", ")
 		}
 		r.Answers = append(r.Answers, answer{qs[i].Question, words})
-		all = append(all, fmt.Sprintf("%q = %q", qs[i].Question, words))
+		all, given = append(all, fmt.Sprintf("%q = %q", qs[i].Question, words)), append(given, strconv.Quote(words))
 	}
-	sentence := strings.Join(all, ", ")
-	r.Text = "User has answered your questions: " + sentence
-	return tool.Result{Value: r, Summary: sentence, Show: display.Text(sentence)}, nil
+	r.Text = "User has answered your questions: " + strings.Join(all, ", ")
+	answers := strings.Join(given, ", ") // what was asked has been seen
+	return tool.Result{Value: r, Summary: answers, Show: display.Text(answers)}, nil
 }
 
 // chosen are the labels of the options that an answer names: the one it takes, or

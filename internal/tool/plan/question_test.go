@@ -3,6 +3,7 @@ package plan_test
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -58,7 +59,7 @@ func TestSeveralOptionsCanBeChosen(t *testing.T) {
 			return uip.Response{ID: q.ID, Author: "user", Input: input}, nil
 		})
 		result, err := call.Run(uip.With(t.Context(), person), nil)
-		if err != nil || !strings.Contains(result.Summary, `"Which?" = "`+want+`"`) {
+		if err != nil || result.Summary != strconv.Quote(want) {
 			t.Errorf("%s: %s, %v", input, result.Summary, err)
 		}
 	}

@@ -55,21 +55,21 @@ func Width(s string) (width int) {
 	return width
 }
 
-// Middle is text of at most so many columns, or twelve: what stands in the
-// middle of a longer one is left out.
-func Middle(text string, columns int) string {
+// Middle is text of at most so many columns, or twelve: dots stand for the middle of
+// a longer one.
+func Middle(text string, columns int, dots string) string {
 	if columns = max(columns, 12); Width(text) <= columns {
 		return text
 	}
 	head, used := Cut(text, columns/3)
 	at := len(text)
 	for i := range text { // the longest end that fits
-		if Width(text[i:]) <= columns-used-1 {
+		if Width(text[i:]) <= columns-used-Width(dots) {
 			at = i
 			break
 		}
 	}
-	return head + "…" + text[at:]
+	return head + dots + text[at:]
 }
 
 // Cut is the longest start of s that fits into width columns, and the columns

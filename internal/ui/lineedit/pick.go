@@ -120,7 +120,7 @@ func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol in
 	paint.clipped(title+" ", p.Style.Search)
 	query := sanitize.Line(p.query, 0)
 	if room := paint.width - paint.col - 1; cells.Width(query) > room { // the end of it is seen
-		query = cells.Middle(query, max(room, 1))
+		query = cells.Middle(query, max(room, 1), p.Style.dots())
 	}
 	paint.clipped(query, "")
 	cursorCol = min(paint.col, paint.width-1)
@@ -138,9 +138,9 @@ func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol in
 			mark, style = "> ", p.Style.Chosen
 		}
 		paint.newline()
-		paint.clipped(mark+beginning(sanitize.Line(item.Text, 0), column), style)
+		paint.clipped(mark+p.beginning(sanitize.Line(item.Text, 0), column), style)
 		paint.clipped(strings.Repeat(" ", max(0, column+4-paint.col)), style)
-		paint.clipped(beginning(sanitize.Line(item.Note, 0), paint.width-paint.col), style)
+		paint.clipped(p.beginning(sanitize.Line(item.Note, 0), paint.width-paint.col), style)
 	}
 	if len(found) == 0 {
 		paint.newline()
@@ -148,8 +148,11 @@ func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol in
 	}
 	if len(shown)+2 <= height {
 		paint.newline()
-		help := p.Help
-		for _, rest, ok := strings.Cut(help, " · "); ok && cells.Width(help) > paint.width; _, rest, ok = strings.Cut(help, " · ") {
+		help, apart := p.Help, " · "
+		if p.Style.ASCII {
+			apart = ", "
+		}
+		for _, rest, ok := strings.Cut(help, apart); ok && cells.Width(help) > paint.width; _, rest, ok = strings.Cut(help, apart) {
 			help = rest // how to leave stands at its end
 		}
 		paint.clipped(help, p.Style.Note)
@@ -159,10 +162,10 @@ func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol in
 }
 
 // beginning is s, or what has room of its beginning, with a mark that more follows.
-func beginning(s string, room int) string {
+func (p *Picker) beginning(s string, room int) string {
 	if cells.Width(s) <= room {
 		return s
 	}
-	s, _ = cells.Cut(s, max(0, room-1))
-	return s + "…"
+	s, _ = cells.Cut(s, max(0, room-len([]rune(p.Style.dots()))))
+	return s + p.Style.dots()
 }

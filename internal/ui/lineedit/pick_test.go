@@ -90,3 +90,18 @@ func TestWhatAListCutsIsMarked(t *testing.T) {
 		t.Errorf("%q", rows)
 	}
 }
+
+func TestAListIsASCIIWhereTheTerminalIs(t *testing.T) {
+	p := Picker{
+		Items: []Item{{Choice: Choice{Text: "2026-11-16 16:41", Note: "tidy up the parser, sess_1794846541_c3f19ad9"}}},
+		Help:  "type to search, Up, Down, Enter takes it, Esc leaves", Style: Style{ASCII: true},
+	}
+	rows, _, _ := p.View(40, 9)
+	if !strings.HasSuffix(rows[1], " parse...") || rows[2] != "Up, Down, Enter takes it, Esc leaves" {
+		t.Errorf("%q", rows)
+	}
+	e := Editor{Style: Style{ASCII: true}, menu: &menu{choices: []Choice{{Text: strings.Repeat("x", 90)}}}}
+	if rows, _, _ := e.View(40); !strings.Contains(rows[1], "x...x") || cells.Width(rows[1]) > 40 {
+		t.Errorf("%q", rows)
+	}
+}

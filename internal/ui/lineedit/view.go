@@ -23,6 +23,16 @@ type Style struct {
 	Chosen string // the choice that Enter takes
 	Note   string // what is said beside a choice
 	Search string // the row of a search
+
+	ASCII bool // the terminal shows no more
+}
+
+// dots stand for what is left out.
+func (s Style) dots() string {
+	if s.ASCII {
+		return "..."
+	}
+	return "…"
 }
 
 const (
@@ -68,7 +78,7 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 				}
 			}
 			p.newline()
-			p.clipped(mark+cells.Middle(sanitize.Line(c.Text, 0), e.width-2), style)
+			p.clipped(mark+cells.Middle(sanitize.Line(c.Text, 0), e.width-2, e.Style.dots()), style)
 			if c.Note != "" {
 				p.clipped(strings.Repeat(" ", max(0, column+4-p.col))+sanitize.Line(c.Note, 0), e.Style.Note)
 			}

@@ -178,7 +178,7 @@ func (r *Renderer) finished(task string, e event.ToolFinished) string {
 		what = r.o.Words.T("failed: %s", r.o.Words.Said(said))
 	}
 	if what != "" {
-		line += " — " + sanitize.Line(sanitize.Mask(what), summaryRunes)
+		line += r.o.Words.T(" — %s", sanitize.Line(sanitize.Mask(what), summaryRunes))
 	}
 	if !e.Denied {
 		line += " (" + display.Duration(e.Took) + ")"

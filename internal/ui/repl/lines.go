@@ -106,8 +106,8 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 // before there was a prompt is printed behind it.
 func (l *Lines) next(ctx context.Context) (string, error) {
 	model, mode := l.Status()
-	above := l.folded(contextLine(l.Render.Cards().ASCII, l.Session().ContextUsed(), oneLine(model)))
-	if err := l.prompt(fmt.Sprintf("%s\n[%s] %s> ", above, mode, oneLine(l.Dir))); err != nil {
+	above := l.folded(contextLine(l.Render.Cards().ASCII, l.Session().ContextUsed(), l.oneLine(model)))
+	if err := l.prompt(fmt.Sprintf("%s\n[%s] %s> ", above, mode, l.oneLine(l.Dir))); err != nil {
 		return "", err
 	}
 	for _, d := range l.queue.take(one) {
@@ -130,7 +130,7 @@ func (l *Lines) next(ctx context.Context) (string, error) {
 
 // repeat prints behind the prompt what was typed before it stood there.
 func (l *Lines) repeat(line string) error {
-	_, err := io.WriteString(l.Page, oneLine(line)+"\n")
+	_, err := io.WriteString(l.Page, l.oneLine(line)+"\n")
 	return err
 }
 
@@ -224,7 +224,7 @@ func (l *Lines) meanwhile(ctx context.Context, h input) {
 		l.stopTurn()
 	case h.kind == left || line == "":
 	case h.asked:
-		l.note(l.Words.T("not taken, the question is no longer open: %s", oneLine(line)))
+		l.note(l.Words.T("not taken, the question is no longer open: %s", l.oneLine(line)))
 	case s.Switches(line) != "":
 		if err := s.Change(ctx, s.Switches(line), l.Render); err != nil {
 			l.note(l.Words.Said(err.Error()))
@@ -240,7 +240,7 @@ func (l *Lines) meanwhile(ctx context.Context, h input) {
 func (l *Lines) stopTurn() {
 	l.stop()
 	for _, d := range l.queue.take(all) {
-		l.note(l.Words.T("no longer queued: %s", oneLine(d.Text())))
+		l.note(l.Words.T("no longer queued: %s", l.oneLine(d.Text())))
 	}
 }
 
@@ -249,7 +249,7 @@ func (l *Lines) enqueue(line string) {
 	var typed lineedit.Editor
 	typed.SetText(line)
 	l.queue.add(typed.Draft())
-	l.note(l.Words.T("queued: %s", oneLine(line)))
+	l.note(l.Words.T("queued: %s", l.oneLine(line)))
 }
 
 // steer hands the queued words to the running turn, up to the first that is a
@@ -257,7 +257,7 @@ func (l *Lines) enqueue(line string) {
 func (l *Lines) steer() (said []string) {
 	for _, d := range l.queue.take(words) {
 		said = append(said, d.Text())
-		l.note("> " + oneLine(d.Text()))
+		l.note("> " + l.oneLine(d.Text()))
 	}
 	return said
 }
@@ -267,7 +267,7 @@ func (l *Lines) steer() (said []string) {
 func (l *Lines) look(ctx context.Context, h input) {
 	line := strings.TrimSpace(h.line)
 	if h.apart {
-		l.note("> " + oneLine(line))
+		l.note("> " + l.oneLine(line))
 	}
 	s := l.Session()
 	l.looking.Go(func() {
@@ -280,6 +280,15 @@ func (l *Lines) look(ctx context.Context, h input) {
 // note says something beside the turn. A terminal that is gone ends the program
 // by itself.
 func (l *Lines) note(text string) { _ = l.Tell([]ink.Span{{Text: text}}) }
+
+// oneLine is text in a line, with the signs that the terminal shows.
+func (l *Lines) oneLine(text string) string {
+	line := oneLine(text)
+	if head, cut := strings.CutSuffix(line, "…"); cut {
+		return head + dots(l.Render.Cards().ASCII)
+	}
+	return line
+}
 
 // maxLine is the longest line that is taken.
 const maxLine = 8 << 20

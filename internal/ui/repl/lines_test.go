@@ -268,3 +268,36 @@ func TestALineBegunBeforeAQuestionIsNoAnswerToIt(t *testing.T) {
 	}
 	leave()
 }
+
+// What a card points to, such as /trust yes, can be typed at it; then it is put once more.
+func TestACardInLinesTakesACommandThatOnlyLooks(t *testing.T) {
+	answers := make(chan uip.Response, 1)
+	var face *Lines
+	s := &talk{run: func(ctx context.Context, _ string, _ event.Sink) error {
+		a, err := face.Ask(ctx, approval("q", uip.Approve, uip.Reject))
+		answers <- a
+		return err
+	}}
+	d, leave := sitInLines(t, func(l *Lines) Session { face = l; return s })
+	d.sees("/w> ")
+	d.keys("go\r")
+	d.sees("n = no")
+	d.keys(" /cost \r")
+	d.sees("it cost nothing")
+	d.sees("n = no")
+	d.keys("y\r")
+	if a := <-answers; a.Option != uip.Approve {
+		t.Errorf("answered %+v", a)
+	}
+	leave()
+}
+
+func TestLinesAreCutWithTheSignsOfTheTerminal(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	for ascii, want := range map[bool]string{false: "…", true: "..."} {
+		l := &Lines{Render: term.New(term.Options{Out: io.Discard, ASCII: ascii})}
+		if got := l.oneLine(long); !strings.HasSuffix(got, "x"+want) {
+			t.Errorf("ASCII %t: %s", ascii, got)
+		}
+	}
+}

@@ -409,7 +409,7 @@ func TestALongPathIsShortenedInTheMiddle(t *testing.T) {
 		{"/home/me/项目/一个很长的文件夹名字/服务/账单系统", 30, "/home/me/…夹名字/服务/账单系统"},
 		{"/home/me/projects", 0, "/hom…rojects"},
 	} {
-		got := cells.Middle(tt.path, tt.columns)
+		got := cells.Middle(tt.path, tt.columns, "…")
 		if got != tt.want || cells.Width(got) > max(tt.columns, 12) {
 			t.Errorf("%s in %d columns: %s", tt.path, tt.columns, got)
 		}

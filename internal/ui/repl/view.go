@@ -99,7 +99,7 @@ func (r *REPL) title() {
 func (r *REPL) prompt() []lineedit.Span {
 	model, mode := r.Status()
 	width := r.width()
-	dir := cells.Middle(sanitize.Line(r.Dir, 0), width-width/5-cells.Width(mode)-len("[] > ")) // a fifth is for typing
+	dir := cells.Middle(sanitize.Line(r.Dir, 0), width-width/5-cells.Width(mode)-len("[] > "), dots(r.ASCII)) // a fifth is for typing
 	// The wording of these two lines is fixed in every language.
 	return []lineedit.Span{
 		{Text: contextLine(r.ASCII, r.Session().ContextUsed(), sanitize.Line(model, 80)) + "\n", Style: r.sgr(dim)},
@@ -188,12 +188,16 @@ func (r *REPL) fit(s string, width int) string {
 	if width <= 1 || cells.Width(s) < width {
 		return s
 	}
-	if r.ASCII {
-		head, _ := cells.Cut(s, width-4)
-		return head + "..."
+	head, _ := cells.Cut(s, width-1-cells.Width(dots(r.ASCII)))
+	return head + dots(r.ASCII)
+}
+
+// dots stand for what is left out.
+func dots(ascii bool) string {
+	if ascii {
+		return "..."
 	}
-	head, _ := cells.Cut(s, width-2)
-	return head + "…"
+	return "…"
 }
 
 // contextLine stands above the prompt.
@@ -217,7 +221,7 @@ func (r *REPL) sgr(role ink.Role) string {
 }
 
 func (r *REPL) style() lineedit.Style {
-	return lineedit.Style{Paste: r.sgr(dim), Menu: r.sgr(dim), Chosen: r.sgr(good), Note: r.sgr(dim), Search: r.sgr(dim)}
+	return lineedit.Style{Paste: r.sgr(dim), Menu: r.sgr(dim), Chosen: r.sgr(good), Note: r.sgr(dim), Search: r.sgr(dim), ASCII: r.ASCII}
 }
 
 // failureSink notes whether what went wrong in a turn was shown as it happened.

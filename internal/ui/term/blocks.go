@@ -13,7 +13,7 @@ import (
 func (r *Renderer) bounded(text string, width int) {
 	w := ink.Wrap{Put: r.page.put, Width: width}
 	begins := true
-	box := outputBox{put: func(l ink.Look, text string) {
+	box := outputBox{ascii: r.o.ASCII, put: func(l ink.Look, text string) {
 		for i, line := range strings.Split(text, "\n") {
 			if i > 0 {
 				w.End()
@@ -42,16 +42,16 @@ func drawCode(c display.Code, put ink.Put) {
 
 // drawTable puts a table as g would.
 func drawTable(t display.Table, width int, g ink.Grid, put ink.Put) {
-	g.Head = cells(t.Head)
+	g.Head = cells(t.Head, g.ASCII)
 	for _, row := range t.Rows {
-		g.Rows = append(g.Rows, cells(row))
+		g.Rows = append(g.Rows, cells(row, g.ASCII))
 	}
 	g.Draw(width, put)
 }
 
-func cells(of []display.Cell) (row []ink.Cell) {
+func cells(of []display.Cell, ascii bool) (row []ink.Cell) {
 	for _, c := range of {
-		row = append(row, ink.Cell{{Text: oneLine(c.Text, 0)}})
+		row = append(row, ink.Cell{{Text: dots(ascii, oneLine(c.Text, 0))}})
 	}
 	return row
 }
@@ -76,23 +76,23 @@ func Text(blocks display.Blocks, columns int, o Options) string {
 // that is 0; those of a diff are not.
 func (r *Renderer) own(blocks display.Blocks, width int) {
 	r.page.fresh()
-	line := func(role ink.Role, l display.Line) { r.page.put(ink.Look{Role: role}, fold(l, width)+"\n") }
+	line := func(l display.Line) { r.page.put(ink.Look{}, fold(l, width)+"\n") }
 	for _, b := range blocks {
 		switch b := b.(type) {
 		case display.Text:
 			for text := range strings.SplitSeq(strings.TrimRight(cleaned(r.o.Words.Said(string(b))), "\n"), "\n") {
 				rest := strings.TrimLeft(text, " ")
-				line(ink.Plain, display.Line{Cells: []string{rest}, Columns: []int{len(text) - len(rest)}})
+				line(display.Line{Cells: []string{rest}, Columns: []int{len(text) - len(rest)}})
 			}
 		case display.Diff:
 			drawDiff(cleaned(b.Unified), r.page.put)
 		case display.Table:
-			clean := display.Table{Head: cleanCells(b.Head), First: min(b.First, widestFirst)}
+			clean := display.Table{Head: r.cleanCells(b.Head), First: min(b.First, widestFirst)}
 			for _, row := range b.Rows {
-				clean.Rows = append(clean.Rows, cleanCells(row))
+				clean.Rows = append(clean.Rows, r.cleanCells(row))
 			}
-			for _, l := range tableLines(clean, r.o.Words.Said, width, r.o.Spoken) {
-				line(ink.Plain, l)
+			for _, l := range tableLines(clean, r.said, width, r.o.Spoken) {
+				line(l)
 			}
 		case display.Checklist:
 			for _, c := range b {
@@ -100,7 +100,7 @@ func (r *Renderer) own(blocks display.Blocks, width int) {
 				if r.o.ASCII {
 					mark = checkASCII[mark]
 				}
-				line(checkInk[c.State.Mark()], display.Line{Cells: []string{mark + " " + oneLine(c.Text, 0)}, Columns: []int{0}})
+				r.page.hung(width, checkInk[c.State.Mark()], mark+" "+dots(r.o.ASCII, oneLine(c.Text, 0)), ink.Width(mark)+1)
 			}
 		case display.Shell:
 			role := ink.Good
@@ -129,12 +129,29 @@ func (r *Renderer) own(blocks display.Blocks, width int) {
 // widestFirst bounds what a record may ask of the first column.
 const widestFirst = 100
 
-func cleanCells(row []display.Cell) (clean []display.Cell) {
+func (r *Renderer) cleanCells(row []display.Cell) (clean []display.Cell) {
 	for _, c := range row {
-		clean = append(clean, display.Cell{Text: oneLine(c.Text, 0), Words: c.Words})
+		text := oneLine(c.Text, 0)
+		if !c.Words {
+			text = dots(r.o.ASCII, text)
+		}
+		clean = append(clean, display.Cell{Text: text, Words: c.Words})
 	}
 	return clean
 }
+
+// said is a sentence of the program's own in the person's language, with the signs that
+// the terminal shows.
+func (r *Renderer) said(text string) string {
+	text = r.o.Words.Said(text)
+	if r.o.ASCII {
+		text = ownSigns.Replace(text)
+	}
+	return text
+}
+
+// ownSigns are those that sentences of the program's own come with, and what stands for them.
+var ownSigns = strings.NewReplacer("…", "...", "≥", ">=")
 
 var (
 	checkASCII = map[string]string{"☑": "[x]", "◐": "[~]", "☐": "[ ]"}

@@ -51,7 +51,7 @@ func (c Cards) Draw(q uip.Request) string {
 	case q.Kind == uip.Composite && q.Purpose == uip.ConfirmRiskyAction:
 		d.page.tell(ink.Warn, "[APPROVAL] "+d.t("%d calls need approval", len(q.Parts)))
 		for i, part := range q.Parts {
-			d.page.tell(ink.Warn, fmt.Sprintf("%d. %s", i+1, d.title(part)))
+			d.page.hung(d.width(), ink.Warn, fmt.Sprintf("%d. %s", i+1, d.title(part)), setIn)
 			d.hunk = fmt.Sprintf("%d.", i+1)
 			d.content(part)
 			d.reasons(part)
@@ -62,7 +62,7 @@ func (c Cards) Draw(q uip.Request) string {
 			d.question(part, i+1, len(q.Parts))
 		}
 	case q.Kind == uip.Confirm:
-		d.page.tell(ink.Warn, "[APPROVAL] "+d.title(q))
+		d.page.hung(d.width(), ink.Warn, "[APPROVAL] "+d.title(q), setIn)
 		d.content(q)
 		d.again(q)
 		d.reasons(q)
@@ -136,8 +136,11 @@ func (d drawing) title(q uip.Request) string {
 		return whole
 	}
 	short := line(decidedLine(q.Display.Title, titleRunes))
-	*d.hides = *d.hides || q.Display.Content == nil && short != whole
-	return short
+	if short == whole {
+		return whole
+	}
+	*d.hides = *d.hides || q.Display.Content == nil
+	return dots(d.ASCII, short)
 }
 
 // revealedLine is a line of text for someone who must decide about it.
@@ -164,7 +167,7 @@ func (d drawing) reasons(q uip.Request) {
 		if strings.HasPrefix(why, "risk: ") {
 			role = ink.Bad
 		}
-		if why = revealedLine(why, noticeRunes); why != "" {
+		if why = dots(d.ASCII, revealedLine(why, noticeRunes)); why != "" {
 			d.page.words(d.width(), role, "  "+mark(d.ASCII, "•", "-")+" "+d.Words.Said(why))
 		}
 	}
@@ -320,14 +323,14 @@ func (d drawing) question(q uip.Request, m, n int) {
 		if !models {
 			label, about, _ = strings.Cut(d.Words.Said(o.Label), " — ")
 		}
-		line := fmt.Sprintf("  %d. %s", i+1, oneLine(label, noticeRunes))
+		line := fmt.Sprintf("  %d. %s", i+1, dots(d.ASCII, oneLine(label, noticeRunes)))
 		if models && i == 0 && !strings.HasSuffix(line, recommended) {
 			line += recommended
 		}
 		if q.Display.Metadata[uip.OnEnter] == o.ID {
 			line += " [Enter]"
 		}
-		if about = oneLine(about, noticeRunes); about != "" {
+		if about = dots(d.ASCII, oneLine(about, noticeRunes)); about != "" {
 			line += mark(d.ASCII, " — ", " - ") + about
 		}
 		d.page.words(d.width(), ink.Plain, line)
@@ -365,13 +368,28 @@ func (d drawing) content(q uip.Request) {
 	d.page.fresh()
 }
 
-// indented puts spans with blanks before each line.
+// indented puts spans with blanks before each line. One that is too long goes on below,
+// to the letter, behind a sign that no line has in that place.
 func (d drawing) indented() ink.Put {
+	var line []ink.Span
 	return func(l ink.Look, text string) {
-		if !d.page.mid && text != "\n" {
+		if text != "\n" {
+			line = append(line, ink.Span{Look: l, Text: text})
+			return
+		}
+		if len(line) > 0 {
 			d.page.put(ink.Look{}, "    ")
 		}
-		d.page.put(l, text)
+		for i, row := range ink.Rows(line, d.width()-4) {
+			if i > 0 {
+				d.page.put(ink.Look{Role: ink.Dim}, "\n  "+mark(d.ASCII, "↳", "+"))
+			}
+			for _, s := range row {
+				d.page.put(s.Look, s.Text)
+			}
+		}
+		d.page.put(ink.Look{}, "\n")
+		line = nil
 	}
 }
 

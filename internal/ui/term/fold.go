@@ -102,8 +102,25 @@ func (s *lineBuilder) words(text string, indent int) {
 		case i > 0:
 			s.setIn(p.gap)
 		}
-		s.put(p.text)
+		s.word(p.text, indent)
 	}
+}
+
+// word puts a part of a text that is not broken but where it is wider than a line and
+// goes on set in; at the edge it is left to the terminal, so that it can be copied whole.
+func (s *lineBuilder) word(text string, indent int) {
+	wide := ink.Width(text)
+	for indent > 0 && indent < s.width && s.column+wide > s.width {
+		n := ink.Fit(text, s.width-s.column)
+		if n == len(text) {
+			break
+		}
+		wide -= ink.Width(text[:n])
+		s.put(text[:n])
+		s.newline(indent)
+		text = text[n:]
+	}
+	s.put(text)
 }
 
 // piece is a part of a text that is not broken, and how many blanks stand

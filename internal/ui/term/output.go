@@ -22,6 +22,7 @@ type outputBox struct {
 	put   ink.Put    // for what is shown now
 	kept  []ink.Span // or until then
 	clean pieces
+	ascii bool // the terminal shows no more
 
 	part   string   // the beginning of a line whose rest has not come
 	lines  int      // that are complete
@@ -80,7 +81,7 @@ func (b *outputBox) fit(text string) string {
 	for room > 0 && !utf8.RuneStart(text[room]) {
 		room--
 	}
-	return text[:room] + "…"
+	return text[:room] + mark(b.ascii, "…", "...")
 }
 
 func (b *outputBox) emit(r ink.Role, text string) {

@@ -119,11 +119,18 @@ func (p *page) tell(r ink.Role, text string) {
 func (p *page) words(width int, r ink.Role, text string) {
 	p.fresh()
 	for line := range strings.SplitSeq(strings.TrimRight(sanitize.Text(text), "\n"), "\n") {
-		w := ink.Wrap{Put: p.put, Width: width, Indent: ink.Hanging(line)}
-		w.Write(ink.Look{Role: r}, line)
-		w.End()
-		p.put(ink.Look{}, "\n")
+		p.hung(width, r, line, ink.Hanging(line))
 	}
+}
+
+// hung puts a line of its own, broken between words for the width of the terminal; what
+// goes on is set in so far.
+func (p *page) hung(width int, r ink.Role, line string, indent int) {
+	p.fresh()
+	w := ink.Wrap{Put: p.put, Width: width, Indent: indent}
+	w.Write(ink.Look{Role: r}, line)
+	w.End()
+	p.put(ink.Look{}, "\n")
 }
 
 // take hands over what was collected.

@@ -108,30 +108,12 @@ func broken(text string, width, hang int) (lines []string) {
 			lines, line, gap = append(lines, line), strings.Repeat(" ", hang), ""
 		}
 		for line += gap + p.text; ink.Width(line) > width; {
-			n := breakAt(line, width, hang)
+			lead := len(line) - len(strings.TrimLeft(line, " "))
+			n := lead + ink.Fit(line[lead:], width-lead)
 			lines, line = append(lines, line[:n]), strings.Repeat(" ", hang)+line[n:]
 		}
 	}
 	return append(lines, line)
-}
-
-// breakAt is where a word that is wider than width is broken: behind a sign in the
-// second half of what fits, else where no more fits.
-func breakAt(word string, width, hang int) (n int) {
-	sign := 0
-	for i, r := range word {
-		end := i + len(string(r))
-		if i > hang && ink.Width(word[:end]) > width {
-			break
-		}
-		if n = end; strings.ContainsRune("/.,:;=&?_-)]}|", r) && ink.Width(word[:end]) > width/2 {
-			sign = end
-		}
-	}
-	if sign > 0 {
-		return sign
-	}
-	return n
 }
 
 // listed is rows as lists of their cells, each with its head before it; what has none

@@ -58,5 +58,5 @@ func (r *Renderer) todos(rec event.Record, e event.TodosChanged) {
 	for _, t := range e.Todos {
 		list = append(list, display.Check{State: display.State(t.Status), Text: t.Content})
 	}
-	r.own(display.Blocks{list}, 0)
+	r.own(display.Blocks{list}, r.width())
 }

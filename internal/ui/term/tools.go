@@ -22,9 +22,11 @@ type callKey struct{ task, call string }
 type callView struct {
 	task        *taskView
 	tool, title string
+	ascii       bool   // the terminal shows no more
 	exec        bool   // it runs a command
 	todo        bool   // it writes the todo list: its title is the program's own words
 	begun       bool   // its first line was shown
+	asks        bool   // it asks the person, whose question says what it is about
 	todos       bool   // the list it changed was shown
 	approved    string // the change that the person was shown before it was made
 	output      outputBox
@@ -36,7 +38,7 @@ func (r *Renderer) call(task, id string) *callView {
 	k := callKey{task, id}
 	c := r.calls[k]
 	if c == nil {
-		c = &callView{task: r.view(task)}
+		c = &callView{task: r.view(task), ascii: r.o.ASCII}
 		r.calls[k] = c
 	}
 	return c
@@ -50,6 +52,7 @@ func (r *Renderer) tool(rec event.Record) {
 		for _, effect := range e.Effects {
 			c.exec = c.exec || effect.Kind == event.EffectExec
 			c.todo = c.todo || effect.Kind == event.EffectNote && effect.Target == "todo list"
+			c.asks = c.asks || effect.Kind == event.EffectNote && (effect.Target == "question" || effect.Target == "plan") && c.task.parent == ""
 		}
 	case event.ToolStarted:
 		c := r.call(rec.Task, e.CallID)
@@ -60,6 +63,7 @@ func (r *Renderer) tool(rec event.Record) {
 		c := r.call(rec.Task, e.CallID)
 		b := &c.output
 		if b.put == nil {
+			b.ascii = r.o.ASCII
 			b.put = func(l ink.Look, text string) { b.kept = append(b.kept, ink.Span{Look: l, Text: text}) }
 			if len(r.status.calls) <= 1 && c.task.parent == "" && !c.task.bang {
 				b.put = func(l ink.Look, text string) {
@@ -113,14 +117,19 @@ func (r *Renderer) head(c *callView) {
 		label, apart = "["+c.name()+"]", " "
 	}
 	title := c.shownTitle()
-	if c.todo {
+	switch {
+	case c.asks:
+		title = ""
+	case c.todo:
 		title = r.o.Words.Said(title)
 	}
 	if title != "" {
 		title = apart + title
 	}
-	r.page.put(ink.Look{Role: ink.Tool}, label)
-	r.page.put(ink.Look{}, title)
+	w := ink.Wrap{Put: r.page.put, Width: r.width(), Indent: setIn}
+	w.Fixed(ink.Look{Role: ink.Tool}, label)
+	w.Write(ink.Look{}, title)
+	w.End()
 	r.page.fresh()
 	r.last = c
 }
@@ -139,16 +148,16 @@ func (c *callView) shownTitle() string {
 		reveal = sanitize.RevealCommand
 	}
 	if title = reveal(title); cut {
-		title += "…"
+		title += mark(c.ascii, "…", "...")
 	}
 	return title
 }
 
 // name is the tool, and before it the agent if that is not the main one.
 func (c *callView) name() string {
-	name := oneLine(c.tool, titleRunes)
+	name := dots(c.ascii, oneLine(c.tool, titleRunes))
 	if c.task.parent != "" && c.task.agent != "" {
-		return oneLine(c.task.agent, titleRunes) + " > " + name
+		return dots(c.ascii, oneLine(c.task.agent, titleRunes)) + " > " + name
 	}
 	return name
 }
@@ -221,11 +230,14 @@ func (r *Renderer) outcome(c *callView, e event.ToolFinished, named bool) (role 
 		role, sign = ink.Bad, mark(r.o.ASCII, "✗", "failed:")
 	}
 	line = "  " + sign + " "
-	if named {
+	switch {
+	case named && c.asks:
+		line += c.name() + ": "
+	case named:
 		line += c.plainName() + ": "
 	}
 	said, more, _ := strings.Cut(strings.TrimSpace(r.result(e)), "\n")
-	line += oneLine(said, summaryRunes)
+	line += dots(r.o.ASCII, oneLine(said, summaryRunes))
 	if !e.Denied {
 		line += mark(r.o.ASCII, " · ", ", ") + display.Duration(e.Took)
 	}
@@ -250,6 +262,14 @@ func (r *Renderer) result(e event.ToolFinished) string {
 		return r.t("done")
 	}
 	return r.o.Words.Said(said)
+}
+
+// dots is a line that may have been cut, with the mark of that as the terminal shows it.
+func dots(ascii bool, line string) string {
+	if head, cut := strings.CutSuffix(line, "…"); cut {
+		return head + mark(ascii, "…", "...")
+	}
+	return line
 }
 
 // oneLine is text, cleaned, as one line of at most limit runes.

@@ -1,13 +1,16 @@
 package ink
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
 // Wrap breaks lines between words, so that none is wider than a terminal. What
-// does not fit goes on below, set in. A word that is wider than a line is left
-// to the terminal, so that it can be copied whole.
+// does not fit goes on below, set in. A word that is wider than a line is broken
+// where it goes on set in; else it is left to the terminal, so that it can be
+// copied whole.
 //
 // Text comes in any pieces: the last word is held until it is known where it
 // ends.
@@ -58,7 +61,9 @@ func (w *Wrap) Write(l Look, text string) {
 			w.word = append(w.word, Span{l, part})
 			w.wide += Width(part)
 			w.last, _ = utf8.DecodeLastRuneInString(part)
-			if w.long = w.long || w.wide > w.Width; w.long {
+			if w.indent() > 0 {
+				w.breakWord()
+			} else if w.long = w.long || w.wide > w.Width; w.long {
 				w.flush()
 			}
 		}
@@ -75,7 +80,7 @@ func (w *Wrap) run(text string) int {
 	before := w.last
 	for i, r := range text {
 		switch {
-		case r == ' ' || r == '\t':
+		case r == ' ' || r == '\t' || i >= maxRun:
 			return i
 		case breaks(before, r):
 			return i
@@ -92,33 +97,149 @@ func (w *Wrap) flush() {
 	if len(w.word) == 0 {
 		return
 	}
-	gap := 0
-	for _, s := range w.gap {
-		gap += Width(strings.ReplaceAll(s.Text, "\t", " "))
-	}
-	if !w.long && w.column+gap+w.wide > w.Width && w.column > w.Indent && w.wide <= w.Width-w.indent() {
-		w.Put(Look{}, "\n"+strings.Repeat(" ", w.indent()))
-		w.column = w.indent()
+	if !w.long && w.column+w.blanks()+w.wide > w.Width && w.column > w.Indent && w.wide <= w.Width-w.indent() {
+		w.newline()
 	} else {
-		w.put(w.gap)
-		w.column += gap
+		w.putGap()
 	}
 	w.put(w.word)
 	if w.column += w.wide; w.column > 0 {
 		w.column = (w.column-1)%w.Width + 1
 	}
-	w.gap, w.word, w.wide = w.gap[:0], w.word[:0], 0
+	w.word, w.wide = w.word[:0], 0
+}
+
+// breakWord puts what of a word that is wider than a line stands in this one, if
+// that has room for half a line of it, and in those below, until the rest fits.
+func (w *Wrap) breakWord() {
+	for {
+		whole := w.Width - w.indent()
+		room := w.Width - w.column - w.blanks()
+		below := w.column > w.indent() && room < w.Width/2
+		if below {
+			room = whole
+		}
+		if w.wide <= max(room, whole, 1) {
+			return
+		}
+		if below {
+			w.newline()
+		} else {
+			w.putGap()
+		}
+		w.putPart(room)
+		w.newline()
+	}
+}
+
+// putPart puts as much of the word as fits into so many columns.
+func (w *Wrap) putPart(room int) {
+	text := textOf(w.word)
+	n := Fit(text, room)
+	part, rest := cut(w.word, n)
+	w.put(part)
+	w.word, w.wide = slices.Clone(rest), Width(text[n:])
+}
+
+// Rows are the rows of a line, none wider than so many columns unless that is 0 or less,
+// with nothing left out: blanks begin the row below them.
+func Rows(line []Span, width int) (rows [][]Span) {
+	text := textOf(line)
+	for wide := columns(text); width > 0 && wide > width && text != ""; {
+		n := Fit(text, width)
+		wide -= columns(text[:n])
+		text = text[n:]
+		var row []Span
+		row, line = cut(line, n)
+		rows = append(rows, row)
+	}
+	return append(rows, line)
+}
+
+// Fit is how much of a text that is wider than width stands in a line so wide: up to a
+// blank in the second half of what fits, to behind a slash or else another sign there,
+// else all that fits, and one character at least.
+func Fit(text string, width int) (n int) {
+	blank, slash, sign := 0, 0, 0
+	for i, r := range text {
+		if (r == ' ' || r == '\t') && columns(text[:i]) > width/2 {
+			blank = i
+		}
+		end := i + len(string(r))
+		wide := columns(text[:end])
+		if i > 0 && wide > width {
+			break
+		}
+		switch n = end; {
+		case wide <= width/2:
+		case r == '/':
+			slash = end
+		case strings.ContainsRune(".,:;=&?_-)]}|", r):
+			sign = end
+		}
+	}
+	return cmp.Or(blank, slash, sign, n)
+}
+
+// columns is the most that text takes: a tab may be as wide as its stops are apart.
+func columns(text string) int { return Width(text) + tabStop*strings.Count(text, "\t") }
+
+const tabStop = 8
+
+func textOf(spans []Span) string {
+	var b strings.Builder
+	for _, s := range spans {
+		b.WriteString(s.Text)
+	}
+	return b.String()
+}
+
+// cut parts spans behind the first n bytes.
+func cut(spans []Span, n int) (head, rest []Span) {
+	for i, s := range spans {
+		if len(s.Text) > n {
+			head = append(head, Span{s.Look, s.Text[:n]})
+			spans[i].Text = s.Text[n:]
+			return head, spans[i:]
+		}
+		head = append(head, s)
+		n -= len(s.Text)
+	}
+	return head, nil
+}
+
+// newline goes on below, set in; blanks before a word are not put then.
+func (w *Wrap) newline() {
+	w.Put(Look{}, "\n"+strings.Repeat(" ", w.indent()))
+	w.column, w.gap = w.indent(), w.gap[:0]
+}
+
+func (w *Wrap) putGap() {
+	w.put(w.gap)
+	w.column += w.blanks()
+	w.gap = w.gap[:0]
+}
+
+// blanks is how many columns there are before the word.
+func (w *Wrap) blanks() (n int) {
+	for _, s := range w.gap {
+		n += Width(strings.ReplaceAll(s.Text, "\t", " "))
+	}
+	return n
 }
 
 // indent is Indent, or less where little room would be left beside it.
 func (w *Wrap) indent() int {
 	if w.Width-w.Indent < minRoom {
-		return min(w.Indent, 2)
+		return min(w.Indent, 2, w.Width/4)
 	}
 	return w.Indent
 }
 
 const minRoom = 20
+
+// maxRun is how many bytes of a word are looked at in one go.
+const maxRun = 1 << 10
 
 func (w *Wrap) put(spans []Span) {
 	for _, s := range spans {
