@@ -49,7 +49,7 @@ func (t *terminal) withoutProvider(ctx context.Context) (demo bool, err error) {
 		return false, err
 	}
 	connect, askErr := true, error(nil)
-	s := setup{app: t.app, words: t.inv.words, out: t.printer, in: t.input, width: width(t.out), model: t.inv.flags.Model}
+	s := setup{app: t.app, words: t.inv.words, ascii: t.inv.ascii(), out: t.printer, in: t.input, width: width(t.out), model: t.inv.flags.Model}
 	switch e, ok := t.app.EndpointInUse(); {
 	case ok && t.app.ModelName() == "":
 		s.use = &e
@@ -86,7 +86,7 @@ func (t *terminal) withoutProvider(ctx context.Context) (demo bool, err error) {
 
 // confirm asks a yes-or-no question on a terminal that is in its usual mode.
 func (t *terminal) confirm(ctx context.Context, question string, byDefault bool) (bool, error) {
-	if _, err := io.WriteString(t.printer, question); err != nil {
+	if _, err := io.WriteString(t.printer, foldedQuestion(question, width(t.out))); err != nil {
 		return false, err
 	}
 	line, err := t.input.Line(ctx, promptLimit)

@@ -77,7 +77,7 @@ func (inv *invocation) eventStream() event.Sink {
 // something that is none.
 func (inv *invocation) newLines(a *app.App) (*output, *term.Renderer) {
 	o := &output{inv: inv, approving: inv.approving(a), checked: func() verify.Check { return verify.Check{} }}
-	face := term.New(term.Options{Out: inv.Stdout, Palette: inv.palette(false), Words: inv.words, Now: inv.Now})
+	face := term.New(term.Options{Out: inv.Stdout, Palette: inv.palette(false), Words: inv.words, Now: inv.Now, ASCII: inv.ascii()})
 	o.Sink = event.Tee(event.SinkFunc(o.count), face)
 	return o, face
 }

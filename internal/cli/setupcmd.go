@@ -25,6 +25,7 @@ type setup struct {
 	out   io.Writer
 	in    *stdio.Reader // nil where nobody is there to be asked
 	width int           // of the terminal; 0: none
+	ascii bool          // it shows no more
 
 	use           *app.Endpoint // the configured one, which lacks a model; nil: none
 	preset, model string        // chosen beforehand
@@ -37,7 +38,7 @@ var errNotWritten = &exitError{code: ExitInput, text: "nothing was written"}
 // runSetup connects the program with a model, with questions at a terminal and
 // without in a pipe.
 func (inv *invocation) runSetup(ctx context.Context, a *app.App) error {
-	s := setup{app: a, words: inv.words, out: inv.Stdout, preset: inv.flags.preset, model: inv.flags.Model, yes: inv.flags.yes}
+	s := setup{app: a, words: inv.words, ascii: inv.ascii(), out: inv.Stdout, preset: inv.flags.preset, model: inv.flags.Model, yes: inv.flags.yes}
 	if in, out, ok := inv.Terminal(); ok && !s.yes {
 		s.in, s.out, s.width = stdio.NewReader(in), stdio.NewWriter(ctx, out), width(out)
 	}
@@ -116,16 +117,23 @@ func (s *setup) say(lines ...string) {
 func (s *setup) table(t display.Table) {
 	text := display.Blocks{t}.Translated(s.words.Said, ink.Width)
 	if s.width > 0 {
-		text = term.Text(display.Blocks{t}, s.width-2, term.Options{Words: s.words})
+		text = term.Text(display.Blocks{t}, s.width-2, term.Options{Words: s.words, ASCII: s.ascii})
 	}
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		fmt.Fprintln(s.out, "  "+line)
 	}
 }
 
+// foldedQuestion is a question broken between words for a terminal of this width, with the
+// blank before what is typed.
+func foldedQuestion(question string, width int) string {
+	words := strings.TrimRight(question, " ")
+	return ink.Folded(words, width) + question[len(words):]
+}
+
 // line asks for one line. One who leaves has chosen nothing.
 func (s *setup) line(ctx context.Context, question string) (string, error) {
-	fmt.Fprint(s.out, question)
+	fmt.Fprint(s.out, foldedQuestion(question, s.width))
 	line, err := s.in.Line(ctx, promptLimit)
 	switch {
 	case ctx.Err() != nil:

@@ -67,3 +67,13 @@ func TestThePersonIsSpokenToInTheirLanguage(t *testing.T) {
 		}
 	}
 }
+
+func TestAQuestionOfSetUpKeepsItsWordsWhole(t *testing.T) {
+	const question = "用哪一个？名称（openai、anthropic、ollama…）或地址："
+	if got, want := foldedQuestion(question, 30), "用哪一个？名称（openai、\nanthropic、ollama…）或地址："; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got, want := foldedQuestion("Which one? A name or an address: ", 20), "Which one? A name or\nan address: "; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
