@@ -57,13 +57,23 @@ func (t *tally) add(r event.Record) {
 		t.replied = t.replied || e.Message.Role == chat.Assistant && e.Model != ""
 	case event.ToolCallCompleted:
 		t.turn.Called = true
-		for _, c := range e.Changes {
+		for _, c := range filesOf(e.Changes) {
 			name := cmp.Or(c.Before.Path, c.After.Path)
 			if _, known := t.before[name]; !known && t.before != nil {
 				t.names, t.before[name] = append(t.names, name), c.Before
 			}
 		}
 	}
+}
+
+// filesOf are the changes without those of folders, which come and go with their files.
+func filesOf(changes []event.FileChange) (files []event.FileChange) {
+	for _, c := range changes {
+		if kind := c.Before.Hash + c.After.Hash; kind != "dir" && kind != "dirdir" {
+			files = append(files, c)
+		}
+	}
+	return files
 }
 
 // end is the turn that has ended, if a model took part in it.
@@ -151,7 +161,7 @@ func (t *Turns) Add(ctx context.Context, r event.Record) (turn Turn, ended bool)
 		t.told = t.told || e.Message.Role == chat.Assistant && e.Model != ""
 	case event.ToolCallCompleted:
 		t.turn.Called = true
-		for _, c := range e.Changes {
+		for _, c := range filesOf(e.Changes) {
 			name := cmp.Or(c.Before.Path, c.After.Path)
 			if was, known := t.files[name]; known {
 				c.Before = was.Before

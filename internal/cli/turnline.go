@@ -58,7 +58,7 @@ func (t turnLine) of(turn app.Turn) []ink.Span {
 	if said, role := t.standing(turn.Check); turn.Called && said != "" {
 		add(role, said)
 	}
-	add(ink.Dim, strings.ReplaceAll(display.Duration(turn.Took), " ", "\u00a0")) // the unit stays with its number
+	add(ink.Dim, strings.ReplaceAll(display.Duration(turn.Took), " ", t.words.Signs("\u00a0"))) // the unit stays with its number
 	return line
 }
 
@@ -75,6 +75,9 @@ func (t turnLine) standing(c verify.Check) (said string, role ink.Role) {
 		return w.T("%d edits, not checked", c.Edits), ink.Warn
 	}
 	command := sanitize.Line(c.Command, 60)
+	if head, cut := strings.CutSuffix(command, "…"); cut {
+		command = head + w.Signs("…")
+	}
 	said, role = w.T("check passed: %s", command), ink.Good
 	switch {
 	case c.Untold != "":

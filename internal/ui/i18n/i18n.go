@@ -62,7 +62,7 @@ func (p *Printer) ASCII() *Printer {
 }
 
 // asciiSigns are the signs that sentences are written with, and what stands for them.
-var asciiSigns = strings.NewReplacer(" · ", ", ", "·", "*", "…", "...", "—", "-", "•", "-", "→", "->", "≥", ">=", "✓", "ok:", "✗", "x")
+var asciiSigns = strings.NewReplacer(" · ", ", ", "·", "*", "…", "...", "—", "-", "•", "-", "→", "->", "≥", ">=", "✓", "ok:", "✗", "x", "\u00a0", " ")
 
 // Signs is text of the program's own, without people's data, as the terminal can show it.
 func (p *Printer) Signs(text string) string {

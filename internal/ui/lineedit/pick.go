@@ -138,9 +138,9 @@ func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol in
 			mark, style = "> ", p.Style.Chosen
 		}
 		paint.newline()
-		paint.clipped(mark+p.beginning(sanitize.Line(item.Text, 0), column), style)
+		paint.clipped(mark+p.Style.beginning(sanitize.Line(item.Text, 0), column), style)
 		paint.clipped(strings.Repeat(" ", max(0, column+4-paint.col)), style)
-		paint.clipped(p.beginning(sanitize.Line(item.Note, 0), paint.width-paint.col), style)
+		paint.clipped(p.Style.beginning(sanitize.Line(item.Note, 0), paint.width-paint.col), style)
 	}
 	if len(found) == 0 {
 		paint.newline()
@@ -159,13 +159,4 @@ func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol in
 	}
 	paint.newline()
 	return paint.rows, 0, cursorCol
-}
-
-// beginning is s, or what has room of its beginning, with a mark that more follows.
-func (p *Picker) beginning(s string, room int) string {
-	if cells.Width(s) <= room {
-		return s
-	}
-	s, _ = cells.Cut(s, max(0, room-len([]rune(p.Style.dots()))))
-	return s + p.Style.dots()
 }

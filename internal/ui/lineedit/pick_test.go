@@ -104,4 +104,8 @@ func TestAListIsASCIIWhereTheTerminalIs(t *testing.T) {
 	if rows, _, _ := e.View(40); !strings.Contains(rows[1], "x...x") || cells.Width(rows[1]) > 40 {
 		t.Errorf("%q", rows)
 	}
+	e = Editor{menu: &menu{choices: []Choice{{Text: "/model", Note: "show the models there are, or switch to another"}}}}
+	if rows, _, _ := e.View(40); !strings.HasSuffix(rows[1], "there are, or…") || cells.Width(rows[1]) > 40 {
+		t.Errorf("%q", rows)
+	}
 }

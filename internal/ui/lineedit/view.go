@@ -35,6 +35,15 @@ func (s Style) dots() string {
 	return "…"
 }
 
+// beginning is text, or what has room of its beginning, with a mark that more follows.
+func (s Style) beginning(text string, room int) string {
+	if cells.Width(text) <= room {
+		return text
+	}
+	text, _ = cells.Cut(text, max(0, room-cells.Width(s.dots())))
+	return text + s.dots()
+}
+
 const (
 	reset    = "\x1b[0m"
 	tabStop  = "    " // how a tab in a draft is shown
@@ -80,7 +89,8 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 			p.newline()
 			p.clipped(mark+cells.Middle(sanitize.Line(c.Text, 0), e.width-2, e.Style.dots()), style)
 			if c.Note != "" {
-				p.clipped(strings.Repeat(" ", max(0, column+4-p.col))+sanitize.Line(c.Note, 0), e.Style.Note)
+				p.clipped(strings.Repeat(" ", max(0, column+4-p.col)), e.Style.Note)
+				p.clipped(e.Style.beginning(sanitize.Line(c.Note, 0), e.width-p.col), e.Style.Note)
 			}
 		}
 	}

@@ -99,7 +99,7 @@ func TestViewStyles(t *testing.T) {
 	want = []string{
 		dim + "context: 1 tokens" + reset, green + "[build] /w> " + reset + "t",
 		"\x1b[7m> one" + reset + dim + "    first" + reset,
-		"  three" + dim + "  third and much " + reset,
+		"  three" + dim + "  third and much…" + reset,
 	}
 	if !slices.Equal(rows, want) || row != 1 || col != 13 {
 		t.Errorf("got  %q cursor %d,%d\nwant %q", rows, row, col, want)

@@ -71,6 +71,13 @@ func TestAQuestionIsSaidOnce(t *testing.T) {
 		if strings.Count(got, title) != 1 || !strings.HasPrefix(got, "[tool] asks\n") || !strings.Contains(got, "✓ asks: blue") {
 			t.Errorf("%s is said more than once:\n%s", title, got)
 		}
+		got = narrow(t, &width, func(r *term.Renderer) {
+			emit(t, r, event.ToolCallRequested{CallID: "1", Effects: []event.Effect{{Kind: event.EffectNote, Target: target}}},
+				event.ToolFinished{CallID: "1", Tool: "asks", Title: title, Denied: true, Summary: "no"})
+		})
+		if !strings.HasPrefix(got, "[tool] asks  "+title+"\n") {
+			t.Errorf("what was not asked is not named:\n%s", got)
+		}
 	}
 }
 

@@ -182,6 +182,7 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 		return
 	}
 	if !c.begun {
+		c.asks = false // nobody was asked
 		r.begin(c)
 	}
 	c.output.end(r.leftOut)
