@@ -22,6 +22,7 @@ import (
 	"coder/internal/record/session"
 	"coder/internal/ui/i18n"
 	"coder/internal/ui/term"
+	"coder/internal/ui/term/ink"
 )
 
 // followTime is how often a session that is followed is looked at.
@@ -209,12 +210,12 @@ func (p *replay) Emit(ctx context.Context, r event.Record) error {
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
 		if event.ByPerson(r) {
-			if err := p.face.Insert("> " + sanitize.Text(e.Message.Text())); err != nil {
+			if err := p.echo(sanitize.Text(e.Message.Text())); err != nil {
 				return err
 			}
 		}
 	case event.LocalAdded:
-		if err := errors.Join(p.face.Insert("> "+sanitize.Text(e.Input)), p.release(ctx)); err != nil {
+		if err := errors.Join(p.echo(sanitize.Text(e.Input)), p.release(ctx)); err != nil {
 			return err
 		}
 	case event.InteractionRequested:
@@ -230,9 +231,18 @@ func (p *replay) Emit(ctx context.Context, r event.Record) error {
 		if e.Comment != "" {
 			given += ", " + e.Comment
 		}
-		return p.face.Insert("> " + sanitize.Line(given, 400) + " (" + sanitize.Line(e.Author, 40) + ")")
+		return p.echo(sanitize.Line(given, 400) + " (" + sanitize.Line(e.Author, 40) + ")")
 	}
 	return p.seen.Emit(ctx, r)
+}
+
+// echo shows what the person said, broken between words for the terminal.
+func (p *replay) echo(text string) error {
+	columns := 0
+	if width := p.face.Cards().Width; width != nil {
+		columns = width()
+	}
+	return p.face.Insert(ink.Folded("> "+text, columns))
 }
 
 // seen tells to what the records of calls say as it was seen when they ran.

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"coder/internal/ui/term"
 )
 
 // spoken runs the program and gives what it writes to stdout and stderr.
@@ -75,5 +77,13 @@ func TestAQuestionOfSetUpKeepsItsWordsWhole(t *testing.T) {
 	}
 	if got, want := foldedQuestion("Which one? A name or an address: ", 20), "Which one? A name or\nan address: "; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestWhoLooksOnSeesWordsWhole(t *testing.T) {
+	var out bytes.Buffer
+	p := replay{face: term.New(term.Options{Out: &out, Width: func() int { return 20 }})}
+	if err := p.echo("tidy up all of it in /a/very/long/path/of/files"); err != nil || out.String() != "> tidy up all of it\n  in /a/very/long/\n  path/of/files\n" {
+		t.Errorf("%v:\n%s", err, out.String())
 	}
 }

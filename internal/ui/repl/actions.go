@@ -8,6 +8,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term"
+	"coder/internal/ui/term/ink"
 )
 
 // send sends what was typed: to be worked on, or while a turn runs to be answered
@@ -35,7 +36,7 @@ func (r *REPL) send(ctx context.Context, action lineedit.Action) error {
 // meanwhile is put below it once more.
 func (r *REPL) look(ctx context.Context, input string) error {
 	s, open := r.Session(), r.open
-	echo := r.Palette.Paint(good, "> ") + oneLine(input)
+	echo := r.echo(oneLine(input))
 	r.looking.Go(func() {
 		if err := s.Look(ctx, input, echoing{r.render, echo}); err != nil && ctx.Err() == nil {
 			_ = r.render.Answer(echo, event.LocalAdded{Output: err.Error(), Failed: true}) // a terminal that is gone ends the loop by itself
@@ -46,6 +47,12 @@ func (r *REPL) look(ctx context.Context, input string) error {
 		}
 	})
 	return nil
+}
+
+// echo is what was typed as it stands in the stream.
+func (r *REPL) echo(text string) string {
+	const sign = "> "
+	return r.render.Cards().Palette.Paint(good, sign) + strings.TrimPrefix(ink.Folded(sign+text, r.width()), sign)
 }
 
 // echoing shows what a command says below what was typed.

@@ -477,3 +477,10 @@ func TestALineThatFillsItsRowLeavesNoBlankLine(t *testing.T) {
 	d.keys(line + "\r")
 	d.shows("[build] /w> " + line + "\n[ANSWER]\ndone\n")
 }
+
+func TestAnEchoKeepsWordsWhole(t *testing.T) {
+	d := sit(t, func(context.Context, *REPL, event.Sink) error { return nil })
+	if got, want := d.face.echo(strings.Repeat("words ", 14)), "> "+strings.Repeat("words ", 12)+"words\n  words"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

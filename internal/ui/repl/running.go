@@ -98,7 +98,7 @@ func (r *REPL) steer() []string {
 	var said []string
 	for _, d := range r.queue.take(words) {
 		said = append(said, d.Text())
-		_ = r.Say(r.render.Cards().Palette.Paint(good, "> ") + d.String()) // a terminal that is gone ends the loop by itself
+		_ = r.Say(r.echo(d.String())) // a terminal that is gone ends the loop by itself
 	}
 	return said
 }

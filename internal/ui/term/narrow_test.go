@@ -15,6 +15,7 @@ func TestWordsWiderThanANarrowLine(t *testing.T) {
 	width := 40
 	const path = "/work/eyes/project/.coder/log/sess_1794846541_c3f19ad9/events.jsonl"
 	got := narrow(t, &width, func(r *term.Renderer) {
+		_ = r.Tell([]ink.Span{{Look: ink.Look{Role: ink.Good}, Text: "> "}, {Text: "please look at it, at " + path}})
 		_ = r.Insert(r.Cards().Draw(approval("read "+path, "path: "+path, nil, false)))
 		emit(t, r, event.ToolStarted{CallID: "1", Tool: "read", Title: path}, event.ToolFinished{CallID: "1", Tool: "read", Title: path, Summary: "not found: " + path},
 			event.TodosChanged{Todos: []event.Todo{{Content: "look for the log in " + path, Status: "pending"}, {Content: "then mend what is wrong with it, and test it", Status: "pending"}}},
@@ -27,6 +28,7 @@ func TestWordsWiderThanANarrowLine(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
+		"> please look at it, at\n  /work/eyes/project/.coder/log/\n  sess_1794846541_c3f19ad9/events.jsonl\n",
 		"[APPROVAL] read /work/eyes/project/\n    .coder/log/sess_1794846541_c3f19ad9/\n    events.jsonl\n  • path: /work/eyes/project/.coder/log/\n    sess_1794846541_c3f19ad9/\n    events.jsonl\n",
 		"[tool] read  /work/eyes/project/.coder/\n    log/sess_1794846541_c3f19ad9/\n    events.jsonl\n",
 		"  ✓ not found: /work/eyes/project/\n  .coder/log/sess_1794846541_c3f19ad9/\n  events.jsonl · 0 ms\n",

@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -193,7 +194,11 @@ func (r *Renderer) Tell(lines ...[]ink.Span) error {
 		r.enter(nothing)
 		r.section = inserted
 		for _, line := range lines {
-			w := ink.Wrap{Put: r.page.put, Width: r.width()}
+			var text strings.Builder
+			for _, s := range line {
+				text.WriteString(s.Text)
+			}
+			w := ink.Wrap{Put: r.page.put, Width: r.width(), Indent: ink.Hanging(text.String())}
 			for _, s := range line {
 				w.Write(s.Look, s.Text)
 			}
