@@ -1,8 +1,8 @@
 // Package term is the face for a person at a terminal. It writes one stream
 // that only grows: what was written is never rewritten, so scrolling back and
 // copying give what was there. Words are laid out for the width of the terminal
-// and kept whole; code, commands, changes and what tools print are not broken,
-// and nothing is padded or framed.
+// and kept whole, save those wider than a line that goes on set in; code, changes
+// and what tools print are not broken, and nothing is padded or framed.
 //
 // Everything that others wrote, model, tools and files alike, is cleaned before
 // it is shown. Each Write is finished output: all looks are closed, though it
