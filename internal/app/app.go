@@ -155,8 +155,8 @@ type App struct {
 	effort     atomic.Pointer[string]        // how hard the model is to think, by whoever drives the session
 	jobs       atomic.Pointer[bash.Jobs]     // of the session in use
 	switched   atomic.Pointer[config.Config] // the settings of the profile that /model chose
-	windows    windows                       // of models, by the word of their servers
-	lists      lists                         // of models, by the word of their servers
+	windows    remembered[int]               // of models, by the word of their servers
+	lists      remembered[[]string]          // of models, by the word of their servers
 	keys       keyring                       // printed by commands
 	live       live                          // what sessions ask
 	told       map[string]bool               // what was said once

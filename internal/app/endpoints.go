@@ -230,7 +230,7 @@ func (a *App) Try(ctx context.Context, e Endpoint, model string) (answer string,
 		return "", 0, err
 	}
 	if window = client.Window(ctx, model); window > 0 {
-		a.windows.keep(a.windowsFile(), modelAt(e.Provider.BaseURL, model), window)
+		a.keepWindow(e.Provider.BaseURL, model, window)
 	}
 	return sanitize.Line(reply.Message.Text(), mostOfAnswer), window, nil
 }

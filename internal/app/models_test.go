@@ -69,7 +69,7 @@ func TestTheLastListOfAnEndpointIsRemembered(t *testing.T) {
 	if got, want := s.KnownModels(), []string{"mine", "coder-large", "coder-small"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	s.lists = lists{} // as in the next process
+	s.lists = remembered[[]string]{} // as in the next process
 	if got := s.KnownModels(); len(got) != 3 {
 		t.Errorf("the next process knows of %q", got)
 	}

@@ -13,7 +13,7 @@ import (
 // Words wider than a narrow line are broken, go on set in and lose nothing.
 func TestWordsWiderThanANarrowLine(t *testing.T) {
 	width := 40
-	const path = "/work/eyes/project/.coder/log/sess_1794846541_c3f19ad9/events.jsonl"
+	const path = "/home/anna/project/.coder/log/sess_1794846541_c3f19ad9/events.jsonl"
 	got := narrow(t, &width, func(r *term.Renderer) {
 		_ = r.Tell([]ink.Span{{Look: ink.Look{Role: ink.Good}, Text: "> "}, {Text: "please look at it, at " + path}})
 		_ = r.Insert(r.Cards().Draw(approval("read "+path, "path: "+path, nil, false)))
@@ -28,13 +28,13 @@ func TestWordsWiderThanANarrowLine(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"> please look at it, at\n  /work/eyes/project/.coder/log/\n  sess_1794846541_c3f19ad9/events.jsonl\n",
-		"[APPROVAL] read /work/eyes/project/\n    .coder/log/sess_1794846541_c3f19ad9/\n    events.jsonl\n  • path: /work/eyes/project/.coder/log/\n    sess_1794846541_c3f19ad9/\n    events.jsonl\n",
-		"[tool] read  /work/eyes/project/.coder/\n    log/sess_1794846541_c3f19ad9/\n    events.jsonl\n",
-		"  ✓ not found: /work/eyes/project/\n  .coder/log/sess_1794846541_c3f19ad9/\n  events.jsonl · 0 ms\n",
-		"☐ look for the log in\n  /work/eyes/project/.coder/log/\n  sess_1794846541_c3f19ad9/events.jsonl\n☐ then mend what is wrong with it, and\n  test it\n",
-		"log\n    /work/eyes/project/.coder/log/\n    sess_1794846541_c3f19ad9/\n    events.jsonl\n",
-		"- see /work/eyes/project/.coder/log/\n  sess_1794846541_c3f19ad9/events.jsonl\n",
+		"> please look at it, at\n  /home/anna/project/.coder/log/\n  sess_1794846541_c3f19ad9/events.jsonl\n",
+		"[APPROVAL] read /home/anna/project/\n    .coder/log/sess_1794846541_c3f19ad9/\n    events.jsonl\n  • path: /home/anna/project/.coder/log/\n    sess_1794846541_c3f19ad9/\n    events.jsonl\n",
+		"[tool] read  /home/anna/project/.coder/\n    log/sess_1794846541_c3f19ad9/\n    events.jsonl\n",
+		"  ✓ not found: /home/anna/project/\n  .coder/log/sess_1794846541_c3f19ad9/\n  events.jsonl · 0 ms\n",
+		"☐ look for the log in\n  /home/anna/project/.coder/log/\n  sess_1794846541_c3f19ad9/events.jsonl\n☐ then mend what is wrong with it, and\n  test it\n",
+		"log\n    /home/anna/project/.coder/log/\n    sess_1794846541_c3f19ad9/\n    events.jsonl\n",
+		"- see /home/anna/project/.coder/log/\n  sess_1794846541_c3f19ad9/events.jsonl\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)
