@@ -77,8 +77,10 @@ func cached(p orchestrator.Prefix) string {
 	switch {
 	case b == nil && p.Requests == 0:
 		return ""
+	case b == nil && p.Requests == 1:
+		return "\nthe last request began with all of the one before it"
 	case b == nil:
-		return fmt.Sprintf(display.Form(p.Requests, "\nthe last %d request began with all of the one before it", "\neach of the last %d requests began with all of the one before it"), p.Requests)
+		return fmt.Sprintf("\neach of the last %d requests began with all of the one before it", p.Requests)
 	case b.Tool > 0:
 		return fmt.Sprintf(display.Form(p.Requests+1, "\ntool %d (%s) changed %d request ago: from byte %d of %d on all was read anew", "\ntool %d (%s) changed %d requests ago: from byte %d of %d on all was read anew"), b.Tool, b.Name, p.Requests+1, b.Byte, b.Of)
 	case b.Message > 0:

@@ -254,10 +254,12 @@ func Peek(data []byte) (uint64, error) {
 // Number is the Seq of the record that data holds, or zero if it holds none. It
 // does not look at what the record says, so data has to be as it was written.
 func Number(data []byte) uint64 {
-	if l, ok := parseOurs(data); ok {
-		return l.Seq
+	c := cursor{rest: data}
+	seq := c.skip(`{"seq":`).number()
+	if _, _, ours := CutSum(data); ours && !c.odd {
+		return seq
 	}
-	seq, _ := Peek(data)
+	seq, _ = Peek(data)
 	return seq
 }
 

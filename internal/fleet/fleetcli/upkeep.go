@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/core/display"
 	"coder/internal/fleet/queue"
 	"coder/internal/fleet/worker"
 	"coder/internal/host/authkey"
@@ -31,7 +32,7 @@ func (c *call) restore(ctx context.Context) error {
 	}
 	all, err := worker.Restore(ctx, c.Queue, s, here, fleet)
 	for _, r := range all {
-		line := c.words.T("%s: %d records added", r.ID, r.Added)
+		line := c.words.T(display.Form(int(r.Added), "%s: %d record added", "%s: %d records added"), r.ID, r.Added)
 		if r.Err != nil {
 			line += "; " + c.words.Said(oneLine(r.Err.Error()))
 		}

@@ -75,13 +75,17 @@ func Tells(changes []*Change) func(line []byte) bool {
 		}
 	}
 	return func(line []byte) bool {
-		switch _, kind, _ := bytes.Cut(line[:min(len(line), 64)], []byte(`"type":"`)); {
+		switch _, kind, ok := bytes.Cut(line[:min(len(line), 64)], []byte(`"type":"`)); {
+		case !ok: // not as this program writes it
+			return true
 		case bytes.HasPrefix(kind, []byte("ToolCall")):
 			return names(line[:min(len(line), 1024)], `"toolCallId":"`) || bytes.Contains(line, []byte(`"command":"`))
 		case bytes.HasPrefix(kind, []byte("MessageAdded")):
 			return bytes.Contains(line[:min(len(line), 512)], []byte(`"actor":"user"`)) || bytes.Contains(line, []byte(`"assistant"`)) && names(line, `"id":"`)
+		case bytes.HasPrefix(kind, []byte("TaskCreated")), bytes.HasPrefix(kind, []byte("Interaction")):
+			return true
 		}
-		return true
+		return false
 	}
 }
 

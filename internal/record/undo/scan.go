@@ -336,7 +336,10 @@ func (s *scanning) identify(ctx context.Context) error {
 		files, bytes = files+1, bytes+f.size
 		return files > s.k.o.TreeFiles || bytes > s.k.o.TreeBytes
 	})
-	if n := large + many; n > 0 {
+	switch n := large + many; {
+	case n == 1:
+		s.k.warn(fmt.Sprintf("%s is too large to be kept, or one file too many: what commands do to it cannot be undone", cmp.Or(such, also)))
+	case n > 1:
 		s.k.warn(fmt.Sprintf("%d files are too many or too large to be kept, such as %s: what commands do to them cannot be undone", n, cmp.Or(such, also)))
 	}
 	return s.read(ctx)

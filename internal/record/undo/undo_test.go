@@ -604,7 +604,7 @@ func TestBoundsOfATree(t *testing.T) {
 			w.put(n, "changed "+n)
 		}
 	})
-	if len(w.warned) != 1 || !strings.Contains(w.warned[0], "1 files") {
+	if len(w.warned) != 1 || !strings.Contains(w.warned[0], "333 is too large") {
 		t.Errorf("warned %q", w.warned)
 	}
 	r := w.undo("all")

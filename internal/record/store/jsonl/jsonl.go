@@ -27,6 +27,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -107,8 +108,9 @@ type Store struct {
 	dir string
 	o   Options
 
-	mu   sync.Mutex // guards held
-	held map[string]*claim
+	mu    sync.Mutex // guards what follows
+	held  map[string]*claim
+	whole map[string][logCount]fs.FileInfo // the logs of other sessions that were read and held to their ends
 }
 
 // Open returns the store in dir. It touches nothing: the directory is made
@@ -117,7 +119,7 @@ func Open(dir string, o Options) *Store {
 	if o.Disk == nil {
 		o.Disk = disk.System
 	}
-	return &Store{dir: dir, o: o, held: make(map[string]*claim)}
+	return &Store{dir: dir, o: o, held: make(map[string]*claim), whole: make(map[string][logCount]fs.FileInfo)}
 }
 
 // Claim locks session for this process, making it if there is none, and mends

@@ -3,9 +3,11 @@ package jsonl
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"iter"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"coder/internal/core/event"
 )
@@ -53,6 +55,9 @@ func (s *Store) read(ctx context.Context, session string, after uint64, wants fu
 			return ctx.Err()
 		}
 	}
+	s.mu.Lock()
+	whole := s.whole[session]
+	s.mu.Unlock()
 	m := new(merge)
 	defer m.close()
 	for _, l := range event.Logs {
@@ -60,7 +65,7 @@ func (s *Store) read(ctx context.Context, session string, after uint64, wants fu
 		if held != nil && (!wanted || size == 0) {
 			continue
 		}
-		if err := m.open(s.o.Disk, filepath.Join(s.dir, session), l, view{decode: wanted, after: after, limit: size, wants: wants}); err != nil {
+		if err := m.open(s.o.Disk, filepath.Join(s.dir, session), l, view{decode: wanted, after: after, limit: size, wants: wants, whole: whole[place(l)]}); err != nil {
 			return err
 		}
 	}
@@ -81,10 +86,30 @@ func (s *Store) read(ctx context.Context, session string, after uint64, wants fu
 			if held == nil && s.o.Short != nil && (m.more() || s.o.Heads.of(filepath.Join(s.dir, session), session).last().Seq >= seq) {
 				s.o.Short(session, seq-1)
 			}
+			if held == nil && !m.more() {
+				s.sawWhole(session, m)
+			}
 			return nil
 		}
 		if at.seq > after && slices.Contains(logs, at.log) && !at.passed && !yield(at.record, nil) {
 			return nil
 		}
 	}
+}
+
+// settled is how long ago a log was changed at least that is known again by its time:
+// within what a clock calls the same time it may have been changed once more.
+const settled = 2 * time.Second
+
+// sawWhole keeps in mind that the logs of a session hold to their ends.
+func (s *Store) sawWhole(session string, m *merge) {
+	var whole [logCount]fs.FileInfo
+	for _, log := range m.scanners {
+		if log.info != nil && time.Since(log.info.ModTime()) > settled {
+			whole[place(log.log)] = log.info
+		}
+	}
+	s.mu.Lock()
+	s.whole[session] = whole
+	s.mu.Unlock()
 }

@@ -3,15 +3,19 @@ package jsonl_test
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"coder/internal/core/event"
 	"coder/internal/record/store/jsonl"
 )
 
 // Records whose lines nobody wants are passed over, and what follows a line that
-// is not as it was written is not read, wanted or not.
+// is not as it was written is not read, wanted or not, also where the log had been
+// read before and held.
 func TestReadWhere(t *testing.T) {
 	dir := t.TempDir()
 	s := jsonl.Open(dir, jsonl.Options{Report: noRepair(t)})
@@ -43,8 +47,20 @@ func TestReadWhere(t *testing.T) {
 		}
 		return seqs
 	}
-	if got := read(); !slices.Equal(got, []uint64{3, 8}) {
-		t.Errorf("read %d", got)
+	logs, err := filepath.Glob(dir + "/a/*.jsonl")
+	if err != nil || len(logs) == 0 {
+		t.Fatal(logs, err)
+	}
+	long := time.Now().Add(-time.Hour)
+	for _, name := range logs {
+		if err := os.Chtimes(name, long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, which := range []string{"checked", "known to hold"} {
+		if got := read(); !slices.Equal(got, []uint64{3, 8}) {
+			t.Errorf("%s: read %d", which, got)
+		}
 	}
 	name := dir + "/a/" + event.Domain.String() + ".jsonl"
 	text := bytes.Join(lines(t, dir, event.Domain), []byte("\n"))
