@@ -27,19 +27,26 @@ run: build ## run one turn: make run PROMPT="..."; without a provider or a PROMP
 
 # The same seeds and the same order every time, so few cases of each property do:
 # chance belongs to fuzz and soak.
-# Whole sessions and fleets, confined processes and logs damaged at every byte run without the
-# race detector, which makes them several times slower; race runs those with it too.
 SEEDED := RAPID_SEED=1 RAPID_CHECKS=30 GORACE=atexit_sleep_ms=0
+# Without the race detector, which makes tests up to ten times slower: whole sessions and fleets,
+# confined processes, logs damaged at every byte, and packages in which nothing runs side by side.
+# race runs those with it too.
 LONG   := -e ^coder/cmd/coder$$ -e /fleet/fleetcli$$ -e /host/sandbox$$ -e /store/jsonl$$ -e /model/textcalls$$
+ALONE  := -e /arch$$ -e /internal/core/ -e /ui/i18n$$ -e /ui/cells$$ -e /ui/lineedit$$ -e /term/ink$$ -e /term/markdown$$ \
+	-e '/agent/\(compact\|complexity\|conversation\|inbox\|ledger\|prompt\)$$' -e '/authored/\(mention\|usercommand\)$$' \
+	-e '/record/\(asof\|audit\|bundle\|export\|fulltext\|provenance\|seal\|session\|typed\)$$'
+# With it in short, and without it in full.
+BOTH   := -e /agent/supervisor$$ -e /host/patch$$ -e /policy/risk$$ -e /tool/web$$ -e /ui/streamjson$$
 # Both halves run side by side, for most of the longest wait for processes. Vet has looked at the
 # tests before, and nobody debugs these binaries: linked without their tables they cost half.
-TESTS  = all=$$($(GO) list $(PKGS)) || exit; list=$$(echo "$$all" | grep $(2) $(LONG)); [ -z "$$list" ] || $(SEEDED) $(GO) test $(1) -vet=off -ldflags="-s -w" -shuffle=1 -timeout 60m $$list
-test: vet ## run every test, all but the longest with the race detector
+TESTS  = all=$$($(GO) list $(PKGS)) || exit; list=$$(echo "$$all" | grep $(2)); [ -z "$$list" ] || $(SEEDED) $(GO) test $(1) -vet=off -ldflags="-s -w" -shuffle=1 -timeout 60m $$list
+test: vet ## run every test, most of them with the race detector
 	@$(MAKE) --no-print-directory -j2 test-race test-long
 test-race:
-	@$(call TESTS,-race,-v)
+	@$(call TESTS,-race,-v $(LONG) $(ALONE) $(BOTH))
+	@$(call TESTS,-race -short,$(BOTH))
 test-long:
-	@$(call TESTS,,)
+	@$(call TESTS,,$(LONG) $(ALONE) $(BOTH))
 
 # Without the packages that are about real processes by the hundred, and without
 # the tests that skip themselves because they take long (testing.Short).
@@ -47,8 +54,8 @@ SLOW := -e /host/sandbox$$ -e /host/shell$$ -e /host/lsp$$ -e /tool/git$$
 quick: vet ## run the tests that are quick, for the inner loop: under a minute
 	RAPID_SEED=1 RAPID_CHECKS=10 $(GO) test -short -shuffle=1 -timeout 10m $$($(GO) list $(PKGS) | grep -v $(SLOW))
 
-race: ## run the longest tests with the race detector too
-	@$(call TESTS,-race,)
+race: ## run the other tests with the race detector too
+	@$(call TESTS,-race,$(LONG) $(ALONE) $(BOTH))
 
 check: fmt lint elsewhere test ## everything a change must pass: format, lint, other systems, tests
 

@@ -131,7 +131,7 @@ func TestTheConversationAlwaysFits(t *testing.T) {
 	for _, window := range []int{8192, 16384, 32768, 131072} {
 		for i := range tests {
 			tt := tests[i]
-			for _, perToken := range map[int][]float64{8192: {3.3, 2.6}, 16384: {2.6}, 32768: {3.3, 2.6}, 131072: {3.3}}[window] {
+			for _, perToken := range map[int][]float64{8192: {3.3, 2.6}, 16384: {2.6}, 32768: {3.3}, 131072: {2.6}}[window] {
 				t.Run(fmt.Sprintf("%s in %d at %.1f", tt.name, window, perToken), func(t *testing.T) {
 					t.Parallel()
 					w := &worker{steps: tt.worker.steps, calls: tt.worker.calls, sub: tt.worker.sub}

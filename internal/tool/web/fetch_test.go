@@ -219,6 +219,9 @@ func TestWhatIsSent(t *testing.T) {
 }
 
 func TestSizes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	n := newInternet(t)
 	endless := func(w io.Writer) {
 		chunk := strings.Repeat("<p>abcdefgh ", 1000)

@@ -99,6 +99,9 @@ func TestOnlyTheMainPart(t *testing.T) {
 }
 
 func TestReadableIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	far := &url.URL{Scheme: "https", Host: "example.org", Path: "/" + strings.Repeat("x", 900) + "/"}
 	for name, piece := range map[string]string{
 		"links":       "<a href=a>b</a> ",

@@ -28,6 +28,9 @@ func drivenOptions() streamjson.Options {
 // TestNoLineIsLongerThanProgramsTake: a message is cut, and says so; what asks for
 // a decision is not sent at all.
 func TestNoLineIsLongerThanProgramsTake(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	huge := strings.Repeat("ä\n", 1<<20)
 	many := make([]chat.Part, 0, 20000)
 	for range 20000 {
