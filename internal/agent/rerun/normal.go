@@ -297,15 +297,18 @@ func tellChanges(say func(string, any), e event.ToolCallCompleted, files func(ev
 	}
 }
 
-// untimed is a result without what only the times of files put in order: those that a
-// pattern finds come the newest first.
+// untimed is a result without what depends on when it was: files that a pattern finds
+// come the newest first, and a commit has another name, which may look like a number.
 func untimed(tool string, output json.RawMessage) any {
 	var found map[string]any
-	if tool != "glob" || json.Unmarshal(output, &found) != nil {
+	if tool != "glob" && tool != "git_commit" || json.Unmarshal(output, &found) != nil {
 		return output
 	}
 	if matches, ok := found["matches"].([]any); ok {
 		slices.SortFunc(matches, func(a, b any) int { return strings.Compare(words(a), words(b)) })
+	}
+	if _, ok := found["commit"].(string); ok {
+		found["commit"] = "<id>"
 	}
 	return found
 }

@@ -45,7 +45,8 @@ func TestWhatMayDiffer(t *testing.T) {
 }
 
 // What a pattern finds comes the newest first, and a copy's files are not as old: the
-// order is not compared, what was found is.
+// order is not compared, what was found is. A commit is made at another time, so its
+// name is another, even if both look like numbers.
 func TestTheOrderOfTimesMayDiffer(t *testing.T) {
 	tells := func(tool, output string) string {
 		return told(event.ToolCallCompleted{Tool: tool, Output: json.RawMessage(output)}, nil, nil)
@@ -56,6 +57,13 @@ func TestTheOrderOfTimesMayDiffer(t *testing.T) {
 	}
 	if tells("glob", one) == tells("glob", `{"matches":["a","c"],"count":2}`) || tells("grep", one) == tells("grep", two) {
 		t.Error("what was found is not compared, or the order of a tool that has one")
+	}
+	one, two = `{"commit":"5256490","files":1}`, `{"commit":"2673219","files":1}`
+	if !alike(tells("git_commit", one), tells("git_commit", two)) {
+		t.Error("the name of a commit is compared")
+	}
+	if alike(tells("git_commit", one), tells("git_commit", `{"commit":"5256490","files":2}`)) {
+		t.Error("what was committed is not compared")
 	}
 }
 
