@@ -174,7 +174,7 @@ var plan = []struct {
 	{"fleet/queue", "jetstore jsonx uip"},
 	{"fleet/checkout", "gitsafe sanitize"},
 	{"fleet/worker", "app atomicfile authkey chat checkout cli engine event jetstore jsonl jsonx mode queue repofile sanitize seal task uip verify"},
-	{"fleet/fleetcli", "app atomicfile authkey chat checkout cli engine event events gitsafe i18n jetstore jsonx mode nearest queue repofile sanitize term uip worker"},
+	{"fleet/fleetcli", "app atomicfile authkey chat checkout cli display engine event events gitsafe i18n jetstore jsonx mode nearest queue repofile sanitize term uip worker"},
 	{"arch", ""},
 }
 
