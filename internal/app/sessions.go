@@ -318,6 +318,17 @@ func (a *App) Typed() typed.Book {
 
 const typedDir = "typed"
 
+// LeftTyping is the session that was left with something typed and not sent, if that was
+// after the last one was written to; else "".
+func (a *App) LeftTyping() string {
+	id, when := a.Typed().Unsent()
+	last, err := a.Store().Last()
+	if err != nil || !slices.Contains(a.Store().All(), id) || a.Store().Unused(id) || when.UnixNano() <= a.Store().logged(last) {
+		return ""
+	}
+	return id
+}
+
 // Unsent is what was typed in a session and not sent, or in one that was left
 // before anything was asked in it.
 func (a *App) Unsent(id string) typed.Draft {

@@ -249,9 +249,13 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 		}
 	}
 	which := t.inv.flags.session
-	onlyDraft := which.Last && which.Resume == "" && t.onlyDraft()
-	if onlyDraft {
+	last := which.Last && which.Resume == ""
+	onlyDraft := last && t.onlyDraft()
+	switch {
+	case onlyDraft:
 		which = app.Which{ID: which.ID}
+	case last:
+		which.Resume = t.app.LeftTyping()
 	}
 	t.sup = t.app.Supervise(answerable(t.app, t.face, t.warn, func() string { return t.session.ID }))
 	if t.session, err = t.app.Open(ctx, t.sup, which, t.face.Out()); err != nil {
@@ -425,7 +429,8 @@ func (t *terminal) unsent(queue []string, draft, answer string) {
 func (t *terminal) onlyDraft() bool {
 	_, shown := t.face.(*repl.REPL)
 	_, err := t.app.Store().Last()
-	return shown && err != nil && t.app.Typed().Unsent()
+	typed, _ := t.app.Typed().Unsent()
+	return shown && err != nil && typed != ""
 }
 
 // putDraft puts what was typed and not sent where it was typed: at the question that is

@@ -115,13 +115,20 @@ func (b Book) Sent() (all []string) {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// Unsent reports whether anything was typed and not sent.
-func (b Book) Unsent() bool {
+// Unsent is the session in which something was typed last and not sent, and when;
+// "" if there is none.
+func (b Book) Unsent() (session string, when time.Time) {
 	if b.Dir == "" {
-		return false
+		return "", time.Time{}
 	}
-	drafts, _ := fs.Glob(repofile.OwnDir(b.Dir), "*"+draftEnding)
-	return len(drafts) > 0
+	entries, _ := fs.ReadDir(repofile.OwnDir(b.Dir), ".")
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), draftEnding)
+		if info, err := e.Info(); ok && err == nil && info.ModTime().After(when) {
+			session, when = id, info.ModTime()
+		}
+	}
+	return session, when
 }
 
 const draftEnding = ".draft"
