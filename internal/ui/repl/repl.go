@@ -116,6 +116,8 @@ type REPL struct {
 	unanswered string           // what is to stand there when the next one is put
 	picker     *lineedit.Picker // the list that is open
 	escaped    bool             // the last key was Esc, and there was nothing to stop or to throw away
+	resized    bool             // the terminal has another size
+	settling   bool             // and may be getting one more
 
 	events  chan []tty.Event // what is typed
 	broken  chan error       // why nothing is read any more
@@ -216,6 +218,11 @@ const (
 	frame = 16 * time.Millisecond
 )
 
+// settle is how long nothing is drawn after the terminal got another size. It lays out
+// again what stands there, and while it gets one size after another some, such as tmux,
+// tell of each up to a quarter of a second late: what is drawn meanwhile lands anywhere.
+const settle = 300 * time.Millisecond
+
 // keepTicks is how many ticks pass before what is typed is kept.
 const keepTicks = 5
 
@@ -252,6 +259,8 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 	defer clock.Stop()
 	pending := time.NewTimer(0) // a picture is due
 	defer pending.Stop()
+	settled := time.NewTimer(0) // the terminal has the size it is to have
+	defer settled.Stop()
 	drawn, due, ticks := time.Time{}, true, 0
 	switch {
 	case resume:
@@ -269,7 +278,11 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 				return ended(err)
 			}
 		}
-		if due {
+		if r.resized {
+			settled.Reset(settle)
+			r.resized, r.settling = false, true
+		}
+		if due && !r.settling {
 			if err := r.draw(); err != nil {
 				return err
 			}
@@ -308,6 +321,8 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 				due = false
 			}
 		case <-pending.C:
+		case <-settled.C:
+			r.settling = false
 		case <-clock.C:
 			if r.turn != nil {
 				r.turn.frame++
@@ -365,6 +380,7 @@ func (r *REPL) take(ctx context.Context, batch []tty.Event) error {
 		case tty.Resumed:
 			err = r.Screen.Show()
 		case tty.Resize:
+			r.resized = true
 		}
 		if err != nil {
 			return err

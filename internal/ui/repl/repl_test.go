@@ -18,6 +18,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/ui/cells"
+	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term"
 	"coder/internal/ui/tty"
 
@@ -482,5 +483,18 @@ func TestAnEchoKeepsWordsWhole(t *testing.T) {
 	d := sit(t, func(context.Context, *REPL, event.Sink) error { return nil })
 	if got, want := d.face.echo(strings.Repeat("words ", 14)), "> "+strings.Repeat("words ", 12)+"words\n  words"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A terminal that gets one size after another lays out again what stands there, and may
+// tell of it late: until it has come to rest nothing is drawn into that.
+func TestNothingIsDrawnWhileTheTerminalIsResized(t *testing.T) {
+	d := sit(t, func(context.Context, *REPL, event.Sink) error { return nil })
+	d.shows("/w>")
+	began := time.Now()
+	d.face.events <- []tty.Event{tty.Resize{}, tty.Key{Name: lineedit.Char, Rune: 'x'}}
+	d.shows("/w> x")
+	if after := time.Since(began); after < settle {
+		t.Errorf("it was drawn after %v", after)
 	}
 }
