@@ -45,10 +45,7 @@ func (a *App) spent(m *meter.Meter) []display.Cell {
 	used, took := m.Spent()
 	money := meter.Dollars(used.Cost)
 	b := a.budget()
-	switch {
-	case used.Unpriced && used.Cost == 0 && b.USD == 0:
-		money = "price not known"
-	case used.Unpriced:
+	if used.Unpriced {
 		money = "≥" + money
 	}
 	parts := []any{money, fmt.Sprint(used.In + used.Out), took.Round(time.Second).String()}
@@ -56,6 +53,9 @@ func (a *App) spent(m *meter.Meter) []display.Cell {
 		if [...]bool{b.USD > 0, b.Tokens > 0, b.Time > 0}[i] {
 			parts[i] = fmt.Sprint(parts[i], " / ", bound)
 		}
+	}
+	if used.Unpriced && used.Cost == 0 && b.USD == 0 {
+		return display.Words("spent", fmt.Sprintf("price not known, %s tokens, in %s", parts[1:]...))
 	}
 	return display.Words("spent", fmt.Sprintf("%s, %s tokens, in %s", parts...))
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -316,5 +317,52 @@ func TestExportIntoAFolderThatIsNotThere(t *testing.T) {
 	}
 	if text, _ := s.run(here, "/export md x"); text != "written: x" {
 		t.Errorf("%q", text)
+	}
+}
+
+// A session that was opened and left leaves nothing; one of which anything is kept, if
+// only what damage left over, stays as it is.
+func TestASessionInWhichNothingHappenedIsForgotten(t *testing.T) {
+	s := newStudio(t, "say ok", nil)
+	store := s.Store()
+	there := func(names ...string) bool { _, err := os.Lstat(store.Dir(names...)); return err == nil }
+	open := func(id string) {
+		t.Helper()
+		if err := s.start(id).Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open("empty")
+	open("spoiled")
+	if err := os.WriteFile(store.Dir("log", "spoiled", "conversation.jsonl.broken"), []byte("words"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"empty", "spoiled"} {
+		store.Forget(id)
+	}
+	if there("log", "empty") || !there("log", "spoiled", "conversation.jsonl.broken") {
+		t.Errorf("an empty session is there: %v", there("log", "empty"))
+	}
+	if err := os.RemoveAll(store.Dir("log", "spoiled")); err != nil {
+		t.Fatal(err)
+	}
+	used := s.start("used")
+	s.run(used, "go")
+	if err := used.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if store.Forget("used"); !there("log", "used", "conversation.jsonl") {
+		t.Error("a session is lost")
+	}
+}
+
+func TestAFolderThatWasOnlyLookedIntoStaysAsItWas(t *testing.T) {
+	s := newStudio(t, "say ok", nil)
+	if err := s.start("empty").Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.Store().Forget("empty")
+	if left, err := os.ReadDir(s.Store().Dir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }

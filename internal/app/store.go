@@ -21,6 +21,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/host/authkey"
 	"coder/internal/host/disk"
+	"coder/internal/host/repofile"
 	"coder/internal/record/audit"
 	"coder/internal/record/export"
 	"coder/internal/record/session"
@@ -175,6 +176,31 @@ func (s *Store) keepOutOfGit() {
 	}
 	_, _ = f.WriteString(gitignore)
 	_ = f.Close()
+}
+
+// Forget takes away what a session leaves in which nothing happened: its folder, and the
+// data folder if there is nothing else in it but the note for git.
+func (s *Store) Forget(id string) {
+	if s.ephemeral || s.barred["log"] != nil {
+		return
+	}
+	left, err := os.ReadDir(s.Dir("log", id))
+	something := func(e fs.DirEntry) bool { // else it is what an empty session has
+		info, err := e.Info()
+		return e.Name() != "lock" && (err != nil || info.Size() > 0 || !info.Mode().IsRegular())
+	}
+	if err != nil || slices.ContainsFunc(left, something) || jsonl.RemoveLogs(s.Dir("log", id)) != nil {
+		return
+	}
+	_ = os.Remove(s.Dir("log")) // unless there are others
+	left, err = os.ReadDir(s.dir)
+	if err != nil || len(left) != 1 || left[0].Name() != ".gitignore" {
+		return
+	}
+	if note, err := repofile.Own(s.Dir(".gitignore"), int64(len(gitignore))); err == nil && string(note) == gitignore {
+		_ = os.Remove(s.Dir(".gitignore"))
+		_ = os.Remove(s.dir)
+	}
 }
 
 // Dir is a place in the data folder.

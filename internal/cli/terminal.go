@@ -280,6 +280,7 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	if closeErr := t.session.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("close the session: %w", closeErr)
 	}
+	t.app.Store().Forget(id)
 	if !t.inv.flags.Ephemeral && !t.app.Store().Unused(id) {
 		_ = t.say(ink.Dim, t.inv.words.T("resume this session with: coder -r %s", id)) // said if it can be
 	}
@@ -403,6 +404,7 @@ func (t *terminal) follow(ctx context.Context) error {
 	if err := t.session.Close(); err != nil {
 		t.warn(fmt.Sprintf("close the session: %v", err))
 	}
+	t.app.Store().Forget(t.session.ID)
 	t.session = other
 	if err := t.banner(); err != nil {
 		return err
