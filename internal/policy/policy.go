@@ -105,6 +105,7 @@ const (
 type Offer struct {
 	Scope Scope
 	What  string
+	Each  []string // the parts of What, if it has several
 	Rules []string
 }
 

@@ -308,15 +308,7 @@ func offer(q *uip.Request, o policy.Offer, yes string) {
 		policy.ThisSession: "always in this session: ", policy.ThisProject: "always in this project: ", policy.BelowFolder: "always in this session: ",
 	}[o.Scope]
 	q.Options = append(q.Options, uip.Option{ID: string(o.Scope), Label: yes + label + o.What, Rules: o.Rules})
-	q.Display.Metadata[remembers(o.Scope)] = o.What
-}
-
-// remembers is where a question says what an answer of a scope would remember.
-func remembers(s policy.Scope) string {
-	if s == policy.ThisProject {
-		return "remembers"
-	}
-	return "remembers." + string(s)
+	q.Remember(string(o.Scope), o.What, o.Each)
 }
 
 // offersFor are the ways to say yes that are remembered, if there are any.

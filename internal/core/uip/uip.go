@@ -94,6 +94,35 @@ const (
 // another name by which people may choose it.
 const Named = "named."
 
+// remembers is where the metadata of a display say what an option would remember, and
+// with each behind it, part by part.
+func remembers(option string) string {
+	if option == Always {
+		return "remembers"
+	}
+	return "remembers." + option
+}
+
+const each = ".each"
+
+// Remember says in the display what an option would remember, in whole and, if there are
+// several, part by part.
+func (r *Request) Remember(option, what string, parts []string) {
+	r.Display.Metadata[remembers(option)] = what
+	if len(parts) > 1 {
+		r.Display.Metadata[remembers(option)+each] = string(jsonx.Must(parts))
+	}
+}
+
+// Remembered is what an option would remember, part by part as far as that is told.
+func (r Request) Remembered(option string) (parts []string) {
+	what := r.Display.Metadata[remembers(option)]
+	if what == "" || json.Unmarshal([]byte(r.Display.Metadata[remembers(option)+each]), &parts) == nil && len(parts) > 0 {
+		return parts
+	}
+	return []string{what}
+}
+
 // Hunks is where the metadata of a display says how many hunks its content, a diff,
 // has, if the request offers [Some]: see [display.Hunks].
 const Hunks = "hunks"

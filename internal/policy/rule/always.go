@@ -45,6 +45,9 @@ const (
 func (g Grant) String() string {
 	switch g.Kind {
 	case Command:
+		if shape, in, ok := strings.Cut(strings.TrimSuffix(g.What, ")"), " (in "); ok && strings.HasSuffix(g.What, ")") {
+			return "commands like " + shape + " (in " + in + ")"
+		}
 		return "commands like " + g.What
 	case Line:
 		return "this exact command line: " + g.What
@@ -224,7 +227,7 @@ func (b *Book) Offers(c policy.Case) ([]policy.Offer, error) {
 					}
 				}
 			}
-			offers = append(offers, policy.Offer{Scope: s, What: strings.Join(all, ", "), Rules: b.written(grants)})
+			offers = append(offers, policy.Offer{Scope: s, What: strings.Join(all, ", "), Each: all, Rules: b.written(grants)})
 		}
 	}
 	if len(offers) == 0 {

@@ -236,22 +236,23 @@ func (p *page) label(q uip.Request, o uip.Option) string {
 
 // remembers is what a yes would remember: of several calls, of each.
 func (p *page) remembers(q uip.Request, option string) string {
-	key := "remembers." + option
-	if option == uip.Always {
-		key = "remembers"
+	var all []string
+	add := func(what string) {
+		if what != "" && !slices.Contains(all, what) {
+			all = append(all, what)
+		}
 	}
 	if len(q.Parts) == 0 {
-		return p.words.Said(sanitize.RevealCommand(sanitize.MaskWords(q.Display.Metadata[key])))
+		for _, what := range q.Remembered(option) {
+			add(p.words.Said(sanitize.RevealCommand(sanitize.MaskWords(what))))
+		}
 	}
-	var all []string
 	for _, part := range q.Parts {
 		what := p.remembers(part, option)
 		if what == "" && option == uip.Below {
 			what = p.remembers(part, uip.Session) // no folder, so as far as the session
 		}
-		if what != "" && !slices.Contains(all, what) {
-			all = append(all, what)
-		}
+		add(what)
 	}
 	return strings.Join(all, p.t(", "))
 }

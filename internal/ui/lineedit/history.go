@@ -12,7 +12,8 @@ type history struct {
 	// earlier is what was sent before, for searching only.
 	earlier []Draft
 	asked   bool
-	back    int // how many drafts back from a new one we look; 0 is the new one
+	back    int   // how many drafts back from a new one we look; 0 is the new one
+	left    Draft // the new one, while we look at others
 }
 
 func (h *history) add(d Draft) {
@@ -25,7 +26,7 @@ func (h *history) add(d Draft) {
 	h.leave()
 }
 
-func (h *history) leave() { h.back = 0 }
+func (h *history) leave() { h.back, h.left = 0, Draft{} }
 
 // at is the draft n back; behind the first of those sent come those from before.
 func (h *history) at(n int) Draft {
@@ -40,20 +41,33 @@ func (e *Editor) up(kind) Action {
 	if e.climb(-1) || e.Question || e.history.back == len(e.history.sent) {
 		return Action{}
 	}
+	if e.history.back == 0 {
+		e.history.left = e.Draft()
+	}
 	e.history.back++
 	e.replace(e.history.at(e.history.back))
 	return Action{}
 }
 
+// Unsent is what was written and not sent: the draft, unless that is one sent before
+// which stands there as it was.
+func (e *Editor) Unsent() string {
+	if back := e.history.back; back > 0 && e.Text() == e.history.at(back).Text() {
+		return e.history.left.Text()
+	}
+	return e.Text()
+}
+
 // down moves to the row below, or from the last row to the draft sent after;
-// after the newest comes an empty one. Changes made on the way are not kept.
+// after the newest comes the new one as it was. Changes made on the way are not kept.
 func (e *Editor) down(kind) Action {
 	if e.climb(+1) || e.Question || e.history.back == 0 {
 		return Action{}
 	}
 	e.history.back--
 	if e.history.back == 0 {
-		e.replace(Draft{})
+		e.replace(e.history.left)
+		e.history.leave()
 		return Action{}
 	}
 	e.replace(e.history.at(e.history.back))
@@ -103,6 +117,9 @@ func (e *Editor) searchKey(k Key) (done bool) {
 	default:
 		if e.search = nil; s.back > 0 {
 			e.undo.keep(s.before.text, s.before.at)
+			if e.history.back == 0 {
+				e.history.left = e.draft.only(s.before.text)
+			}
 			e.history.back = min(s.back, len(e.history.sent))
 		}
 		return false

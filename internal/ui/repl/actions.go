@@ -115,7 +115,7 @@ func (r *REPL) keepDraft() {
 	for _, d := range r.queue.waiting() {
 		queue = append(queue, d.Text())
 	}
-	draft, answer := r.editor.Text(), ""
+	draft, answer := r.editor.Unsent(), ""
 	if r.open != nil && len(strings.Fields(r.answer.Text())) > 1 { // a bare yes is given anew
 		answer = r.answer.Text()
 	}

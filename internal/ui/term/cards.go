@@ -38,10 +38,6 @@ const (
 	longDiff   = 16   // lines of a diff below which its title stands again
 )
 
-// metaRemembers is where a request says what "always" would remember in this
-// project; followed by a dot and an option, what that option would.
-const metaRemembers = "remembers"
-
 // Draw is q as lines of text, the last without a line end: the question, what
 // it is about, why it is asked and how to answer. Several approvals are one
 // card with numbers; several questions are drawn one below the other.
@@ -225,15 +221,15 @@ func (d drawing) choices(q uip.Request) []string {
 		case o.ID == uip.Session && d.alike(q):
 			keys = append(keys, d.t("s = always in this session"))
 		case o.ID == uip.Session:
-			keys = append(keys, d.t("s = always in this session (remembers: %s)", d.rememberedIn(q, o.ID)))
+			keys = append(keys, d.t("s = always in this session (remembers: %s)", d.remembered(q, o.ID)))
 		case o.ID == uip.Always && d.alike(q):
-			keys = append(keys, d.t("a = always in this project (s and a remember: %s)", d.rememberedIn(q, o.ID)))
+			keys = append(keys, d.t("a = always in this project (s and a remember: %s)", d.remembered(q, o.ID)))
 		case o.ID == uip.Always && d.remembered(q, o.ID) == "":
 			keys = append(keys, d.t("a = always"))
 		case o.ID == uip.Always:
-			keys = append(keys, d.t("a = always in this project (remembers: %s)", d.rememberedIn(q, o.ID)))
+			keys = append(keys, d.t("a = always in this project (remembers: %s)", d.remembered(q, o.ID)))
 		case o.ID == uip.Below:
-			keys = append(keys, d.t("d = %s, this session", d.rememberedIn(q, o.ID)))
+			keys = append(keys, d.t("d = %s, this session", d.remembered(q, o.ID)))
 		default:
 			keys = append(keys, revealedLine(o.ID+" = "+d.Words.Said(o.Label), titleRunes))
 		}
@@ -247,35 +243,31 @@ func (d drawing) choices(q uip.Request) []string {
 	return keys
 }
 
-// remembered is what an answer would remember, in full: nobody can agree to
-// what is cut off.
+// remembered is what an answer would remember, in full and in the person's language:
+// nobody can agree to what is cut off. Of a card it is that of each of its calls.
 func (d drawing) remembered(q uip.Request, option string) string {
-	key := metaRemembers
-	if option != uip.Always {
-		key += "." + option
-	}
-	parts := strings.Split(decidedLine(q.Display.Metadata[key], 0), "…") // which is our own word for anything
-	for i, part := range parts {
-		parts[i] = sanitize.RevealCommand(part)
-	}
-	return strings.Join(parts, mark(d.ASCII, "…", "..."))
-}
-
-// rememberedIn is what an answer would remember, in the person's language: of a card,
-// of each of its calls.
-func (d drawing) rememberedIn(q uip.Request, option string) string {
 	var all []string
-	for _, part := range q.Parts {
-		what := d.remembered(part, option)
-		if what == "" && option == uip.Below {
-			what = d.remembered(part, uip.Session) // no folder, so as far as the session
+	add := func(what string) {
+		parts := strings.Split(decidedLine(what, 0), "…") // which is our own word for anything
+		for i, part := range parts {
+			parts[i] = sanitize.RevealCommand(part)
 		}
-		if what = d.Words.Said(what); what != "" && !slices.Contains(all, what) {
+		if what = d.Words.Said(strings.Join(parts, mark(d.ASCII, "…", "..."))); what != "" && !slices.Contains(all, what) {
 			all = append(all, what)
 		}
 	}
-	if len(q.Parts) == 0 {
-		return d.Words.Said(d.remembered(q, option))
+	parts := q.Parts
+	if len(parts) == 0 {
+		parts = []uip.Request{q}
+	}
+	for _, part := range parts {
+		what := part.Remembered(option)
+		if len(what) == 0 && option == uip.Below && len(q.Parts) > 0 {
+			what = part.Remembered(uip.Session) // no folder, so as far as the session
+		}
+		for _, one := range what {
+			add(one)
+		}
 	}
 	return strings.Join(all, d.t(", "))
 }
