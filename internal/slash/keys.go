@@ -28,7 +28,7 @@ var keys = [][2]string{
 	{"Alt+B, Alt+F", "a word back, a word on"},
 	{"Ctrl+W, Ctrl+U, Ctrl+K", "cut the word, the line before, the line behind"},
 	{"Ctrl+Y, Alt+Y", "put in what was cut, or what was cut before"},
-	{"Ctrl+_", "take back the last change, or the draft Up replaced"},
+	{"Ctrl+_", "take the last change back"},
 	{"@", "name a file; Tab takes the first one offered"},
 	{"!", "run a command of your own; !! gives it the terminal"},
 	{"/, ?", "a command; /help lists them; ? shows these keys"},
