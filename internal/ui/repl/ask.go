@@ -100,7 +100,7 @@ func (r *REPL) put(a ask) error {
 	r.answer.Reset()
 	r.answer.SetText(r.unanswered)
 	r.unanswered = ""
-	r.call(a.question.Display.Title)
+	r.call(a.question.Display.Title, attended)
 	return r.show()
 }
 

@@ -103,13 +103,17 @@ func (r *REPL) steer() []string {
 	return said
 }
 
-// long is how long a turn takes after which a person may look elsewhere.
-const long = 20 * time.Second
+// How long a turn has taken when a person may look elsewhere: at its end, which they may
+// come back to, and at a question, which it waits with.
+const (
+	long     = 20 * time.Second
+	attended = 5 * time.Second
+)
 
 // call calls for a person who looks elsewhere: the terminal says so, or it never
-// tells and the turn has taken long.
-func (r *REPL) call(text string) {
-	away := r.tells && !r.focused || !r.tells && r.turn != nil && r.Now().Sub(r.turn.began) >= long
+// tells and the turn has taken so long.
+func (r *REPL) call(text string, after time.Duration) {
+	away := r.tells && !r.focused || !r.tells && r.turn != nil && r.Now().Sub(r.turn.began) >= after
 	if away && r.Notify != nil {
 		r.Notify(text)
 	}
@@ -118,7 +122,7 @@ func (r *REPL) call(text string) {
 // over takes note of the end of a turn and goes on with what was queued.
 func (r *REPL) over(ctx context.Context, f finished) error {
 	if r.Now().Sub(r.turn.began) >= long {
-		r.call(r.Words.T("the turn has ended: %s", oneLine(f.input)))
+		r.call(r.Words.T("the turn has ended: %s", oneLine(f.input)), long)
 	}
 	r.turn, r.open = nil, nil
 	if err := r.render.Break(); err != nil {

@@ -349,6 +349,10 @@ func (d drawing) content(q uip.Request) {
 	case display.Text:
 		drawCode(display.Code{Source: d.fold(revealed(string(b)))}, d.indented())
 	case display.Diff:
+		if b.Unified == "" {
+			d.page.tell(ink.Dim, d.t("nothing would change"))
+			return
+		}
 		text := d.foldDiff(b.Unified)
 		if q.Display.Metadata[uip.Hunks] != "" {
 			text = display.Numbered(text, func(n int) string { return d.t("[hunk %s]", d.hunk+strconv.Itoa(n)) })
