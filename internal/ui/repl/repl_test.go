@@ -498,3 +498,23 @@ func TestNothingIsDrawnWhileTheTerminalIsResized(t *testing.T) {
 		t.Errorf("it was drawn after %v", after)
 	}
 }
+
+// What waits for the end of a paragraph is seen from its first line on: all of it, or
+// what came last as far as there is room.
+func TestWhatWaitsForAParagraphIsSeenFromItsFirstLine(t *testing.T) {
+	d := sit(t, func(context.Context, *REPL, event.Sink) error { return nil })
+	for _, tt := range []struct {
+		all, newest string
+		want        []string
+	}{
+		{"", "", nil},
+		{"a\nb\nc", "c", []string{"", "a", "b", "c", ""}},
+		{"a\nb\nc\nd\ne", "d\ne", []string{"", "d", "e", ""}},
+		{"a\n1\n2\n3\n4\n5\n6", "1\n2\n3\n4\n5\n6", []string{"", "1", "2", "3", "3 more lines when this paragraph has ended", ""}},
+	} {
+		face := &REPL{Options: d.face.Options, wrote: writes{aside: tt.all, newest: tt.newest}}
+		if got := face.beside(80, 4); !slices.Equal(got, tt.want) {
+			t.Errorf("%q: %q", tt.all, got)
+		}
+	}
+}

@@ -5,6 +5,7 @@ package repl
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -125,7 +126,7 @@ func modeLook(mode string) ink.Role {
 // underway is what is shown while a turn runs: what waits for the end of a paragraph,
 // what the turn is doing, what is queued for it, and what is being typed.
 func (r *REPL) underway(width, height int) (rows []string, row, col int) {
-	rows = r.wrote.beside()
+	rows = r.beside(width, max(4, height-9)) // so that there is room for the stream, what runs and the draft
 	if r.Now().Sub(r.turn.began) >= patience {
 		rows = append(rows, r.doing(width)...)
 	}
@@ -138,6 +139,23 @@ func (r *REPL) underway(width, height int) (rows []string, row, col int) {
 	r.editor.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(dim)}}
 	draft, row, col := r.draft(width, height-len(rows))
 	return append(rows, draft...), len(rows) + row, col
+}
+
+// beside is the rows that wait for the end of a paragraph, at most so many: if there are
+// more, those that came last, from the first on.
+func (r *REPL) beside(width, most int) []string {
+	all, newest := r.wrote.beside()
+	if all == "" {
+		return nil
+	}
+	rows := strings.Split(all, "\n")
+	if len(rows) > most {
+		rows = strings.Split(newest, "\n")
+	}
+	if n := len(rows) - most + 1; n > 1 {
+		rows = append(rows[:most-1], r.Palette.Paint(dim, r.fit(r.Words.T("%d more lines when this paragraph has ended", n), width)))
+	}
+	return slices.Concat([]string{""}, rows, []string{""})
 }
 
 // doing is what the turn is busy with: the calls that run, each with its own
@@ -257,6 +275,7 @@ type writes struct {
 	held    []byte
 	ahead   term.Ahead // what will follow
 	aside   string     // what of it stands below what was shown
+	newest  string     // the last of that
 	changed bool
 	looped  bool // somebody waits for ready
 }
@@ -295,18 +314,15 @@ func (w *writes) show() error {
 		return nil
 	}
 	err := w.screen.Stream(string(w.held), w.ahead.Begun)
-	w.held, w.aside, w.changed = w.held[:0], w.ahead.Aside, false
+	w.held, w.aside, w.newest, w.changed = w.held[:0], w.ahead.Aside, w.ahead.Newest, false
 	return err
 }
 
-// beside is the rows that wait for the end of a paragraph.
-func (w *writes) beside() []string {
+// beside is what waits for the end of a paragraph, and the last of it.
+func (w *writes) beside() (all, newest string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.aside == "" {
-		return nil
-	}
-	return append(strings.Split("\n"+w.aside, "\n"), "")
+	return w.aside, w.newest
 }
 
 // loop says whether somebody shows what is written; else it is shown at once.

@@ -7,8 +7,8 @@ type Ahead struct {
 	// Begun is the beginning of a word of which it is not known where it ends.
 	Begun string
 	// Aside is whole lines that wait for the end of a paragraph: what came meanwhile and
-	// must not tear it.
-	Aside string
+	// must not tear it. Newest is the last of it.
+	Aside, Newest string
 }
 
 // between has draw put something between the paragraphs of a reply: at once, or when the
@@ -21,10 +21,13 @@ func (r *Renderer) between(draw func()) {
 	r.later = append(r.later, draw)
 	stream, section, last, later := r.page, r.section, r.last, r.later
 	r.page, r.section, r.later = &page{palette: stream.palette}, nothing, nil
+	var all strings.Builder
 	for _, draw := range later {
 		draw()
+		r.newest = r.page.take()
+		all.WriteString(r.newest)
 	}
-	r.aside = strings.TrimRight(r.page.take(), "\n")
+	r.aside, r.newest = strings.TrimRight(all.String(), "\n"), strings.Trim(r.newest, "\n")
 	r.page, r.section, r.last, r.later = stream, section, last, later
 }
 
@@ -47,7 +50,7 @@ func (r *Renderer) putIfBetween() {
 
 func (r *Renderer) putLater() {
 	later := r.later
-	r.later, r.aside = nil, ""
+	r.later, r.aside, r.newest = nil, "", ""
 	for _, draw := range later {
 		draw()
 	}
