@@ -97,7 +97,7 @@ func (k *keyboard) key(key lineedit.Key) (input, bool) {
 		return input{kind: left}, len(k.line) == 0
 	case lineedit.WithCtrl('z'):
 		_ = k.terminal.Suspend() // where that cannot be done it goes on
-		k.page.show(string(k.line))
+		k.page.show(shown(k.line), shown(k.line))
 	case lineedit.Key{Name: lineedit.Backspace}, lineedit.WithCtrl('h'):
 		k.erase(len(k.line) - len(lastOf(string(k.line))))
 	case lineedit.WithCtrl('w'):
@@ -122,7 +122,7 @@ func (k *keyboard) add(text string) {
 		return
 	}
 	k.line = append(k.line, text...)
-	k.page.show(strings.ReplaceAll(text, "\t", " "))
+	k.page.show(shown([]byte(text)), shown(k.line))
 }
 
 // erase takes back what was typed from byte to on. With nothing left what is
@@ -131,7 +131,7 @@ func (k *keyboard) erase(to int) {
 	if !k.typing {
 		return
 	}
-	k.page.unshow(strings.ReplaceAll(string(k.line[to:]), "\t", " "))
+	k.page.unshow(shown(k.line[to:]), shown(k.line[:to]))
 	if k.line = k.line[:to]; to == 0 {
 		k.typing = false
 		k.page.end(k.asked)
@@ -149,6 +149,9 @@ func (k *keyboard) enter() (input, bool) {
 	k.line, k.typing = nil, false
 	return h, true
 }
+
+// shown is typed text as it stands on the page.
+func shown(line []byte) string { return strings.ReplaceAll(string(line), "\t", " ") }
 
 // lastOf is the last character that is seen of s.
 func lastOf(s string) (last string) {

@@ -301,3 +301,29 @@ func TestLinesAreCutWithTheSignsOfTheTerminal(t *testing.T) {
 		}
 	}
 }
+
+// What is printed while a line is typed waits, but not for ever for who does not go on
+// typing: whole lines are printed then, and the line once more below them.
+func TestAHalfTypedLineDoesNotHoldTheOutputForEver(t *testing.T) {
+	var out bytes.Buffer
+	p := NewPage(&out, true)
+	p.quiet = time.Hour
+	if _, err := p.Write([]byte("a stream ")); err != nil {
+		t.Fatal(err)
+	}
+	p.begin()
+	p.show("dra", "dra")
+	if _, err := p.Write([]byte("goes on\nand on\n[build] ")); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.prompt("/w> "); err != nil {
+		t.Fatal(err)
+	}
+	p.goOn()
+	p.show("ft", "draft")
+	p.goOn() // there is no more
+	p.end(false)
+	if got, want := out.String(), "a stream \n> dra\ngoes on\nand on\n> draft\n[build] /w> "; got != want {
+		t.Errorf("got\n%q, want\n%q", got, want)
+	}
+}
