@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"coder/internal/core/display"
+	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/core/uip"
 	"coder/internal/ui/term/ink"
@@ -237,7 +238,8 @@ func (d drawing) choices(q uip.Request) []string {
 	if *d.hides {
 		keys = append(keys, d.t("v = view all of it"))
 	}
-	if slices.ContainsFunc(options, func(o uip.Option) bool { return o.ID == uip.Reject }) {
+	rejects := slices.ContainsFunc(options, func(o uip.Option) bool { return o.ID == uip.Reject })
+	if rejects && q.Author != event.ActorUser { // else it is the person's own command
 		keys = append(keys, d.t("y and …, n … = tell the model more"))
 	}
 	return keys
