@@ -447,6 +447,7 @@ func TestWebSpeaksToATerminal(t *testing.T) {
 	s.stream("s1", 0, "stopped: interrupted")
 	h.write("\x04")
 	s.stream("s1", 0, "nobody works in it")
+	h.over(0)
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(h.ws), ".coder/listening/*")); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
