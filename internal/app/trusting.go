@@ -121,6 +121,10 @@ func (a *App) tellTrust() {
 	a.warn("coder trust shows what these settings would do, and trusts them as they are now")
 }
 
+// Trustable reports whether the folder is not trusted and nothing but checks would run
+// if it were.
+func (a *App) Trustable() bool { return !a.trusts() && len(trust.Settings(a.Root)) == 0 }
+
 // trusts reports whether the folder was trusted at the start, or is by now.
 func (a *App) trusts() bool {
 	now, err := a.Trust.Of(a.Root)

@@ -37,13 +37,14 @@ func Trust(book trust.Book, root string, entrusts func() (rows [][]display.Cell,
 				}
 			}
 			blocks := display.Blocks{display.Text("this folder is " + Standing(book, root))}
-			if files := trust.Settings(root); len(files) > 0 {
+			files := trust.Settings(root)
+			if len(files) > 0 {
 				blocks = append(blocks, display.Text("it has settings of its own: "+strings.Join(files, ", ")))
 			}
 			if len(does) > 0 {
 				blocks = append(blocks, display.Table{Rows: does})
 			}
-			if change != nil {
+			if change != nil && len(files) > 0 {
 				blocks = append(blocks, display.Text("settings are read when the program starts, so this holds from the next start on"))
 			}
 			if c.Args == "yes" {

@@ -261,7 +261,7 @@ func serving(t *testing.T, vision bool, kinds ...string) *world {
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		Taken: func(name string) bool { return name == "mcp__lies__a_list" },
 	})
-	w.probing, w.connecting, w.greeting = 50*time.Millisecond, 2*time.Second, 20*time.Second
+	w.probing, w.connecting, w.greeting = 50*time.Millisecond, 2*time.Second, time.Hour
 	t.Cleanup(func() { _ = w.Close() })
 	return w
 }
@@ -269,7 +269,7 @@ func serving(t *testing.T, vision bool, kinds ...string) *world {
 // up waits until the servers have come up or failed.
 func (w *world) up(t *testing.T) *world {
 	t.Helper()
-	w.Settle(t.Context(), time.Minute)
+	w.Settle(t.Context(), time.Hour)
 	return w
 }
 
@@ -361,7 +361,7 @@ func TestAServerThatWantsToKnowWhoAsks(t *testing.T) {
 }
 
 func TestServersThatCannotBeHad(t *testing.T) {
-	w := serving(t, false, "dies", "mute", "floods", "plain")
+	w := serving(t, false, "dies", "mute", "floods")
 	w.connecting, w.greeting = 500*time.Millisecond, 500*time.Millisecond
 	w.o.Sleep = clock.Sleep // as it is
 	w.peers = append(w.peers, &peer{Server: Server{Name: "missing", Type: Stdio, Command: "no-such-program-at-all"}, host: w.Host, again: make(chan struct{}, 1), settled: make(chan struct{})})
@@ -370,6 +370,19 @@ func TestServersThatCannotBeHad(t *testing.T) {
 		if !strings.Contains(w.said(), want) {
 			t.Errorf("it was not said that %s, but\n%s", want, w.said())
 		}
+	}
+}
+
+// One server that answers is there while others are still waited for.
+func TestServersDoNotWaitForEachOther(t *testing.T) {
+	w := serving(t, false, "dies", "mute", "floods", "plain")
+	w.connecting, w.greeting = time.Hour, time.Hour
+	w.o.Sleep = clock.Sleep // as it is
+	w.Start()
+	for here := false; !here; {
+		time.Sleep(time.Millisecond)
+		all, _ := w.Tools()
+		here = slices.ContainsFunc(all, func(t tool.Tool) bool { return t.Spec().Name == "mcp__plain__echo" })
 	}
 	if _, text, err := w.call(t, t.Context(), "mcp__plain__echo", `{"text":"still here"}`); err != nil || !strings.Contains(text, "still here") {
 		t.Errorf("%s, %v", text, err)

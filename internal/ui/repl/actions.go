@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"coder/internal/core/event"
+	"coder/internal/core/uip"
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term"
 	"coder/internal/ui/term/ink"
@@ -22,7 +23,7 @@ func (r *REPL) send(ctx context.Context, action lineedit.Action) error {
 		return r.switchMode(ctx, mode)
 	}
 	if r.turn != nil && s.Looks(action.Text) {
-		return r.look(ctx, action.Text)
+		return r.look(ctx, action.Text, false)
 	}
 	if r.turn != nil {
 		r.queue.add(action.Draft)
@@ -33,8 +34,9 @@ func (r *REPL) send(ctx context.Context, action lineedit.Action) error {
 }
 
 // look answers what the person wants to know beside the turn. The question that is open
-// meanwhile is put below it once more.
-func (r *REPL) look(ctx context.Context, input string) error {
+// meanwhile is put below it once more; agrees says that it is answered with yes where trust
+// was given by it.
+func (r *REPL) look(ctx context.Context, input string, agrees bool) error {
 	s, open := r.Session(), r.open
 	echo := r.echo(oneLine(input))
 	r.looking.Go(func() {
@@ -42,7 +44,7 @@ func (r *REPL) look(ctx context.Context, input string) error {
 			_ = r.render.Answer(echo, event.LocalAdded{Output: err.Error(), Failed: true}) // a terminal that is gone ends the loop by itself
 		}
 		select {
-		case r.looked <- open:
+		case r.looked <- looked{open, agrees}:
 		case <-ctx.Done():
 		}
 	})
@@ -53,6 +55,24 @@ func (r *REPL) look(ctx context.Context, input string) error {
 func (r *REPL) echo(text string) string {
 	const sign = "> "
 	return r.render.Cards().Palette.Paint(good, sign) + strings.TrimPrefix(ink.Folded(sign+text, r.width()), sign)
+}
+
+// looked is a command that was answered, the question that was open before it, and
+// whether trust answers that.
+type looked struct {
+	open   *dialogue
+	agrees bool
+}
+
+// goOn goes on with the question that was open before a command.
+func (r *REPL) goOn(l looked) error {
+	switch {
+	case l.open == nil || l.open != r.open:
+		return nil
+	case l.agrees && !r.cards().Trust: // it is given
+		return r.reply(uip.Response{ID: r.open.question.ID, Author: "user", Option: uip.Approve})
+	}
+	return r.show()
 }
 
 // echoing shows what a command says below what was typed.

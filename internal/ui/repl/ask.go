@@ -58,7 +58,7 @@ func (d *dialogue) secondLook(cards term.Cards, words term.Words, line string) s
 	q := d.current()
 	wants := slices.Contains(view, strings.ToLower(strings.TrimSpace(line))) && q.Purpose == uip.ConfirmRiskyAction
 	a, ok := read(words, q, line)
-	agrees := ok && (a.Option != uip.Reject || len(a.Parts) > 0)
+	agrees := ok && (a.Option != uip.Reject || len(a.Parts) > 0) || trusts(cards, q, line)
 	if !wants && (d.whole || !agrees || !cards.Hides(q)) {
 		return ""
 	}
@@ -106,7 +106,7 @@ func (r *REPL) put(a ask) error {
 
 // show draws the part of the question that is to be answered now.
 func (r *REPL) show() error {
-	cards, d := r.render.Cards(), r.open
+	cards, d := r.cards(), r.open
 	text := cards.Draw(d.question)
 	if d.inParts() {
 		text = cards.Question(d.current(), d.at+1, len(d.question.Parts))
@@ -117,17 +117,36 @@ func (r *REPL) show() error {
 	return r.render.Insert(text)
 }
 
+func (r *REPL) cards() term.Cards { return offering(r.render.Cards(), r.Trust) }
+
+// offering are cards that offer trust where one letter may give it.
+func offering(c term.Cards, trust func() bool) term.Cards {
+	c.Trust = trust != nil && trust()
+	return c
+}
+
+// trustInput is what trust is given with.
+const trustInput = "/trust yes"
+
+// trusts reports whether a line says yes to a check, and to all that follow.
+func trusts(cards term.Cards, q uip.Request, line string) bool {
+	return cards.Trusts(q) && slices.Contains(trust, strings.ToLower(strings.TrimSpace(line)))
+}
+
 // answered takes a line as the answer, if it is one. It stays on the screen as
 // it stood.
-func (r *REPL) answered(line string, draft lineedit.Draft) error {
+func (r *REPL) answered(ctx context.Context, line string, draft lineedit.Draft) error {
 	d := r.open
 	q := d.current()
 	if err := r.commit(r.answer.Prompt, draft); err != nil {
 		return err
 	}
-	if text := d.secondLook(r.render.Cards(), r.Words, line); text != "" {
+	if text := d.secondLook(r.cards(), r.Words, line); text != "" {
 		r.render.Saw(d.question)
 		return r.render.Insert(text)
+	}
+	if trusts(r.cards(), q, line) {
+		return r.look(ctx, trustInput, true)
 	}
 	a, ok := read(r.Words, q, line)
 	if !ok {
@@ -174,13 +193,14 @@ func hint(words term.Words, q uip.Request) string {
 	return words.T("answer %s; y and … or n … tells the model more", strings.Join(keys, ", "))
 }
 
-// The words people say yes and no with, what they say to see all of it, and before the
-// numbers of hunks.
+// The words people say yes and no with, what they say to see all of it, before the
+// numbers of hunks, and to trust a folder.
 var (
 	yes   = []string{"y", "yes", "ok", "是", "好", "好的", "同意", "可以"}
 	no    = []string{"n", "no", "否", "不", "不行", "拒绝"}
 	view  = []string{"v", "view", "all", "全部", "查看", "看"}
 	hunks = []string{"h", "hunk", "hunks", "块"}
+	trust = []string{"t", "trust", "信任"}
 )
 
 // remembered are the words people say a yes with that is remembered.

@@ -33,6 +33,8 @@ type Lines struct {
 	Session func() Session
 	Status  func() (model, mode string)
 	Dir     string
+	// Trust, which may be nil, reports whether one letter may trust the folder.
+	Trust func() bool
 	// After, which may be nil, is told of a finished input and its error. It
 	// may open another session. Its own error ends the program.
 	After func(ctx context.Context, input string, err error) error
@@ -340,12 +342,14 @@ func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	}
 }
 
+func (l *Lines) cards() term.Cards { return offering(l.Render.Cards(), l.Trust) }
+
 // card is the part of the question that is to be answered now.
 func (l *Lines) card(d *dialogue) string {
 	if d.inParts() {
-		return l.Render.Cards().Question(d.current(), d.at+1, len(d.question.Parts))
+		return l.cards().Question(d.current(), d.at+1, len(d.question.Parts))
 	}
-	return l.Render.Cards().Draw(d.question)
+	return l.cards().Draw(d.question)
 }
 
 // answer reads lines until one is an answer. Esc stops the turn at an approval,
@@ -371,9 +375,18 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 			text = l.card(d)
 			continue
 		}
-		if all := d.secondLook(l.Render.Cards(), l.Words, h.line); all != "" {
+		if all := d.secondLook(l.cards(), l.Words, h.line); all != "" {
 			l.Render.Saw(d.question)
 			text = all
+			continue
+		}
+		if trusts(l.cards(), q, h.line) {
+			l.look(ctx, input{line: trustInput})
+			l.looking.Wait()
+			if !l.cards().Trust { // it is given
+				return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve}, nil
+			}
+			text = l.card(d)
 			continue
 		}
 		a, ok := read(l.Words, q, h.line)

@@ -73,6 +73,9 @@ type Options struct {
 	// Lists, which may be nil, is what is chosen from in place of an input, such as
 	// a command that wants an argument and has none. What is chosen is an input.
 	Lists func(input string) (lineedit.Picker, bool)
+	// Trust, which may be nil, reports whether one letter may trust the folder: it has
+	// nothing that would count with it but the checks.
+	Trust func() bool
 	// Keys, which may be nil, is what each key does, for people.
 	Keys func() [][2]string
 	// Edit, which may be nil, lets the person write text in another program.
@@ -137,7 +140,7 @@ type REPL struct {
 	told    [2]bool // what the title was last told: that something is asked, that a turn runs
 	wrote   writes
 	looking sync.WaitGroup // commands that are answered while a turn runs
-	looked  chan *dialogue // one was, and the question open before it
+	looked  chan looked    // those that were
 	kept    string         // what was last told to Unsent
 
 	suggested suggestions
@@ -165,7 +168,7 @@ func New(o Options) *REPL {
 	r := &REPL{
 		Options: o, focused: true,
 		events: make(chan []tty.Event), broken: make(chan error, 1),
-		asks: make(chan ask), looked: make(chan *dialogue), lends: make(chan lent), done: make(chan finished, 1),
+		asks: make(chan ask), looked: make(chan looked), lends: make(chan lent), done: make(chan finished, 1),
 		suggested: suggestions{found: make(chan found, 1)},
 	}
 	r.wrote.screen, r.wrote.ready = o.Screen, make(chan struct{}, 1)
@@ -305,10 +308,8 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 			err = r.put(a)
 		case l := <-r.lends:
 			err = r.lend(ctx, l)
-		case d := <-r.looked:
-			if d != nil && d == r.open {
-				err = r.show()
-			}
+		case l := <-r.looked:
+			err = r.goOn(l)
 		case <-withdrawn: // answered elsewhere, or what asked has stopped
 			r.open = nil
 		case f := <-r.done:
@@ -412,7 +413,7 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		return r.stopTurn()
 	}
 	if r.open != nil && k == (lineedit.Key{Name: lineedit.Enter}) && r.answer.Empty() && r.open.current().Display.Metadata[uip.OnEnter] != "" {
-		return r.answered("", lineedit.Draft{})
+		return r.answered(ctx, "", lineedit.Draft{})
 	}
 	action := r.line().Key(k)
 	again := r.escaped
@@ -427,9 +428,9 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 	case lineedit.Submit:
 		if r.open != nil {
 			if r.Session().Looks(action.Text) {
-				return r.look(ctx, action.Text)
+				return r.look(ctx, action.Text, false)
 			}
-			return r.answered(action.Text, action.Draft)
+			return r.answered(ctx, action.Text, action.Draft)
 		}
 		if strings.TrimSpace(action.Text) == "?" {
 			action = lineedit.Action{Kind: lineedit.Submit, Text: "/keys"}

@@ -25,6 +25,7 @@ type Cards struct {
 	ASCII   bool
 	Spoken  bool // a screen reader reads it
 	Whole   bool // fold nothing
+	Trust   bool // the card of a check offers trust in the folder
 }
 
 // What of a question's content is shown before it is folded.
@@ -68,6 +69,11 @@ func (c Cards) Draw(q uip.Request) string {
 		d.question(q, 1, 1)
 	}
 	return d.text()
+}
+
+// Trusts reports whether q is about a check of the program's own and offers trust.
+func (c Cards) Trusts(q uip.Request) bool {
+	return c.Trust && q.Kind == uip.Confirm && q.Author == event.ActorVerifier
 }
 
 // Hides reports whether Draw leaves out part of what is to be approved.
@@ -234,6 +240,9 @@ func (d drawing) choices(q uip.Request) []string {
 		default:
 			keys = append(keys, revealedLine(o.ID+" = "+d.Words.Said(o.Label), titleRunes))
 		}
+	}
+	if d.Trusts(q) {
+		keys = append(keys, d.t("t = yes, and trust this folder: checks run unasked"))
 	}
 	if *d.hides {
 		keys = append(keys, d.t("v = view all of it"))
