@@ -35,8 +35,9 @@ LONG   := -e ^coder/cmd/coder$$ -e /fleet/fleetcli$$ -e /host/sandbox$$ -e /stor
 ALONE  := -e /arch$$ -e /internal/core/ -e /ui/i18n$$ -e /ui/cells$$ -e /ui/lineedit$$ -e /term/ink$$ -e /term/markdown$$ \
 	-e '/agent/\(compact\|complexity\|conversation\|inbox\|ledger\|prompt\)$$' -e '/authored/\(mention\|usercommand\)$$' \
 	-e '/record/\(asof\|audit\|bundle\|export\|fulltext\|provenance\|seal\|session\|typed\)$$'
-# With it in short, and without it in full.
-BOTH   := -e /agent/supervisor$$ -e /host/patch$$ -e /policy/risk$$ -e /tool/web$$ -e /ui/streamjson$$
+# With it in short, and without it in full: what takes long there is real programs by the hundred.
+BOTH   := -e /agent/supervisor$$ -e /internal/cli$$ -e '/host/\(lsp\|patch\|shell\|workspace\)$$' -e /policy/risk$$ -e /record/undo$$ \
+	-e '/tool/\(codenav\|files\|git\|search\|web\)$$' -e /ui/streamjson$$
 # Both halves run side by side, for most of the longest wait for processes. Vet has looked at the
 # tests before, and nobody debugs these binaries: linked without their tables they cost half.
 TESTS  = all=$$($(GO) list $(PKGS)) || exit; list=$$(echo "$$all" | grep $(2)); [ -z "$$list" ] || $(SEEDED) $(GO) test $(1) -vet=off -ldflags="-s -w" -shuffle=1 -timeout 60m $$list

@@ -111,7 +111,7 @@ func (a *App) entrusts() (rows [][]display.Cell, give func() error, err error) {
 // tellTrust says, where settings of the project were passed over, what would make
 // them hold.
 func (a *App) tellTrust() {
-	if a.Trusted == trust.Trusted || len(a.Report.Warnings) == 0 && !slices.Contains(trust.Settings(a.Project), mcpFile) {
+	if !a.PassesOver() {
 		return
 	}
 	if a.Trusted == trust.Changed {
@@ -123,7 +123,13 @@ func (a *App) tellTrust() {
 
 // Trustable reports whether the folder is not trusted and nothing but checks would run
 // if it were.
-func (a *App) Trustable() bool { return !a.trusts() && len(trust.Settings(a.Root)) == 0 }
+func (a *App) Trustable() bool { return !a.trusts() && !a.PassesOver() }
+
+// PassesOver reports whether settings of the project do not hold, because it is not
+// trusted with them.
+func (a *App) PassesOver() bool {
+	return a.Trusted != trust.Trusted && (len(a.Report.Warnings) > 0 || slices.Contains(trust.Settings(a.Project), mcpFile))
+}
 
 // trusts reports whether the folder was trusted at the start, or is by now.
 func (a *App) trusts() bool {

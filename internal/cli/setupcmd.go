@@ -271,6 +271,9 @@ func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error)
 			continue
 		case notNumber == nil && n >= 1 && n <= min(len(shown), shownModels):
 			return shown[n-1].Name, nil
+		case notNumber == nil && len(shown) > 0 && !slices.ContainsFunc(e.Models, func(o app.Offer) bool { return strings.Contains(o.Name, answer) }):
+			s.say(s.words.T("answer with a number from 1 to %d", min(len(shown), shownModels)))
+			continue
 		}
 		if some := slices.DeleteFunc(slices.Clone(e.Models), func(o app.Offer) bool {
 			return !strings.Contains(strings.ToLower(o.Name), strings.ToLower(answer))

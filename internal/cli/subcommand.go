@@ -200,7 +200,7 @@ func (inv *invocation) mistaken() error {
 }
 
 // findSubcommand tells a subcommand from a prompt by the words of a line. A word
-// alone that is nearly one is a mistake, since it would be sent to a model; so is one
+// alone that is nearly one, or one elsewhere, is a mistake, since it would be sent to a model; so is one
 // alone behind a subcommand that takes none but certain words, and one that is nearly
 // such a word where the line would be a call with it. What begins with a sign is for the session: /diff, !ls, @file.
 func findSubcommand(words []string) (*subcommand, error) {
@@ -216,6 +216,13 @@ func findSubcommand(words []string) (*subcommand, error) {
 		}
 		if near := mistyped(words[0], names); near != "" && len(words) == 1 && strings.IndexAny(words[0], "/!@") != 0 {
 			return nil, usagef("there is no subcommand %s; did you mean %s? (coder -- %s makes it a prompt)", words[0], near, words[0])
+		}
+		switch {
+		case len(words) > 1:
+		case slices.Contains(inSession, words[0]):
+			return nil, usagef("there is no subcommand %s; in a session it is /%s (coder -- %s makes it a prompt)", words[0], words[0], words[0])
+		case slices.Contains(elsewhere, words[0]):
+			return nil, usagef("there is no subcommand %s; coder --help lists them (coder -- %s makes it a prompt)", words[0], words[0])
 		}
 		return nil, nil
 	}
@@ -238,6 +245,13 @@ func findSubcommand(words []string) (*subcommand, error) {
 	}
 	return nil, nil
 }
+
+// inSession are words that are commands in a session and no subcommands, elsewhere those that
+// other programs have: neither alone is anything that somebody would ask a model.
+var (
+	inSession = []string{"agents", "compact", "cost", "diff", "exit", "init", "jobs", "keys", "mode", "model", "new", "permissions", "plan", "quit", "redo", "resume", "rewind", "skills", "status", "todos", "tools", "undo"}
+	elsewhere = []string{"auth", "chat", "install", "list", "login", "logout", "serve", "session", "start", "stop", "uninstall", "update", "upgrade", "usage"}
+)
 
 // mistyped is the name that a word is within two letters of, "" if there is none.
 func mistyped(word string, names []string) string {

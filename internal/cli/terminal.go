@@ -21,7 +21,6 @@ import (
 	"coder/internal/host/pathfind"
 	"coder/internal/host/stdio"
 	"coder/internal/policy/mode"
-	"coder/internal/policy/trust"
 	"coder/internal/record/typed"
 	"coder/internal/ui/repl"
 	"coder/internal/ui/term"
@@ -58,6 +57,7 @@ type face interface {
 	Say(text string) error
 	Tell(lines ...[]ink.Span) error
 	Recall(answer event.MessageAdded, bang bool) error
+	Put(text, answer string)
 	Run(ctx context.Context, first string, resume bool) error
 	Resume(ctx context.Context)
 }
@@ -131,9 +131,9 @@ func (t *terminal) openLines(ctx context.Context) (err error) {
 	page := repl.NewPage(t.printer, keys.Echoed())
 	t.face = &repl.Lines{
 		Terminal: keys, Page: page, Render: term.New(term.Options{
-			Out: page, Width: func() int { return width(t.out) }, Words: t.inv.words, Now: t.inv.Now, ASCII: t.inv.ascii(), Spoken: t.inv.settings.Config.UI.Plain,
+			Out: page, Width: func() int { return width(t.out) }, Words: t.inv.words, Now: t.inv.Now, ASCII: t.inv.ascii(), Spoken: t.inv.settings.Config.UI.Plain, AtOnce: true,
 		}),
-		Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, Trust: t.app.Trustable, After: t.after, Leaving: t.inv.exit.leave,
+		Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, Trust: t.app.Trustable, After: t.after, Sent: t.sent, Unsent: t.unsent, Leaving: t.inv.exit.leave,
 	}
 	return t.converse(ctx)
 }
@@ -297,9 +297,8 @@ func (t *terminal) banner() error {
 	w := t.inv.words
 	lines := [][]ink.Span{append(span(ink.Plain, "coder "+app.Version), span(ink.Dim, w.Signs(" · ")+w.T("model %s · mode %s · session %s", sanitize.Line(model, 80), mode, t.session.ID))...)}
 	add := func(role ink.Role, text string) { lines = append(lines, span(role, sanitize.Line(text, 0))) }
-	trusted := t.app.Trusted
-	if trusted == trust.Changed || len(trust.Settings(t.app.Root)) > 0 && trusted != trust.Trusted {
-		add(ink.Warn, w.T("this folder is %s: its own settings may only tighten yours (coder trust changes that)", w.Said(trusted.String())))
+	if t.app.PassesOver() {
+		add(ink.Warn, w.T("this folder is %s: its own settings may only tighten yours (coder trust changes that)", w.Said(t.app.Trusted.String())))
 	}
 	if text := t.wideFolder(); text != "" {
 		add(ink.Warn, text)
@@ -429,24 +428,19 @@ func (t *terminal) unsent(queue []string, draft, answer string) {
 
 // onlyDraft reports whether nothing was sent in this folder yet, and something typed.
 func (t *terminal) onlyDraft() bool {
-	_, shown := t.face.(*repl.REPL)
 	_, err := t.app.Store().Last()
 	typed, _ := t.app.Typed().Unsent()
-	return shown && err != nil && typed != ""
+	return err != nil && typed != ""
 }
 
 // putDraft puts what was typed and not sent where it was typed: at the question that is
 // about to be asked again, or at the prompt.
 func (t *terminal) putDraft() {
-	face, ok := t.face.(*repl.REPL)
-	if !ok {
-		return
-	}
 	draft, answer := t.app.Unsent(t.session.ID), ""
 	if u, cutOff := t.session.Unfinished(); cutOff && u.Pending != nil {
 		answer, draft.Answer = draft.Answer, ""
 	}
-	face.Put(draft.Whole(), answer)
+	t.face.Put(draft.Whole(), answer)
 }
 
 // utf8 reports whether the person's terminal shows more than ASCII.

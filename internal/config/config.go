@@ -274,7 +274,10 @@ func Default() Config {
 			TerminalPrograms: []string{
 				"vim", "vi", "nvim", "nano", "emacs", "hx", "micro", "less", "more", "most", "man", "top", "htop", "btop", "watch",
 				"ssh", "sftp", "telnet", "tmux", "screen", "tig", "lazygit", "k9s", "fzf", "mc", "ranger", "gdb", "lldb", "psql", "mysql", "sqlite3",
-				"sudo", "su", "doas", "passwd", "git commit", "git rebase -i", "git add -p", "git add -i", "git checkout -p", "git mergetool",
+				"joe", "pico", "kak", "ed", "ncdu", "atop", "iotop", "glances", "nmtui", "dialog", "whiptail", "dlv", "rlwrap", "mongo", "sqlplus",
+				"sudo", "su", "doas", "passwd", "chsh", "visudo", "vipw", "crontab -e", "systemctl edit", "kubectl edit", "gh auth login", "npm init", "npm login", "docker login",
+				"git commit", "git rebase -i", "git rebase --interactive", "git add -p", "git add --patch", "git add -i", "git add -e", "git checkout -p", "git restore -p", "git reset -p",
+				"git stash -p", "git mergetool", "git difftool", "git tag -a", "git tag -s", "git config -e", "git config --edit", "git notes edit", "git revert", "git send-email",
 			},
 			DangerousNoninteractive: "deny",
 			OnReject:                "continue",

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"path"
-	"slices"
 	"strings"
 
 	"coder/internal/agent/toolrun"
@@ -57,7 +55,7 @@ func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string)
 		})
 	}
 	args := map[string]any{"command": command}
-	if wantsTerminal(command, elevated) {
+	if becomesAnother(command) {
 		args["unconfined"] = true // a sandbox lets nobody become another user
 	}
 	call := chat.ToolCall{ID: o.NewID("bang"), Name: shellTool, Args: jsonx.Must(args)}
@@ -84,30 +82,6 @@ const bangAside = "your own command: with approval.bang = direct such commands r
 
 // elevated are the programs that make one another user.
 var elevated = []string{"sudo", "su", "doas", "pkexec"}
-
-// wantsTerminal reports whether one of programs is run in a line. A program may
-// be named with its first arguments: git commit.
-func wantsTerminal(line string, programs []string) bool {
-	for part := range strings.FieldsFuncSeq(line, func(r rune) bool { return strings.ContainsRune("|&;()\n", r) }) {
-		words := strings.Fields(part)
-		for len(words) > 0 && (strings.Contains(words[0], "=") || slices.Contains(before, words[0])) {
-			words = words[1:]
-		}
-		if len(words) == 0 {
-			continue
-		}
-		words[0] = path.Base(words[0])
-		for _, program := range programs {
-			if names := strings.Fields(program); len(names) > 0 && len(words) >= len(names) && slices.Equal(words[:len(names)], names) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// before are words that may stand before a program.
-var before = []string{"env", "command", "exec", "nice", "time"}
 
 // shellResult is what came of a command; an exit code below zero says that it
 // was not run.

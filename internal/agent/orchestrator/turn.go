@@ -32,6 +32,7 @@ type turnState struct {
 	recorded  bool            // they are taken from the record
 	edited    []string        // paths written so far
 	passed    string          // the command that ran last, if it passed and nothing was written since
+	failed    shellResult     // of the last check, if nothing was done since
 	input     string          // what the person asked for
 	repairs   int             // failed checks handed back to the model
 	rounds    rounds          // to notice circles
@@ -289,8 +290,9 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 			switch e.Kind {
 			case tool.Write:
 				st.edited = append(st.edited, e.Target)
-				st.passed = ""
+				st.passed, st.failed = "", shellResult{}
 			case tool.Exec:
+				st.failed = shellResult{}
 				if st.passed = e.Target; res.Failed {
 					st.passed = ""
 				}

@@ -56,11 +56,17 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 			return false, err
 		}
 	}
+	if choice.Blind {
+		return false, nil
+	}
 	if choice.Command == "" {
 		return false, o.warn(ctx, st, verify.NotRunNotice("no check is known for this project")...)
 	}
-	if st.passed == choice.Command { // the model has run it itself, on what is there now
+	switch choice.Command {
+	case st.passed: // the model has run it itself, on what is there now
 		return false, nil
+	case st.failed.Command: // and nothing was done about it
+		return o.judgeCheck(ctx, st, choice.Command, st.failed)
 	}
 	result, ran, err := o.check(ctx, st, choice.Command)
 	if err != nil || !ran {
@@ -109,6 +115,7 @@ func (o *Orchestrator) judgeCheck(ctx context.Context, st *turnState, command st
 	case verify.Environment:
 		return false, o.warn(ctx, st, verify.EnvironmentNotice(command, v)...)
 	case verify.Failed:
+		st.failed = r
 	}
 	if !verify.MayRepair(st.repairs, st.set.Verification.MaxAttempts) {
 		still := fmt.Sprintf(display.Form(st.repairs, "%s still fails after %d attempt to repair it", "%s still fails after %d attempts to repair it"), command, st.repairs)

@@ -44,11 +44,13 @@ const (
 )
 
 // Choice is the command to run, or "" if there is none, and the commands that
-// were wished for but are not on the whitelist.
+// were wished for but are not on the whitelist. Blind says that there are checks, and
+// none of them looks at what was edited.
 type Choice struct {
 	Command string
 	Source  Source
 	Refused []string
+	Blind   bool
 }
 
 // Choose picks the command: what the person named, else the first of the
@@ -63,7 +65,8 @@ func Choose(in Input) Choice {
 		c.Command, c.Source = command, FromProject
 		return c
 	}
-	c.take(FromProject, byProject(in))
+	suited, blind := byProject(in)
+	c.Blind = !c.take(FromProject, suited) && blind
 	return c
 }
 
@@ -164,25 +167,52 @@ func inFolder(dir, command string) string {
 }
 
 // byProject suggests the test of the project's kind; where there are several
-// kinds, of the one the edited files belong to.
-func byProject(in Input) []string {
+// kinds, of the one the edited files belong to. What was edited may be nothing that any of
+// them could look at.
+func byProject(in Input) (suited []string, blind bool) {
 	if in.Exists == nil {
-		return nil
+		return nil, false
 	}
-	var suited, others []string
+	var others []string
 	for _, p := range projects {
 		command := p.command(in)
-		if command == "" {
-			continue
-		}
-		if slices.ContainsFunc(in.Edited, func(f string) bool { return slices.Contains(p.endings, path.Ext(f)) }) {
+		switch {
+		case command == "":
+		case slices.ContainsFunc(in.Edited, func(f string) bool { return slices.Contains(p.endings, path.Ext(f)) }):
 			suited = append(suited, command)
-		} else {
-			others = append(others, command)
+		case len(in.Edited) == 0 || slices.ContainsFunc(in.Edited, func(f string) bool { return isCode(f) && !isForeign(f) }):
+			others = append(others, command) // data that tests may read
+		default:
+			blind = true
 		}
 	}
-	return append(suited, others...)
+	return append(suited, others...), blind
 }
+
+// isForeign reports whether only programs of a language of their own, or of none, look
+// at a file: a test in another language does not, unless the file lies where tests keep
+// what they read.
+func isForeign(file string) bool {
+	file = strings.ToLower(file)
+	if strings.Contains(file, "test") || strings.Contains(file, "fixture") || strings.Contains(file, "golden") {
+		return false
+	}
+	name := path.Base(file)
+	return slices.Contains(foreignEndings, path.Ext(name)) || slices.Contains(foreignNames, name) || strings.HasPrefix(file, ".github/") ||
+		strings.HasPrefix(name, "dockerfile") || strings.HasPrefix(name, "docker-compose")
+}
+
+var (
+	foreignEndings = []string{
+		".go", ".rs", ".java", ".kt", ".kts", ".groovy", ".scala", ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".vue", ".svelte", ".py", ".pyi", ".rb", ".php", ".pl", ".lua",
+		".swift", ".cs", ".fs", ".vb", ".dart", ".ex", ".exs", ".erl", ".hs", ".clj", ".r", ".jl", ".nim", ".zig", ".sh", ".bash", ".zsh", ".fish", ".ps1", ".bat", ".cmd",
+		".css", ".scss", ".sass", ".less", ".ipynb", ".vim", ".el", ".tf", ".nix", ".png", ".jpg", ".jpeg", ".gif", ".ico", ".svg", ".pdf", ".log",
+	}
+	foreignNames = []string{
+		"makefile", "gnumakefile", "justfile", "containerfile", "procfile", "vagrantfile", "codeowners", ".gitignore", ".gitattributes", ".dockerignore", ".editorconfig",
+		".mailmap", ".gitlab-ci.yml", ".travis.yml", ".pre-commit-config.yaml", ".prettierrc", ".prettierignore", ".eslintignore", ".npmignore", ".env.example",
+	}
+)
 
 func ifThere(command string, files ...string) func(Input) string {
 	return func(in Input) string {

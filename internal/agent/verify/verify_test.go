@@ -86,6 +86,7 @@ func TestChoose(t *testing.T) {
 		want    string
 		source  Source
 		refused []string
+		blind   bool
 	}{
 		"nothing known":       {},
 		"go":                  {files: folder{"go.mod": ""}, want: "go test ./...", source: FromProject},
@@ -111,6 +112,13 @@ func TestChoose(t *testing.T) {
 		"two kinds":           {files: folder{"go.mod": "", "pyproject.toml": ""}, want: "go test ./...", source: FromProject},
 		"two kinds, edited":   {files: folder{"go.mod": "", "pyproject.toml": ""}, edited: []string{"x/a.py"}, want: "pytest -q", source: FromProject},
 
+		"data":             {files: folder{"go.mod": ""}, edited: []string{"a/page.html", "b.json"}, want: "go test ./...", source: FromProject},
+		"what tests read":  {files: folder{"go.mod": ""}, edited: []string{"a/testdata/x.py"}, want: "go test ./...", source: FromProject},
+		"another language": {files: folder{"go.mod": ""}, edited: []string{"tools/a.py", "web/site.css", "run.sh"}, blind: true},
+		"of no language":   {files: folder{"Cargo.toml": ""}, edited: []string{"Makefile", "Dockerfile", ".gitignore", ".github/workflows/ci.yml"}, blind: true},
+		"of two":           {files: folder{"go.mod": ""}, edited: []string{"tools/a.py", "a.go"}, want: "go test ./...", source: FromProject},
+		"named, though":    {files: folder{"go.mod": ""}, user: "run go test ./...", edited: []string{"tools/a.py"}, want: "go test ./...", source: FromUser},
+
 		"configured":          {config: []string{"make x", " cargo test "}, files: folder{"go.mod": ""}, want: "cargo test", source: FromConfig, refused: []string{"make x"}},
 		"configured in vain":  {config: []string{"make test", "", "make test"}, refused: []string{"make test"}},
 		"next candidate":      {config: []string{"make test"}, files: folder{"go.mod": ""}, want: "go test ./...", source: FromProject, refused: []string{"make test"}},
@@ -129,7 +137,7 @@ func TestChoose(t *testing.T) {
 		"part of a word":      {user: "see cargo testing and mycargo test"},
 	} {
 		got := Choose(Input{UserText: tt.user, Configured: tt.config, Edited: tt.edited, Exists: tt.files.exists, Read: tt.files.read})
-		if got.Command != tt.want || got.Source != tt.source || !slices.Equal(got.Refused, tt.refused) {
+		if got.Command != tt.want || got.Source != tt.source || !slices.Equal(got.Refused, tt.refused) || got.Blind != tt.blind {
 			t.Errorf("%s: %+v, want %q from %q, refused %q", name, got, tt.want, tt.source, tt.refused)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term"
@@ -150,7 +151,7 @@ func (r *REPL) answered(ctx context.Context, line string, draft lineedit.Draft) 
 	}
 	a, ok := read(r.Words, q, line)
 	if !ok {
-		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: hint(r.Words, q)}})
+		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: hint(r.Words, q, r.cards().Trusts(q))}})
 	}
 	a.ID, a.Author = q.ID, "user"
 	if err := uip.Check(q, a); err != nil {
@@ -174,7 +175,7 @@ func (r *REPL) reply(a uip.Response) error {
 }
 
 // hint says which answers a question takes.
-func hint(words term.Words, q uip.Request) string {
+func hint(words term.Words, q uip.Request, trusts bool) string {
 	if q.Kind == uip.Composite {
 		return words.T("answer y for all, n for none, or the numbers to allow, such as: 1 3")
 	}
@@ -189,6 +190,12 @@ func hint(words term.Words, q uip.Request) string {
 		if offers(q, k.option) {
 			keys = append(keys, k.key)
 		}
+	}
+	if trusts {
+		keys = append(keys, "t")
+	}
+	if q.Author == event.ActorUser || q.Author == event.ActorVerifier { // no model asks
+		return words.T("answer %s", strings.Join(keys, ", "))
 	}
 	return words.T("answer %s; y and … or n … tells the model more", strings.Join(keys, ", "))
 }

@@ -18,6 +18,7 @@ type keyboard struct {
 	terminal *tty.Terminal
 	page     *Page
 	inputs   chan input // closed when nothing more can be typed
+	lends    chan lent  // somebody wants the terminal
 
 	line   []byte
 	typing bool
@@ -45,7 +46,10 @@ const (
 func (k *keyboard) listen(ctx context.Context) {
 	defer close(k.inputs)
 	for {
-		batch, err := k.terminal.Read(ctx)
+		batch, away, err := k.read(ctx)
+		if err == nil && away != nil {
+			err = k.lend(*away)
+		}
 		if err != nil {
 			return
 		}
@@ -63,6 +67,42 @@ func (k *keyboard) listen(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// read reads keys, or as many as were pressed before somebody wants the terminal.
+func (k *keyboard) read(ctx context.Context) (batch []tty.Event, away *lent, err error) {
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		batch, err = k.terminal.Read(reading)
+	}()
+	select {
+	case <-done:
+		return batch, nil, err
+	case l := <-k.lends:
+		stop()
+		<-done
+		return batch, &l, nil
+	}
+}
+
+// lend gives the terminal away and waits until it is back.
+func (k *keyboard) lend(l lent) error {
+	if err := k.terminal.Restore(); err != nil {
+		close(l.refused)
+		return err
+	}
+	close(l.ready)
+	<-l.back
+	if err := k.terminal.Raw(); err != nil {
+		return err
+	}
+	if k.typing {
+		k.page.show(shown(k.line), shown(k.line))
+	}
+	return nil
 }
 
 // pressed is the keys of an event. What is pasted is as good as typed.
@@ -151,7 +191,9 @@ func (k *keyboard) enter() (input, bool) {
 }
 
 // shown is typed text as it stands on the page.
-func shown(line []byte) string { return strings.ReplaceAll(string(line), "\t", " ") }
+func shown(line []byte) string {
+	return strings.NewReplacer("\t", " ", "\n", " ").Replace(string(line))
+}
 
 // lastOf is the last character that is seen of s.
 func lastOf(s string) (last string) {

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"os"
+
+	"coder/internal/ui/tty"
 )
 
 // lent is the terminal on its way to somebody else and back.
@@ -17,16 +19,25 @@ type lent struct {
 
 // Lend lets the turn that runs have the terminal while use runs.
 func (r *REPL) Lend(ctx context.Context, use func(terminal *os.File) error) error {
+	return borrow(ctx, r.lends, r.Terminal, use)
+}
+
+// Lend lets the turn that runs have the terminal while use runs.
+func (l *Lines) Lend(ctx context.Context, use func(terminal *os.File) error) error {
+	return borrow(ctx, l.lends, l.Terminal, use)
+}
+
+func borrow(ctx context.Context, from chan<- lent, terminal *tty.Terminal, use func(terminal *os.File) error) error {
 	l := lent{make(chan struct{}), make(chan struct{}), make(chan struct{})}
 	select {
-	case r.lends <- l:
+	case from <- l:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	defer close(l.back)
 	select {
 	case <-l.ready:
-		return r.Terminal.Lend(use)
+		return terminal.Lend(use)
 	case <-l.refused:
 		return context.Canceled
 	}

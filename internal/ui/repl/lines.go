@@ -3,6 +3,7 @@
 package repl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
+	"coder/internal/tool"
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term"
 	"coder/internal/ui/term/ink"
@@ -38,10 +40,17 @@ type Lines struct {
 	// After, which may be nil, is told of a finished input and its error. It
 	// may open another session. Its own error ends the program.
 	After func(ctx context.Context, input string, err error) error
+	// Sent, which may be nil, is told what the person sends; Unsent, which may be nil, in
+	// the end what is typed and not sent.
+	Sent   func(text string)
+	Unsent func(queue []string, draft, answer string)
 	// Leaving, which may be nil, is told that the person ends the program while
 	// something may still have to be stopped.
 	Leaving func()
 
+	draft   string // to stand behind the first prompt
+	begun   bool   // it does
+	parted  bool   // the person left at a question
 	keys    chan input
 	program context.Context         // ends when the program is to end
 	end     context.CancelCauseFunc // ends it
@@ -50,6 +59,7 @@ type Lines struct {
 	stop    func()                  // stops the turn
 	queue   queue
 	looking sync.WaitGroup // commands that are answered while a turn runs
+	lends   chan lent      // from the turn
 }
 
 // Out is where what happens is shown.
@@ -75,10 +85,18 @@ func (l *Lines) Resume(ctx context.Context) { _ = l.turn(ctx, "", l.Session().Co
 func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 	ctx, end := context.WithCancelCause(ctx)
 	l.program, l.end, l.asks, l.keys = ctx, end, make(chan chan struct{}), make(chan input)
-	k := keyboard{terminal: l.Terminal, page: l.Page, inputs: l.keys}
+	l.lends = make(chan lent)
+	k := keyboard{terminal: l.Terminal, page: l.Page, inputs: l.keys, lends: l.lends}
+	if first == "" && !resume && l.draft != "" {
+		if err := l.ready(); err != nil {
+			return err
+		}
+		k.add(l.draft)
+		l.begun, l.draft = true, ""
+	}
 	var reading sync.WaitGroup
 	reading.Go(func() { k.listen(ctx) })
-	defer func() { end(nil); l.looking.Wait(); reading.Wait() }()
+	defer func() { end(nil); l.looking.Wait(); reading.Wait(); l.keep(&k) }()
 	if resume {
 		if err := l.turn(ctx, "", l.Session().Continue); err != nil {
 			return err
@@ -97,6 +115,9 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 		case "?":
 			line = "/help" // the keys of /keys are those of the other face
 		}
+		if l.Sent != nil {
+			l.Sent(line)
+		}
 		run := func(ctx context.Context, out event.Sink) (string, error) { return l.Session().Run(ctx, line, out) }
 		if err := l.turn(ctx, line, run); err != nil {
 			return err
@@ -104,14 +125,44 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 	}
 }
 
+// Put has text stand behind the first prompt. An answer is given anew.
+func (l *Lines) Put(text, _ string) { l.draft = text }
+
+// keep tells what was typed and not sent.
+func (l *Lines) keep(k *keyboard) {
+	if k.typing {
+		k.page.end(false)
+	}
+	if l.Unsent == nil {
+		return
+	}
+	var queue []string
+	for _, d := range l.queue.take(all) {
+		queue = append(queue, d.Text())
+	}
+	draft, answer := cmp.Or(string(k.line), l.draft), ""
+	if l.parted {
+		draft, answer = l.draft, string(k.line)
+	}
+	l.Unsent(queue, draft, answer)
+}
+
+// ready says that the person is to type.
+func (l *Lines) ready() error {
+	model, mode := l.Status()
+	above := l.folded(contextLine(l.Render.Cards().ASCII, l.Session().ContextUsed(), l.oneLine(model)))
+	return l.prompt(fmt.Sprintf("%s\n[%s] %s> ", above, mode, l.oneLine(l.Dir)))
+}
+
 // next is the next input: what was queued, or what is typed now. What was typed
 // before there was a prompt is printed behind it.
 func (l *Lines) next(ctx context.Context) (string, error) {
-	model, mode := l.Status()
-	above := l.folded(contextLine(l.Render.Cards().ASCII, l.Session().ContextUsed(), l.oneLine(model)))
-	if err := l.prompt(fmt.Sprintf("%s\n[%s] %s> ", above, mode, l.oneLine(l.Dir))); err != nil {
-		return "", err
+	if !l.begun {
+		if err := l.ready(); err != nil {
+			return "", err
+		}
 	}
+	l.begun = false
 	for _, d := range l.queue.take(one) {
 		return d.Text(), l.repeat(d.String())
 	}
@@ -156,6 +207,7 @@ func (l *Lines) await(ctx context.Context) (input, error) {
 }
 
 func (l *Lines) interrupt() {
+	l.parted = l.asking.Load()
 	if l.Leaving != nil {
 		l.Leaving()
 	}
@@ -184,7 +236,7 @@ func (l *Lines) turn(ctx context.Context, input string, work func(context.Contex
 				panic(p)
 			}
 		}()
-		_, err := work(inner, out)
+		_, err := work(tool.WithLender(inner, l.Lend), out)
 		done <- err
 	}()
 	err := l.attend(ctx, done)
@@ -394,7 +446,7 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 		if ok && uip.Check(q, a) == nil {
 			return a, nil
 		}
-		text = l.folded(hint(l.Words, q))
+		text = l.folded(hint(l.Words, q, l.cards().Trusts(q)))
 	}
 }
 

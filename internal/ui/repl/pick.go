@@ -122,7 +122,7 @@ func (r *REPL) usual(k lineedit.Kind) error {
 		}
 		return r.Terminal.Suspend()
 	case lineedit.Redraw:
-		return r.Screen.Redraw()
+		return r.Screen.Clear()
 	}
 	return nil
 }

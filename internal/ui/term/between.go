@@ -12,9 +12,9 @@ type Ahead struct {
 }
 
 // between has draw put something between the paragraphs of a reply: at once, or when the
-// one that is arriving has ended.
+// one that is arriving has ended, unless nothing shows it before.
 func (r *Renderer) between(draw func()) {
-	if !r.arriving() {
+	if !r.arriving() || r.o.AtOnce {
 		draw()
 		return
 	}

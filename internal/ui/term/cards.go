@@ -248,7 +248,7 @@ func (d drawing) choices(q uip.Request) []string {
 		keys = append(keys, d.t("v = view all of it"))
 	}
 	rejects := slices.ContainsFunc(options, func(o uip.Option) bool { return o.ID == uip.Reject })
-	if rejects && q.Author != event.ActorUser { // else it is the person's own command
+	if rejects && q.Author != event.ActorUser && q.Author != event.ActorVerifier { // else it is the person's own command, or the program's
 		keys = append(keys, d.t("y and …, n … = tell the model more"))
 	}
 	return keys

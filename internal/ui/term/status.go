@@ -51,7 +51,7 @@ func (r *Renderer) tell() {
 		if n := c.output.lines; n > 0 {
 			name += mark(r.o.ASCII, " · ", ", ") + r.lines(n)
 		}
-		d.Calls = append(d.Calls, Running{Name: name, Since: c.since, Tail: slices.Clone(c.recent.lines)})
+		d.Calls = append(d.Calls, Running{Name: name, Since: c.since, Tail: c.recent.tail()})
 	}
 	s.show(d)
 }
@@ -59,15 +59,26 @@ func (r *Renderer) tell() {
 // recentLines is how much of a command's output is seen while it runs.
 const recentLines = 8
 
-// recent is the last whole lines of a text that arrives in pieces.
+// recent is the last lines of a text that arrives in pieces.
 type recent struct {
 	lines []string
 	part  string
 }
 
+// tail are the lines, and what there is of the one that has not ended.
+func (t *recent) tail() []string {
+	if t.part == "" {
+		return slices.Clone(t.lines)
+	}
+	return append(slices.Clone(t.lines[max(0, len(t.lines)-recentLines+1):]), sanitize.Mask(t.part))
+}
+
 func (t *recent) write(text string) {
 	for text != "" {
 		line, rest, ends := strings.Cut(text, "\n")
+		if again := sanitize.Name('\r'); strings.Contains(line, again) { // a line that is written over
+			t.part, line = "", line[strings.LastIndex(line, again)+len(again):]
+		}
 		if t.part += line; len(t.part) > lineBytes {
 			t.part = t.part[:lineBytes]
 		}

@@ -38,6 +38,9 @@ type Options struct {
 	ASCII bool             // the terminal shows no marks beyond ASCII
 	// Spoken says that a screen reader reads the lines aloud: a table that does not fit is a list.
 	Spoken bool
+	// AtOnce says that what a person asks for is put in the middle of a paragraph: there is
+	// nothing that could show it until that ends.
+	AtOnce bool
 }
 
 // Renderer is an [event.Sink] for a terminal. Use [New].

@@ -150,11 +150,16 @@ func (s *Screen) Show() error {
 	return s.flush()
 }
 
-// Redraw draws the live block from scratch where it stands.
-func (s *Screen) Redraw() error {
+// Clear moves all that is on the screen into the scrollback, whoever wrote it, and draws
+// the live block from scratch at the top.
+func (s *Screen) Clear() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
+	_, rows := s.bounds()
+	s.out.WriteString(strings.Repeat(lineEnd, rows))
+	s.climb(rows - 1)
+	s.out.WriteString("\x1b[J")
 	s.draw()
 	return s.flush()
 }

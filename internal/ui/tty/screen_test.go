@@ -226,7 +226,7 @@ func (m *model) step(t *rapid.T, s *Screen) error {
 		return s.Hide()
 	case 4:
 		if !m.hidden {
-			return s.Redraw()
+			return nil
 		}
 		m.hidden = false
 		return s.Show()
@@ -449,5 +449,30 @@ func TestErrorsAreTold(t *testing.T) {
 	}
 	if n, err := s.Write([]byte("y")); n != 0 || !errors.Is(err, errBroken) {
 		t.Errorf("Write: %d, %v", n, err)
+	}
+}
+
+// What was on the screen is in the scrollback, and what somebody else wrote; the block
+// stands at the top.
+func TestClear(t *testing.T) {
+	w := newWatched(t.Fatalf, 20, 5)
+	s := NewScreen(w, w.size, ScreenOptions{})
+	if err := errors.Join(s.Print("one\ntwo\nthr"), s.SetLive([]string{"context", "> draft"}, 1, 7)); err != nil {
+		t.Fatal(err)
+	}
+	w.emu.WriteString("\r\ngarbage")
+	if err := s.Clear(); err != nil {
+		t.Fatal(err)
+	}
+	lines := all(w.emu)
+	shown := lines[w.emu.ScrollbackLen():]
+	if want := []string{"thr", "context", "> draft"}; !slices.Equal(shown[:3], want) || strings.Join(shown[3:], "") != "" {
+		t.Errorf("the screen shows %q, want %q", shown, want)
+	}
+	if above := lines[:w.emu.ScrollbackLen()]; !slices.Equal(above[:2], []string{"one", "two"}) {
+		t.Errorf("above is %q", above)
+	}
+	if at := w.emu.CursorPosition(); at.X != 7 || at.Y != 2 {
+		t.Errorf("the cursor is at %v", at)
 	}
 }

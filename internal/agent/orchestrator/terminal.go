@@ -1,0 +1,186 @@
+package orchestrator
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// wantsTerminal reports whether a line runs one of programs, or one that talks with who
+// sits at a terminal: an interpreter that is given nothing to run, a container with -it.
+// A program may be named with its first arguments: git commit.
+func wantsTerminal(line string, programs []string) bool {
+	return asksFor(line, func(words []string, fed bool) bool {
+		return slices.ContainsFunc(programs, func(p string) bool { return begins(words, strings.Fields(p)) }) || !fed && talks(words)
+	})
+}
+
+// becomesAnother reports whether a line runs a program as another user.
+func becomesAnother(line string) bool {
+	return asksFor(line, func(words []string, _ bool) bool { return slices.Contains(elevated, words[0]) })
+}
+
+// asksFor reports whether any of the commands of a line does something, given its words
+// and whether its input comes from elsewhere. What cannot be read as a line does not.
+func asksFor(line string, does func(words []string, fed bool) bool) bool {
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
+	if err != nil {
+		return false
+	}
+	found := false
+	var look func(n syntax.Node, fed bool)
+	look = func(n syntax.Node, fed bool) {
+		syntax.Walk(n, func(n syntax.Node) bool {
+			switch n := n.(type) {
+			case *syntax.Stmt:
+				if !fed && slices.ContainsFunc(n.Redirs, reads) {
+					look(n, true)
+					return false
+				}
+			case *syntax.BinaryCmd:
+				if !fed && (n.Op == syntax.Pipe || n.Op == syntax.PipeAll) {
+					look(n.X, false)
+					look(n.Y, true)
+					return false
+				}
+			case *syntax.CallExpr:
+				words := run(n.Args)
+				if len(words) == 0 {
+					return true
+				}
+				inner, ok := inShell(words)
+				found = found || does(words, fed) || ok && asksFor(inner, does)
+			}
+			return !found
+		})
+	}
+	look(file, false)
+	return found
+}
+
+func reads(r *syntax.Redirect) bool {
+	switch r.Op {
+	case syntax.RdrIn, syntax.RdrInOut, syntax.DplIn, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+		return true
+	}
+	return false
+}
+
+// run are the words of a command from its program on, which is named without its folder;
+// words that are more than plain text are empty. Options of git that may stand before its
+// subcommand are left out.
+func run(args []*syntax.Word) (words []string) {
+	for _, a := range args {
+		words = append(words, plain(a))
+	}
+	for len(words) > 0 && (strings.Contains(words[0], "=") || slices.Contains(before, words[0])) {
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return nil
+	}
+	words[0] = path.Base(words[0])
+	for words[0] == "git" && len(words) > 2 && strings.HasPrefix(words[1], "-") {
+		n := 2
+		if words[1] == "-C" || words[1] == "-c" {
+			n = 3
+		}
+		words = append([]string{"git"}, words[n:]...)
+	}
+	return words
+}
+
+// plain is the text of a word without its quotes, or "" if the shell makes it.
+func plain(w *syntax.Word) string {
+	var b strings.Builder
+	for _, part := range w.Parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			b.WriteString(p.Value)
+		case *syntax.SglQuoted:
+			b.WriteString(p.Value)
+		case *syntax.DblQuoted:
+			for _, in := range p.Parts {
+				lit, ok := in.(*syntax.Lit)
+				if !ok {
+					return ""
+				}
+				b.WriteString(lit.Value)
+			}
+		default:
+			return ""
+		}
+	}
+	return b.String()
+}
+
+// before are words that may stand before a program.
+var before = []string{"env", "command", "exec", "nice", "time"}
+
+// begins reports whether words begin with names, whatever options stand between them. An
+// option that is named may stand anywhere: git rebase HEAD~2 -i is git rebase -i.
+func begins(words, names []string) bool {
+	if len(names) == 0 || words[0] != names[0] {
+		return false
+	}
+	rest := words[1:]
+	for _, name := range names[1:] {
+		at := slices.Index(rest, name)
+		switch {
+		case at < 0:
+			return false
+		case strings.HasPrefix(name, "-"):
+		case slices.ContainsFunc(rest[:at], func(w string) bool { return !strings.HasPrefix(w, "-") }):
+			return false
+		default:
+			rest = rest[at+1:]
+		}
+	}
+	return true
+}
+
+// inShell is the line that a shell is given to run.
+func inShell(words []string) (line string, ok bool) {
+	if !slices.Contains(shells, words[0]) {
+		return "", false
+	}
+	for i, w := range words[1:] {
+		if strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.HasSuffix(w, "c") && len(words) > i+2 {
+			return words[i+2], true
+		}
+	}
+	return "", false
+}
+
+// talks reports whether a program talks with whoever sits at its terminal: an interpreter
+// that is given nothing to run, a shell that reads a line, a container that is asked to.
+func talks(words []string) bool {
+	args := words[1:]
+	switch name := strings.TrimRight(words[0], "0123456789."); {
+	case slices.Contains(shells, name) || slices.Contains(interpreters, name):
+		return !slices.ContainsFunc(args, func(w string) bool { return !slices.Contains(stillTalks, w) })
+	case name == "read":
+		return true
+	case slices.Contains(containers, name):
+		short := func(c string) bool {
+			return slices.ContainsFunc(args, func(w string) bool {
+				return strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && len(w) <= 4 && strings.Contains(w, c)
+			})
+		}
+		return short("i") && short("t") || slices.Contains(args, "--tty")
+	}
+	return false
+}
+
+var (
+	shells       = []string{"sh", "bash", "dash", "zsh", "fish", "ksh"}
+	interpreters = []string{
+		"python", "ipython", "bpython", "pypy", "node", "deno", "bun", "irb", "pry", "ghci", "lua", "luajit", "R", "julia", "jshell", "scala", "clj", "iex", "erl", "ocaml", "utop",
+		"perl", "php", "tclsh", "guile", "racket", "sbcl", "swift", "octave", "gp", "bc", "dc", "ftp", "nslookup", "redis-cli", "mongosh", "duckdb", "clickhouse-client",
+	}
+	containers = []string{"docker", "podman", "nerdctl", "kubectl", "oc"}
+	// stillTalks are options with which an interpreter is given nothing to run.
+	stillTalks = []string{"-i", "-q", "-l", "-a", "-I", "-B", "-E", "--login", "--interactive", "--norc", "--noprofile", "--quiet", "--no-banner", "--posix"}
+)

@@ -1,0 +1,70 @@
+package orchestrator
+
+import (
+	"testing"
+
+	"coder/internal/config"
+)
+
+func TestProgramsThatWantATerminal(t *testing.T) {
+	programs := config.Default().Approval.TerminalPrograms
+	for line, want := range map[string]bool{
+		"vim a":                          true,
+		"EDITOR=vi /usr/bin/vim a":       true,
+		"git log | less":                 true,
+		"make && top":                    true,
+		"bash -c 'vim x'":                true,
+		`sh -lc "less x"`:                true,
+		"git commit":                     true,
+		"git -C . commit":                true,
+		"git -c a=b -C x commit -a":      true,
+		"git config --global -e":         true,
+		"git rebase HEAD~2 -i":           true,
+		"git tag -a v1":                  true,
+		"crontab -e":                     true,
+		"visudo":                         true,
+		"dlv debug":                      true,
+		"gh auth login":                  true,
+		"npm init":                       true,
+		"sudo ls":                        true,
+		"python3":                        true,
+		"python3.12 -i":                  true,
+		"node":                           true,
+		"bash":                           true,
+		"bash -l":                        true,
+		"irb; ls":                        true,
+		"docker run -it x sh":            true,
+		"docker exec -i -t x sh":         true,
+		"podman run --rm -ti x":          true,
+		"read -p x y":                    true,
+		"cd a && python3":                true,
+		"ls":                             false,
+		"git log":                        false,
+		"git status -s":                  false,
+		"git tag":                        false,
+		"git tag v1":                     false,
+		"git config a b":                 false,
+		"crontab -l":                     false,
+		"npm install":                    false,
+		"python3 a.py":                   false,
+		"python3 -c 'print(1)'":          false,
+		"python3 --version":              false,
+		"node -e 1":                      false,
+		"echo 1 | python3":               false,
+		"python3 < a.py":                 false,
+		"python3 <<E\nprint(1)\nE":       false,
+		"bash a.sh":                      false,
+		"bash -c 'ls'":                   false,
+		"docker run x sh":                false,
+		"docker ps -a":                   false,
+		"while read l; do ls; done < a":  false,
+		"ls | while read l; do ls; done": false,
+		"echo vim":                       false,
+		"grep -r 'vim; top' .":           false,
+		"echo 'unfinished":               false,
+	} {
+		if got := wantsTerminal(line, programs); got != want {
+			t.Errorf("%s: %t, want %t", line, got, want)
+		}
+	}
+}
