@@ -40,7 +40,7 @@ func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *j
 	sessions := a.Store()
 	status := func(ctx context.Context) [][]display.Cell { return a.status(ctx, sessionID, kit, spending) }
 	all = slices.Concat(
-		[]slash.Command{slash.Help(), slash.Keys(), slash.Model(models{a}), slash.Mode()}, slash.Modes(),
+		[]slash.Command{slash.Help(), slash.Keys(a.Config.UI.Plain || a.Env.Getenv("TERM") == "dumb"), slash.Model(models{a}), slash.Mode()}, slash.Modes(),
 		[]slash.Command{
 			slash.Permissions(j.Permissions, revoke), slash.Tools(), slash.MCP(kit.mcp, a.loginMCP), slash.Skills(a.library().skills), slash.Agents(agents), slash.Todos(kit.todos.List),
 			slash.Jobs(kit.background), slash.Tasks(func(ctx context.Context) ([]slash.Task, error) { return a.tasks(ctx, sessionID) }),

@@ -241,7 +241,7 @@ func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error)
 		}
 		return usual, nil
 	}
-	shown := e.Models
+	shown, unknown := e.Models, ""
 	if e.Err != nil {
 		s.say(s.words.T("does not say which models it has: %s", s.words.Said(e.Err.Error())))
 	}
@@ -271,9 +271,6 @@ func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error)
 			continue
 		case notNumber == nil && n >= 1 && n <= min(len(shown), shownModels):
 			return shown[n-1].Name, nil
-		case notNumber == nil && len(shown) > 0 && !slices.ContainsFunc(e.Models, func(o app.Offer) bool { return strings.Contains(o.Name, answer) }):
-			s.say(s.words.T("answer with a number from 1 to %d", min(len(shown), shownModels)))
-			continue
 		}
 		if some := slices.DeleteFunc(slices.Clone(e.Models), func(o app.Offer) bool {
 			return !strings.Contains(strings.ToLower(o.Name), strings.ToLower(answer))
@@ -282,6 +279,10 @@ func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error)
 			continue
 		} else if len(some) == 1 {
 			return some[0].Name, nil
+		} else if len(some) == 0 && len(e.Models) > 0 && answer != unknown {
+			unknown = answer
+			s.say(s.words.T("the endpoint has no model %s; the same once more takes it all the same", oneLine(answer)))
+			continue
 		}
 		return answer, nil
 	}

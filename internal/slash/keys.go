@@ -23,7 +23,7 @@ var keys = [][2]string{
 	{"Up, Down", "what was sent before; while a turn runs: what is queued"},
 	{"Ctrl+R", "search all that was typed in this project"},
 	{"Ctrl+G", "write the draft in your editor"},
-	{"Ctrl+L", "draw the screen anew"},
+	{"Ctrl+L", "clear the screen; the scrollback has what was on it"},
 	{"Ctrl+A, Ctrl+E", "to the start, to the end of the line"},
 	{"Alt+B, Alt+F", "a word back, a word on"},
 	{"Ctrl+W, Ctrl+U, Ctrl+K", "cut the word, the line before, the line behind"},
@@ -34,8 +34,26 @@ var keys = [][2]string{
 	{"/, ?", "a command; /help lists them; ? shows these keys"},
 }
 
-// Keys lists the keys.
-func Keys() Command {
+// lineKeys are those of a terminal that only prints lines.
+var lineKeys = [][2]string{
+	{"Enter", "send; while a turn runs: for its next step"},
+	{"Esc", "stop the turn; else throw the draft away"},
+	{"Ctrl+C", "end the program; the draft is back with coder -c"},
+	{"Ctrl+D", "leave, on an empty line"},
+	{"Ctrl+Z", "put the program aside; fg brings it back"},
+	{"Ctrl+W, Ctrl+U", "cut the word, the line before"},
+	{"@", "name a file for the model to read"},
+	{"!", "run a command of your own; !! gives it the terminal"},
+	{"/, ?", "a command; /help lists them; ? shows these keys"},
+	{"/mode, /resume", "the mode, another session: there are no keys for them here"},
+}
+
+// Keys lists the keys, of a terminal that only prints lines those that it has.
+func Keys(inLines bool) Command {
+	keys := keys
+	if inLines {
+		keys = lineKeys
+	}
 	return Command{Name: "keys", Looks: true, Help: "list the keys", Run: func(context.Context, call) (outcome, error) {
 		var t display.Table
 		for _, k := range keys {

@@ -113,7 +113,7 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 		case "":
 			continue
 		case "?":
-			line = "/help" // the keys of /keys are those of the other face
+			line = "/keys"
 		}
 		if l.Sent != nil {
 			l.Sent(line)
