@@ -452,7 +452,7 @@ func (a *App) afterPlan() (modes []plan.ExitMode) {
 		m, err := mode.Lookup(name)
 		known := slices.ContainsFunc(modes, func(o plan.ExitMode) bool { return o.Name == m.Name })
 		if err == nil && !known && (m.Name != mode.Plan || len(modes) == 0) && m.Name != mode.Yolo {
-			modes = append(modes, plan.ExitMode{Name: m.Name, Text: m.Prompt, From: m.Name == a.Modes.Toggled()})
+			modes = append(modes, plan.ExitMode{Name: m.Name, Text: m.Prompt})
 		}
 	}
 	return modes

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -428,5 +429,30 @@ func TestWhatIsKnownAgainWhereItWasMoved(t *testing.T) {
 				t.Errorf("got %q, want %q", got, w.lines)
 			}
 		})
+	}
+}
+
+// A log is read by several goroutines, so its lines are seen in any order.
+func TestASurveyTakesLinesInAnyOrder(t *testing.T) {
+	var lines [][]byte
+	for i := range 200 {
+		lines = append(lines,
+			fmt.Appendf(nil, `{"seq":%d,"type":"ToolCallCompleted","payload":{"toolCallId":"c%d","changes":[{"after":{"path":"f%d"}}]}}`, 2*i+2, i, i),
+			fmt.Appendf(nil, `{"seq":%d,"type":"ToolCallRequested","payload":{"toolCallId":"c%d"}}`, 2*i+1, i))
+	}
+	open := []byte(`{"seq":1000,"type":"ToolCallRequested","payload":{"toolCallId":"open"}}`)
+	var s provenance.Survey
+	var wg sync.WaitGroup
+	for part := range slices.Chunk(append(lines, open), 50) {
+		wg.Go(func() {
+			for _, line := range part {
+				s.See(line)
+			}
+		})
+	}
+	wg.Wait()
+	wants := s.Unsettled()
+	if len(s.Files) != 200 || wants == nil || !wants(open) || slices.ContainsFunc(lines, wants) {
+		t.Errorf("%d files; the open call is wanted: %t", len(s.Files), wants != nil && wants(open))
 	}
 }

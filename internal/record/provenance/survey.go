@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"iter"
+	"sync"
 
 	"coder/internal/core/event"
 )
@@ -12,14 +13,18 @@ import (
 // changed, and which of its calls have no end that is known. The zero Survey has
 // seen nothing.
 type Survey struct {
+	mu    sync.Mutex
 	Files map[string]bool
 	open  map[string]uint64 // the records of requests, by call
+	ended map[string]bool   // calls
 }
 
-// See takes the next line.
+// See takes a line. It may be called by several goroutines, in any order.
 func (s *Survey) See(line []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.Files == nil {
-		s.Files, s.open = make(map[string]bool), make(map[string]uint64)
+		s.Files, s.open, s.ended = make(map[string]bool), make(map[string]uint64), make(map[string]bool)
 	}
 	head := line[:min(len(line), 1024)]
 	_, rest, _ := bytes.Cut(head, []byte(`"toolCallId":"`))
@@ -29,7 +34,7 @@ func (s *Survey) See(line []byte) {
 		s.open[string(id)] = event.Number(line)
 	case bytes.HasPrefix(kind, []byte("ToolCallCompleted")):
 		if !bytes.Contains(line, []byte(`"unknown":true`)) {
-			delete(s.open, string(id))
+			s.ended[string(id)] = true
 		}
 		for rest := line; ; {
 			_, after, ok := bytes.Cut(rest, []byte(`"after":{"path":`))
@@ -48,12 +53,14 @@ func (s *Survey) See(line []byte) {
 // Unsettled reports by the line of a record whether it asked for a call that has
 // no known end.
 func (s *Survey) Unsettled() func(line []byte) bool {
-	if len(s.open) == 0 {
-		return nil
-	}
 	seqs := make(map[uint64]bool)
-	for _, seq := range s.open {
-		seqs[seq] = true
+	for call, seq := range s.open {
+		if !s.ended[call] {
+			seqs[seq] = true
+		}
+	}
+	if len(seqs) == 0 {
+		return nil
 	}
 	return func(line []byte) bool { return seqs[event.Number(line)] }
 }

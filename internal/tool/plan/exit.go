@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"coder/internal/core/display"
@@ -36,11 +35,8 @@ type ExitOptions struct {
 	Modes func() []ExitMode
 }
 
-// ExitMode is a mode, what it means for the model, and whether planning began in it.
-type ExitMode struct {
-	Name, Text string
-	From       bool
-}
+// ExitMode is a mode, and what it means for the model.
+type ExitMode struct{ Name, Text string }
 
 // in is the option to go on in another mode than the first.
 func in(mode string) string { return StartEditing + ":" + mode }
@@ -108,16 +104,12 @@ func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error)
 		options = append(options, uip.Option{ID: in(m.Name), Label: fmt.Sprintf("Start editing, in %s mode", m.Name)})
 		meta[uip.Named+in(m.Name)] = m.Name
 	}
-	back := modes[max(0, slices.IndexFunc(modes, func(m ExitMode) bool { return m.From }))]
 	a, err := uip.From(ctx).Ask(ctx, uip.Request{
 		Kind: uip.Select, Purpose: uip.ChooseStrategy,
 		Display: uip.Display{Title: "How shall the plan be carried out?", Description: "kept in " + path, Content: display.Text(plan), Metadata: meta},
-		Options: append(options, uip.Option{ID: ClearContext, Label: fmt.Sprintf("Clear the context and start, in %s mode", back.Name)}, uip.Option{ID: KeepPlanning, Label: "Keep planning"}),
+		Options: append(options, uip.Option{ID: ClearContext, Label: fmt.Sprintf("Clear the context and start, in %s mode", modes[0].Name)}, uip.Option{ID: KeepPlanning, Label: "Keep planning"}),
 	})
 	goOn := modes[0]
-	if a.Option == ClearContext {
-		goOn = back
-	}
 	for _, m := range modes {
 		if a.Option == in(m.Name) {
 			a.Option, goOn = StartEditing, m
