@@ -200,7 +200,7 @@ func newScene(t *testing.T, p *page, look string) *scene {
 	s := &scene{t: t, page: p, look: look, cols: 80, rows: 24, dir: shortDir(t)}
 	s.env = []string{
 		"HOME=" + filepath.Join(s.dir, "home"), "PATH=" + os.Getenv("PATH") + ":" + filepath.Join(s.dir, "bin"),
-		"LANG=C.UTF-8", "TMPDIR=" + s.dir, "SHELL=/bin/sh", noRaceWait,
+		"LANG=C.UTF-8", "TMPDIR=" + s.dir, "SHELL=/bin/sh", noRaceWait, "CODER_TEST_PATIENCE=20",
 	}
 	terminal := "TERM=xterm" // the emulator cuts lines and does not wrap them again
 	for _, word := range strings.Split(look, ",") {

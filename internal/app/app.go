@@ -54,6 +54,9 @@ type Env struct {
 	Exe string
 	// Sleep, if set, passes the time between attempts instead of real time.
 	Sleep func(context.Context, time.Duration) error
+	// Patience is how many times as long as usual is waited for what should come soon: a
+	// busy machine takes its time. Zero is once.
+	Patience int
 	// WrapStore, if set, wraps the store of sessions. Tests break it.
 	WrapStore func(event.Store) event.Store
 	// Disk, if set, is what sessions, and what can be undone, are written to.

@@ -200,7 +200,7 @@ func (a *App) mcpHost(t *toolkit) *mcp.Host {
 func (a *App) newMCPHost(ctx context.Context, servers []mcp.Server, confiner *confine.Confiner, trial bool, taken func(string) bool) *mcp.Host {
 	return mcp.New(mcp.Options{
 		Servers: servers, Root: a.Root, Env: a.ChildEnv(), Version: Version, Vision: a.sees(), Attended: a.Options.Attended, Trial: trial,
-		Sample: a.sample, Logins: a.mcpLogins(), Relay: a.Options.Driver.Relay, Transport: http.DefaultTransport, Warn: a.warn, Now: a.Env.Now, Sleep: a.Env.Sleep, Taken: taken,
+		Sample: a.sample, Logins: a.mcpLogins(), Relay: a.Options.Driver.Relay, Transport: http.DefaultTransport, Warn: a.warn, Now: a.Env.Now, Sleep: a.Env.Sleep, Patience: a.Env.Patience, Taken: taken,
 		Confine: func(cmd *exec.Cmd, s mcp.Server) error {
 			if s.Unconfined {
 				confiner.Bare(cmd)
@@ -296,12 +296,12 @@ func (a *App) later(t *toolkit) func(context.Context, tool.Set, []chat.ToolCall)
 		t.mcp.Start()
 		for _, call := range wanted { // of a turn that goes on in another process
 			if _, there := set.Lookup(call.Name); !there && strings.HasPrefix(call.Name, "mcp__") {
-				t.mcp.Settle(ctx, mcpPatience)
+				t.mcp.Settle(ctx, mcpPatience*time.Duration(max(1, a.Env.Patience)))
 				break
 			}
 		}
 		if !a.Options.Attended {
-			t.awaited.Do(func() { t.mcp.Settle(ctx, mcpPatience) })
+			t.awaited.Do(func() { t.mcp.Settle(ctx, mcpPatience*time.Duration(max(1, a.Env.Patience))) })
 		}
 		more, generation := t.mcp.Tools()
 		if generation == set.Generation() {

@@ -71,7 +71,7 @@ func Main(env Env) int {
 	defer stop()
 	columns, wide := width(env.Stderr), width(env.Stdout)
 	env.Stdout, env.Stderr = stdio.NewWriter(ctx, env.Stdout), stdio.NewWriter(ctx, env.Stderr)
-	inv := &invocation{Env: env, columns: wide, input: stdio.NewReader(env.Stdin), exit: &shutdown{leaving: make(chan struct{})}}
+	inv := &invocation{Env: env, columns: wide, input: stdio.NewReader(env.Stdin), exit: &shutdown{patience: env.Patience, leaving: make(chan struct{})}}
 	err := inv.exit.watch(ctx, again, func() error { return inv.run(ctx) })
 	if errors.Is(err, syscall.EPIPE) && inv.flags != nil && inv.flags.command != nil {
 		err = &exitError{code: ExitError} // whoever read it has read enough

@@ -68,11 +68,12 @@ const (
 // acted on is on record by then; what is left is brought to an end by the next
 // process, as after a crash. The nil shutdown watches nothing.
 type shutdown struct {
-	leaving chan struct{} // closed when the person is leaving
-	once    sync.Once
-	keeping atomic.Bool            // a session is open
-	driven  atomic.Bool            // by a program
-	restore atomic.Pointer[func()] // gives the terminal back
+	patience int           // how many times as long as usual an open session has
+	leaving  chan struct{} // closed when the person is leaving
+	once     sync.Once
+	keeping  atomic.Bool            // a session is open
+	driven   atomic.Bool            // by a program
+	restore  atomic.Pointer[func()] // gives the terminal back
 }
 
 // leave says that the person is leaving.
@@ -112,7 +113,7 @@ func (w *shutdown) watch(ctx, again context.Context, work func() error) error {
 	}
 	patience := idleTime
 	if w.keeping.Load() {
-		patience = closingTime
+		patience = closingTime * time.Duration(max(1, w.patience))
 	}
 	if w.driven.Load() {
 		patience = min(patience, drivenTime)

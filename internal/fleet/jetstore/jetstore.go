@@ -103,6 +103,8 @@ type Options struct {
 	// Patience is how long an Append waits for a server that is away. Zero is
 	// [DefaultPatience].
 	Patience time.Duration
+	// Attempt is how long one attempt to reach a server may take. Zero is [DefaultAttempt].
+	Attempt time.Duration
 	// Checkpoint, if set, is called before records are written and says where the
 	// files are that belong to them; "" is where they were.
 	Checkpoint func(ctx context.Context, rs []event.Record) (string, error)
@@ -129,6 +131,9 @@ type Store struct {
 func Open(ctx context.Context, js jetstream.JetStream, l Layout, o Options) (*Store, error) {
 	if o.Patience == 0 {
 		o.Patience = DefaultPatience
+	}
+	if o.Attempt == 0 {
+		o.Attempt = DefaultAttempt
 	}
 	if o.NewToken == nil {
 		o.NewToken = nuid.Next
@@ -351,11 +356,11 @@ func (s *Store) write(ctx context.Context, c *claim, last uint64, checkpoint str
 	}
 }
 
-// tryTime is how long one attempt to publish may take.
-const tryTime = 5 * time.Second
+// DefaultAttempt is how long one attempt to reach a server may take.
+const DefaultAttempt = 5 * time.Second
 
 func (s *Store) publish(ctx context.Context, m *nats.Msg, after uint64) (*jetstream.PubAck, error) {
-	ctx, stop := context.WithTimeout(ctx, tryTime)
+	ctx, stop := context.WithTimeout(ctx, s.o.Attempt)
 	defer stop()
 	return s.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(after))
 }
@@ -482,7 +487,7 @@ func (l *lease) release() error {
 	}
 	l.stop()
 	<-l.done
-	ctx, stop := context.WithTimeout(context.Background(), tryTime)
+	ctx, stop := context.WithTimeout(context.Background(), l.s.o.Attempt)
 	defer stop()
 	err := l.s.leases.Delete(ctx, token(l.c.session), jetstream.LastRevision(l.rev))
 	if moved(err) || errors.Is(err, jetstream.ErrKeyNotFound) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {

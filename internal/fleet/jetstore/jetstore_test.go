@@ -64,7 +64,7 @@ func open(t testing.TB, js jetstream.JetStream, l jetstore.Layout, o jetstore.Op
 func TestStore(t *testing.T) {
 	js := connect(t)
 	eventtest.TestStore(t, func(t *testing.T) event.Store {
-		return open(t, js, place(t, js, time.Minute), jetstore.Options{Holder: "me"})
+		return open(t, js, place(t, js, time.Minute), jetstore.Options{Holder: "me", Attempt: time.Hour})
 	})
 }
 
@@ -78,7 +78,7 @@ func TestSimulation(t *testing.T) {
 			l = place(t, js, time.Minute)
 			known[dir] = l
 		}
-		return open(t, js, l, jetstore.Options{})
+		return open(t, js, l, jetstore.Options{Attempt: time.Hour})
 	})
 }
 

@@ -64,6 +64,8 @@ type Options struct {
 	Sample func(context.Context, Sampling) (Sampled, error)
 	// Sleep, which may be nil, passes the time between attempts.
 	Sleep func(context.Context, time.Duration) error
+	// Patience is how many times as long as usual a server is waited for; zero is once.
+	Patience int
 }
 
 // Host runs servers and offers their tools. It is safe for concurrent use.
@@ -86,6 +88,7 @@ func New(o Options) *Host {
 	if o.Sleep == nil {
 		o.Sleep = clock.Sleep
 	}
+	o.Patience = max(1, o.Patience)
 	h := &Host{o: o, probing: discoverPatience, acking: ackPatience, connecting: connectPatience, greeting: lastPatience}
 	h.life, h.end = context.WithCancel(context.Background())
 	taken := make(map[string]string)

@@ -142,7 +142,7 @@ func (h *Host) Prompt(ctx context.Context, command string) (Prompt, bool) {
 			continue
 		}
 		if _, err := p.await(ctx); err == nil {
-			wait(ctx, p.surveyed)
+			p.host.wait(ctx, p.surveyed)
 		}
 	}
 	all := h.Prompts()
@@ -156,7 +156,7 @@ func (h *Host) Prompt(ctx context.Context, command string) (Prompt, bool) {
 // await is the connection with a server that somebody named, once it is there.
 func (p *peer) await(ctx context.Context) (*sdk.ClientSession, error) {
 	p.host.Start()
-	wait(ctx, p.settled)
+	p.host.wait(ctx, p.settled)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -173,8 +173,8 @@ func (p *peer) await(ctx context.Context) (*sdk.ClientSession, error) {
 }
 
 // wait waits for something, but not long.
-func wait(ctx context.Context, done <-chan struct{}) {
-	limit := time.NewTimer(namedPatience)
+func (h *Host) wait(ctx context.Context, done <-chan struct{}) {
+	limit := time.NewTimer(namedPatience * time.Duration(h.o.Patience))
 	defer limit.Stop()
 	select {
 	case <-done:
