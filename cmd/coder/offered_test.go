@@ -47,7 +47,7 @@ repeat
 
 // hangGuard ends a process that waits for something that never comes. It is
 // far longer than any run takes.
-const hangGuard = 2 * time.Minute
+const hangGuard = 15 * time.Minute
 
 // home is where this program's person lives.
 func (p *program) home() string { return filepath.Join(p.ws, "..", "home-of-"+filepath.Base(p.ws)) }

@@ -186,7 +186,7 @@ const (
 )
 
 // endOfPatience is when a process is taken for stuck. It decides nothing else.
-const endOfPatience = 3 * time.Minute
+const endOfPatience = 15 * time.Minute
 
 // live disturbs the session for a while and then lets it come to its end.
 func (l *life) live() {
