@@ -334,7 +334,7 @@ func TestTwoProcessesOnOneSession(t *testing.T) {
 // when something is broken.
 func waitFor(t *testing.T, path string) {
 	t.Helper()
-	for range 2000 {
+	for range 90000 {
 		if found, _ := filepath.Glob(path); len(found) > 0 {
 			return
 		}

@@ -557,7 +557,7 @@ func (r *round) checkFiles(allowed map[string]string) {
 // round. One that is about to end is given the time.
 func (r *round) checkProcesses() {
 	var left []string
-	for range 100 {
+	for range 9000 {
 		if left = marked(r.mark); len(left) == 0 {
 			return
 		}

@@ -187,7 +187,7 @@ func TestCommandsInTheBackgroundEndWithTheSession(t *testing.T) {
 	s := w.open("call bash {\"command\": \"echo $$ > pid; exec sleep 600\", \"background\": true}\n---\nsay started")
 	w.turn(s, "start it")
 	pid := ""
-	for range 500 {
+	for range 90000 {
 		text, _ := os.ReadFile(filepath.Join(w.dir, "pid"))
 		if pid = strings.TrimSpace(string(text)); pid != "" {
 			break
@@ -304,7 +304,7 @@ func (w *workshop) kill(name, text string) {
 	if err := cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
-	for range 3000 {
+	for range 90000 {
 		if got, _ := os.ReadFile(filepath.Join(w.dir, name)); string(got) == text {
 			break
 		}

@@ -56,7 +56,7 @@ func open(t testing.TB, how string) (*Pool, string) {
 // giving those that were killed the time to die.
 func noneLeft(t testing.TB, mark string) {
 	t.Helper()
-	for range 1000 {
+	for range 90000 {
 		if len(marked(mark)) == 0 {
 			return
 		}

@@ -97,7 +97,7 @@ func TestConfinedNothingOutlivesAStarterThatIsKilled(t *testing.T) {
 // lasting are the processes with mark in their environment that do not end.
 // Those that are about to are given the time.
 func lasting(mark string) (left []string) {
-	for range 1000 {
+	for range 90000 {
 		left = nil
 		all, _ := filepath.Glob("/proc/[0-9]*/environ")
 		for _, path := range all {

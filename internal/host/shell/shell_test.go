@@ -391,7 +391,7 @@ func TestShellDiesWithItsParent(t *testing.T) {
 	}
 	parent.Process.Kill()
 	parent.Wait()
-	for range 500 { // being killed takes a moment
+	for range 90000 { // being killed takes a moment
 		if len(marked("SHELL_TEST_MARK="+id)) == 0 {
 			return
 		}

@@ -199,7 +199,7 @@ func TestJobOutputIsBounded(t *testing.T) {
 	set, _, dir := openAll(t, bash.Options{RunsDir: ".coder/runs/s"})
 	s := begin(t, set, "sleep 0.5; seq 1 200000; printf '\\033[1mend\\033[0m\\n'")
 	path := filepath.Join(dir, s.LogPath)
-	for range 1000 { // until all of it is out, unread
+	for range 90000 { // until all of it is out, unread
 		if b, err := os.ReadFile(path); err == nil && strings.HasSuffix(string(b), "\nend\n") {
 			break
 		}

@@ -282,9 +282,11 @@ func TestACardInLinesTakesACommandThatOnlyLooks(t *testing.T) {
 	d.sees("/w> ")
 	d.keys("go\r")
 	d.sees("n = no")
+	d.sees("> ")
 	d.keys(" /cost \r")
 	d.sees("it cost nothing")
 	d.sees("n = no")
+	d.sees("> ")
 	d.keys("y\r")
 	if a := <-answers; a.Option != uip.Approve {
 		t.Errorf("answered %+v", a)

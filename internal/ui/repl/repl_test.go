@@ -148,7 +148,7 @@ func (d *desk) keys(text string) {
 // sees waits until the text has been written, and forgets all up to it.
 func (d *desk) sees(text string) {
 	d.t.Helper()
-	for range 4000 {
+	for range 180000 {
 		d.mu.Lock()
 		_, rest, ok := strings.Cut(d.seen.String(), text)
 		if ok {
@@ -171,7 +171,7 @@ var spinner = regexp.MustCompile(`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]`)
 func (d *desk) shows(text string) {
 	d.t.Helper()
 	var screen string
-	for range 4000 {
+	for range 180000 {
 		d.mu.Lock()
 		screen = spinner.ReplaceAllString(d.emu.String(), "⠋")
 		d.mu.Unlock()
