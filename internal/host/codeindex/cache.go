@@ -1,6 +1,7 @@
 package codeindex
 
 import (
+	"coder/internal/host/disk"
 	"context"
 	"encoding/binary"
 	"hash/crc32"
@@ -101,7 +102,7 @@ func (w *writer) Read(b []byte) (int, error) {
 		if len(w.files) == 0 {
 			return 0, io.EOF
 		}
-		if f := w.files[0]; f.was != (stamp{}) && !f.unread {
+		if f := w.files[0]; f.was != (disk.Stamp{}) && !f.unread {
 			w.buf = appendFile(append(w.buf[:0], make([]byte, frame)...), f)
 			body := w.buf[frame:]
 			binary.LittleEndian.PutUint32(w.buf, uint32(len(body)))
@@ -128,11 +129,11 @@ func appendFile(b []byte, f *file) []byte {
 		b = append(b, c.symbol...)
 	}
 	b = binary.AppendUvarint(b, uint64(len(f.path)-len(f.name)))
-	b = binary.AppendUvarint(b, uint64(f.was.size))
-	b = binary.AppendVarint(b, f.was.written)
-	b = binary.AppendVarint(b, f.was.changed)
-	b = binary.AppendUvarint(b, f.was.device)
-	b = binary.AppendUvarint(b, f.was.number)
+	b = binary.AppendUvarint(b, uint64(f.was.Size))
+	b = binary.AppendVarint(b, f.was.Written)
+	b = binary.AppendVarint(b, f.was.Changed)
+	b = binary.AppendUvarint(b, f.was.Device)
+	b = binary.AppendUvarint(b, f.was.Inode)
 	b = append(b, byte(f.role))
 	for _, c := range f.chunks {
 		later := byte(0)
@@ -170,7 +171,7 @@ func parseFile(body []byte) *file {
 	p.text(f)
 	tree := p.number(len(f.path))
 	f.name = f.path[tree:]
-	f.was = stamp{size: int64(p.uvarint()), written: p.varint(), changed: p.varint(), device: p.uvarint(), number: p.uvarint()}
+	f.was = disk.Stamp{Size: int64(p.uvarint()), Written: p.varint(), Changed: p.varint(), Device: p.uvarint(), Inode: p.uvarint()}
 	f.role = role(p.number(1<<7 - 1)) // which is one byte
 	f.prior = f.role.prior()
 	for i := range f.chunks {

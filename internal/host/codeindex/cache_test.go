@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"coder/internal/host/disk"
 	"coder/internal/host/workspace"
 )
 
@@ -146,7 +146,7 @@ func rewrite(t *testing.T, name, from, to string) {
 	if !strings.Contains(string(data), from) {
 		t.Fatalf("there is no %s in %s", from, data)
 	}
-	for now := old; changeTime(now.Sys().(*syscall.Stat_t)) == changeTime(old.Sys().(*syscall.Stat_t)); {
+	for now := old; disk.StampOf(now) == disk.StampOf(old); {
 		err := errors.Join(os.WriteFile(name, []byte(strings.Replace(string(data), from, to, 1)), 0o600), os.Chtimes(name, time.Time{}, old.ModTime()))
 		if now, _ = os.Stat(name); err != nil || now.Size() != old.Size() || !now.ModTime().Equal(old.ModTime()) {
 			t.Fatal(err, now)
@@ -256,7 +256,7 @@ func TestSavingStops(t *testing.T) {
 func FuzzParseFile(f *testing.F) {
 	r := newReader()
 	for name, text := range map[string]string{"a/b.go": "package b\n\n// F does.\nfunc (x *T) F() {}\n\ntype T int\n", "x.md": "# H\n\ntext\n", "e": "\x00"} {
-		file := &file{path: "tree/" + name, name: name, was: stamp{1, -2, -5, 3, 4}}
+		file := &file{path: "tree/" + name, name: name, was: disk.Stamp{Size: 1, Written: -2, Changed: -5, Device: 3, Inode: 4}}
 		r.index(file, []byte(text))
 		f.Add(appendFile(nil, file))
 	}

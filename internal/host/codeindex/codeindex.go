@@ -30,6 +30,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"coder/internal/host/disk"
 	"coder/internal/host/workspace"
 )
 
@@ -242,7 +243,7 @@ func (x *Index) answer(s *snapshot, ask *question, q Query) (a Answer, stale boo
 	a = Answer{Files: s.indexed, Cut: s.cut, Hits: []Hit{}}
 	for _, found := range s.rank(ask, q.Under, q.Limit) {
 		data, info, err := x.ws.ReadFile(found.file.path, maxFile)
-		if err != nil || stampOf(info) != found.file.was {
+		if err != nil || disk.StampOf(info) != found.file.was {
 			stale = true
 			continue
 		}

@@ -2,6 +2,7 @@ package codeindex
 
 import (
 	"bytes"
+	"coder/internal/host/disk"
 	"math"
 	"path"
 	"slices"
@@ -26,9 +27,9 @@ const (
 // file is what is kept of a file.
 type file struct {
 	path   string
-	name   string // the path as seen from the tree it lies in
-	was    stamp  // when it was read; zero if it was not
-	unread bool   // it could not be read
+	name   string     // the path as seen from the tree it lies in
+	was    disk.Stamp // when it was read; zero if it was not
+	unread bool       // it could not be read
 	chunks []chunk
 	// keys are the terms of the sections in order: the term's hash, the number
 	// of the section, the weight of the term in it.

@@ -1,13 +1,12 @@
 package codeindex
 
 import (
+	"coder/internal/host/disk"
 	"context"
 	"errors"
-	"io/fs"
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 )
 
 // maxWalk is how many files and directories are looked at.
@@ -85,7 +84,7 @@ func (x *Index) refresh(ctx context.Context, why urgency) error {
 				if f.unread = err != nil; f.unread {
 					continue // it has no sections, and is not tried again before it changes
 				}
-				f.was = stampOf(info)
+				f.was = disk.StampOf(info)
 				r.index(f, data)
 			}
 		})
@@ -93,7 +92,7 @@ func (x *Index) refresh(ctx context.Context, why urgency) error {
 	for i, f := range changed {
 		if ctx.Err() != nil {
 			for _, f := range changed[i:] {
-				f.was = stamp{}
+				f.was = disk.Stamp{}
 			}
 			break
 		}
@@ -162,7 +161,7 @@ func (x *Index) list(ctx context.Context, most int) (l listing) {
 				l.cut = true
 				return l
 			}
-			l.files = append(l.files, &file{path: e.Path, name: strings.TrimPrefix(e.Path, tree+"/"), was: stampOf(info)})
+			l.files = append(l.files, &file{path: e.Path, name: strings.TrimPrefix(e.Path, tree+"/"), was: disk.StampOf(info)})
 		}
 	}
 	return l
@@ -183,22 +182,6 @@ func compare(listed, known []*file) (changed []*file) {
 		changed = append(changed, f)
 	}
 	return changed
-}
-
-// stamp tells whether a file is still the one that was read. The zero stamp is
-// that of no file.
-type stamp struct {
-	size             int64
-	written, changed int64 // when its content and when anything of it was, in nanoseconds; the first can be set at will
-	device, number   uint64
-}
-
-func stampOf(info fs.FileInfo) stamp {
-	s := stamp{size: info.Size(), written: info.ModTime().UnixNano()}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.device, s.number, s.changed = uint64(st.Dev), st.Ino, changeTime(st)
-	}
-	return s
 }
 
 func newSnapshot(files []*file, cut bool) *snapshot {

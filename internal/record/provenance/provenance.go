@@ -184,11 +184,12 @@ func (c *Change) touches(name string) bool {
 // Touches reports by the line of a record whether it may be about a call that
 // changed one of these files.
 func Touches(names []string) func(line []byte) bool {
+	// What is searched for begins with a letter: a quote is on every other word.
 	var marks [][]byte
 	for _, name := range names {
-		marks = append(marks, fmt.Appendf(nil, `"path":%s`, jsonx.Must(name)))
+		marks = append(marks, fmt.Appendf(nil, `path":%s`, jsonx.Must(name)))
 	}
-	marks = append(marks, []byte(`"hash":"tree:`))
+	marks = append(marks, []byte(`hash":"tree:`))
 	request, whole := []byte(`"type":"ToolCallRequested"`), []byte(`"content":`)
 	return func(line []byte) bool {
 		if bytes.Contains(line[:min(len(line), 64)], request) && !bytes.Contains(line, whole) {

@@ -79,9 +79,12 @@ func Tells(changes []*Change) func(line []byte) bool {
 		case !ok: // not as this program writes it
 			return true
 		case bytes.HasPrefix(kind, []byte("ToolCall")):
-			return names(line[:min(len(line), 1024)], `"toolCallId":"`) || bytes.Contains(line, []byte(`"command":"`))
+			return names(line[:min(len(line), 1024)], `toolCallId":"`) || bytes.Contains(line, []byte(`mmand":"`))
 		case bytes.HasPrefix(kind, []byte("MessageAdded")):
-			return bytes.Contains(line[:min(len(line), 512)], []byte(`"actor":"user"`)) || bytes.Contains(line, []byte(`"assistant"`)) && names(line, `"id":"`)
+			head := line[:min(len(line), 512)]
+			role := head[max(0, bytes.Index(head, []byte(`message":{"role":"`))):]
+			isTold := bytes.HasPrefix(role, []byte(`message":{"role":"tool"`)) || bytes.HasPrefix(role, []byte(`message":{"role":"system"`))
+			return bytes.Contains(head, []byte(`"actor":"user"`)) || !isTold && names(line, `id":"`)
 		case bytes.HasPrefix(kind, []byte("TaskCreated")), bytes.HasPrefix(kind, []byte("Interaction")):
 			return true
 		}

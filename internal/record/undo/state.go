@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/host/disk"
 	"coder/internal/host/workspace"
 	"coder/internal/record/undo/blob"
 	"coder/internal/record/undo/gitindex"
@@ -344,6 +345,11 @@ const (
 	tick     = 100 * time.Millisecond
 	slowTick = 3 * time.Second
 )
+
+func stampOf(info fs.FileInfo) stamp {
+	s := disk.StampOf(info)
+	return stamp{mode: info.Mode(), size: s.Size, mtime: s.Written, ctime: s.Changed, ino: s.Inode}
+}
 
 func (s stamp) last() time.Time { return time.Unix(0, max(s.mtime, s.ctime)) }
 

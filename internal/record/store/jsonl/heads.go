@@ -23,6 +23,7 @@ import (
 //
 //	<dir>/<session>-<store>.jsonl   a line whenever something was decided or ended
 //	<dir>/<session>-<store>.apart   the session went on in memory
+//	<dir>/<session>-<store>.whole   the stamps of logs that held to their ends
 //
 // What cannot be kept there is no reason to stop. The nil Heads keeps nothing.
 type Heads struct {
@@ -48,7 +49,7 @@ func (h *Heads) Files(dir string) []string {
 	if base == "" {
 		return nil
 	}
-	return []string{base + ".jsonl", base + ".apart"}
+	return []string{base + ".jsonl", base + markFile, base + wholeFile}
 }
 
 // headFile is the heads of one session.
@@ -224,4 +225,43 @@ func (h *headFile) marks(dir string) (paths []string) {
 		}
 	}
 	return paths
+}
+
+const (
+	wholeFile    = ".whole"
+	wholePurpose = "logs that hold to their ends"
+)
+
+// wholeLogs is what is kept of logs that held to their ends.
+type wholeLogs struct {
+	Logs stamps `json:"logs"` // none of one that is short, or was just written
+	Sig  string `json:"sig"`
+}
+
+func (h *headFile) signedWhole(logs stamps) [][]byte {
+	return [][]byte{[]byte(h.logs), []byte(h.session), jsonx.Must(logs)}
+}
+
+// whole are the stamps that the logs had when they held to their ends, as far as that
+// was kept.
+func (h *headFile) whole() stamps {
+	if h.base == "" {
+		return stamps{}
+	}
+	text, err := os.ReadFile(h.base + wholeFile)
+	var w wholeLogs
+	if err != nil || json.Unmarshal(text, &w) != nil || h.unlock() != nil || !h.key.Verify(w.Sig, wholePurpose, h.signedWhole(w.Logs)...) {
+		return stamps{}
+	}
+	return w.Logs
+}
+
+// keepWhole keeps these stamps, if that can be done. A file that is not whole itself
+// says nothing.
+func (h *headFile) keepWhole(logs stamps) {
+	if h.base == "" || h.unlock() != nil || os.MkdirAll(h.Dir, dirMode) != nil {
+		return
+	}
+	text := jsonx.Must(wholeLogs{logs, h.key.Sign(wholePurpose, h.signedWhole(logs)...)})
+	_ = os.WriteFile(h.base+wholeFile, text, fileMode) // the logs are checked again without it
 }

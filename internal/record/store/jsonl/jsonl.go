@@ -27,7 +27,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -51,7 +50,8 @@ const (
 // Options say how a store behaves. The zero value is fine.
 type Options struct {
 	Fsync Fsync
-	// Now dates a claim, for the person who is refused one.
+	// Now dates a claim, for the person who is refused one, and tells how long ago a log
+	// was written.
 	Now func() time.Time
 	// Program names this program to that person.
 	Program string
@@ -110,7 +110,7 @@ type Store struct {
 
 	mu    sync.Mutex // guards what follows
 	held  map[string]*claim
-	whole map[string][logCount]fs.FileInfo // the logs of other sessions that were read and held to their ends
+	whole map[string]stamps // of other sessions whose logs held to their ends
 }
 
 // Open returns the store in dir. It touches nothing: the directory is made
@@ -119,7 +119,7 @@ func Open(dir string, o Options) *Store {
 	if o.Disk == nil {
 		o.Disk = disk.System
 	}
-	return &Store{dir: dir, o: o, held: make(map[string]*claim), whole: make(map[string][logCount]fs.FileInfo)}
+	return &Store{dir: dir, o: o, held: make(map[string]*claim), whole: make(map[string]stamps)}
 }
 
 // Claim locks session for this process, making it if there is none, and mends

@@ -3,13 +3,13 @@ package jsonl
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"iter"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/host/disk"
 )
 
 // Read yields the records that session held when the reading began, as a
@@ -55,9 +55,6 @@ func (s *Store) read(ctx context.Context, session string, after uint64, wants fu
 			return ctx.Err()
 		}
 	}
-	s.mu.Lock()
-	whole := s.whole[session]
-	s.mu.Unlock()
 	m := new(merge)
 	defer m.close()
 	for _, l := range event.Logs {
@@ -65,7 +62,11 @@ func (s *Store) read(ctx context.Context, session string, after uint64, wants fu
 		if held != nil && (!wanted || size == 0) {
 			continue
 		}
-		if err := m.open(s.o.Disk, filepath.Join(s.dir, session), l, view{decode: wanted, after: after, limit: size, wants: wants, whole: whole[place(l)]}); err != nil {
+		v := view{decode: wanted, after: after, limit: size, wants: wants}
+		if held == nil {
+			v.whole = func() disk.Stamp { return s.wholeAs(session)[place(l)] }
+		}
+		if err := m.open(s.o.Disk, filepath.Join(s.dir, session), l, v); err != nil {
 			return err
 		}
 	}
@@ -97,19 +98,43 @@ func (s *Store) read(ctx context.Context, session string, after uint64, wants fu
 	}
 }
 
-// settled is how long ago a log was changed at least that is known again by its time:
+// stamps are those of the logs of a session when they held to their ends.
+type stamps [logCount]disk.Stamp
+
+// wholeAs are the stamps of the logs of a session when they were last seen to hold to
+// their ends, by this process or an earlier one.
+func (s *Store) wholeAs(session string) stamps {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	whole, known := s.whole[session]
+	if !known {
+		whole = s.o.Heads.of(filepath.Join(s.dir, session), session).whole()
+		s.whole[session] = whole
+	}
+	return whole
+}
+
+// settled is how long ago a log was changed at least that is known again by its stamp:
 // within what a clock calls the same time it may have been changed once more.
 const settled = 2 * time.Second
 
 // sawWhole keeps in mind that the logs of a session hold to their ends.
 func (s *Store) sawWhole(session string, m *merge) {
-	var whole [logCount]fs.FileInfo
+	now := time.Now()
+	if s.o.Now != nil {
+		now = s.o.Now()
+	}
+	var whole stamps
 	for _, log := range m.scanners {
-		if log.info != nil && time.Since(log.info.ModTime()) > settled {
-			whole[place(log.log)] = log.info
+		if log.size >= worthKeeping && now.Sub(time.Unix(0, max(log.stamp.Written, log.stamp.Changed))) > settled {
+			whole[place(log.log)] = log.stamp
 		}
+	}
+	if whole == (stamps{}) || whole == s.wholeAs(session) {
+		return
 	}
 	s.mu.Lock()
 	s.whole[session] = whole
 	s.mu.Unlock()
+	s.o.Heads.of(filepath.Join(s.dir, session), session).keepWhole(whole)
 }

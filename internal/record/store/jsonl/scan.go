@@ -18,22 +18,24 @@ import (
 )
 
 const (
-	readAhead  = 64 << 10  // bytes asked of a file at a time, at least
+	readAhead  = 64 << 10  // bytes asked of a file at a time, at least, if it has so many
 	chunkBytes = 256 << 10 // about so much of a log is parsed at a time …
 	workers    = 8         // … by at most so many goroutines …
 	workerMin  = 32 << 10  // … if there is so much to do for each
+
+	worthKeeping = 64 << 10 // a log of so many bytes is not checked again
 )
 
 // scanner goes through the whole records of one log. It holds a chunk of lines
 // at a time, however many there are.
 type scanner struct {
-	log  event.Log
-	view view
-	f    disk.File // nil if there is no such file
-	in   io.Reader // nil if there is no more to read
-	size int64     // of the file when it was opened
-	info fs.FileInfo
-	same bool // every line is as it was when all of them held
+	log   event.Log
+	view  view
+	f     disk.File // nil if there is no such file
+	in    io.Reader // nil if there is no more to read
+	size  int64     // of the file when it was opened
+	stamp disk.Stamp
+	same  bool // every line is as it was when all of them held
 
 	entry           // the current record; its Seq is zero if there is no more
 	start     int64 // where it begins, or where the last whole one ended
@@ -41,6 +43,7 @@ type scanner struct {
 	converted bool // a line so far ended with CRLF
 
 	chunk   []entry    // what comes next
+	entries []entry    // chunk as a whole, to be used again
 	data    []byte     // the lines of chunk
 	rest    []byte     // what was read beyond them
 	link    audit.Link // after the last line of chunk
@@ -66,13 +69,9 @@ type view struct {
 	limit  int64  // look at so many bytes only; zero for all of them
 	// wants, if set, reports whether a record is to be decoded by its line.
 	wants func(line []byte) bool
-	// whole is the log when every line of it held, if that was seen: they are not
+	// whole, if set, is the stamp of the log when every line of it held: they are not
 	// checked again as long as it is the same.
-	whole fs.FileInfo
-}
-
-func untouched(was, is fs.FileInfo) bool {
-	return was != nil && os.SameFile(was, is) && was.Size() == is.Size() && was.ModTime().Equal(is.ModTime())
+	whole func() disk.Stamp
 }
 
 // openScanner opens a log and stands before its first record. A log never
@@ -94,8 +93,8 @@ func openScanner(d disk.Disk, dir string, log event.Log, v view) (*scanner, erro
 		f.Close()
 		return nil, err
 	}
-	s.f, s.size, s.info, s.same = f, info.Size(), info, untouched(v.whole, info)
-	s.in = f
+	s.f, s.in, s.size, s.stamp = f, f, info.Size(), disk.StampOf(info)
+	s.same = v.whole != nil && s.size >= worthKeeping && v.whole() == s.stamp
 	if v.limit > 0 {
 		s.in = io.LimitReader(f, v.limit)
 	}
@@ -132,7 +131,9 @@ func (s *scanner) fill() error {
 	if err != nil {
 		return err
 	}
-	s.chunk = make([]entry, len(ends))
+	clear(s.entries)
+	s.entries = slices.Grow(s.entries[:0], len(ends))[:len(ends)]
+	s.chunk = s.entries
 	begin := 0
 	for i, end := range ends {
 		// Line ends that somebody changed are no part of it.
@@ -164,7 +165,7 @@ func (s *scanner) readLines() (ends []int, err error) {
 			continue
 		}
 		searched = len(s.data)
-		s.data = slices.Grow(s.data, readAhead)
+		s.data = slices.Grow(s.data, int(min(readAhead, s.size+1)))
 		n, err := s.in.Read(s.data[len(s.data):cap(s.data)])
 		s.data = s.data[:len(s.data)+n]
 		if err != nil && !errors.Is(err, io.EOF) {

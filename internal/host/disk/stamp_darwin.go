@@ -1,4 +1,4 @@
-package codeindex
+package disk
 
 import "syscall"
 

@@ -1,6 +1,6 @@
 //go:build !linux && !darwin
 
-package codeindex
+package disk
 
 import "syscall"
 
