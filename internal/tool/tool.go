@@ -59,6 +59,10 @@ type Call interface {
 	Run(ctx context.Context, out io.Writer) (Result, error)
 }
 
+// Drawer is what live output is written to where a line that is drawn over and over can
+// be seen before it is whole.
+type Drawer interface{ Draw(line string) }
+
 // Plan is what a call intends.
 type Plan struct {
 	Title   string // the key arguments in a few words: a path, a command

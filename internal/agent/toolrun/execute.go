@@ -338,3 +338,8 @@ func (l live) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// Draw shows a line that is being drawn over. Nobody needs it who cannot be told.
+func (l live) Draw(line string) {
+	_ = l.run.emit(l.ctx, event.ToolProgress{CallID: l.call, Line: line})
+}

@@ -335,7 +335,10 @@ type (
 	ToolStarted struct {
 		CallID, Tool, Title string
 	}
-	ToolOutput   struct{ CallID, Text string }
+	ToolOutput struct{ CallID, Text string }
+	// ToolProgress is the line that a call is drawing over and over, as progress bars
+	// are. It stands in place of the one before, until the call's output goes on.
+	ToolProgress struct{ CallID, Line string }
 	ToolFinished struct {
 		CallID, Tool, Title, Summary string
 		Show                         display.Block
@@ -397,6 +400,7 @@ func (Retrying) isEvent()             {}
 func (Waiting) isEvent()              {}
 func (ToolStarted) isEvent()          {}
 func (ToolOutput) isEvent()           {}
+func (ToolProgress) isEvent()         {}
 func (ToolFinished) isEvent()         {}
 func (ContextUsed) isEvent()          {}
 func (Interrupted) isEvent()          {}

@@ -22,7 +22,7 @@ import (
 // transients are the events that are never kept.
 var transients = []event.Event{
 	event.SessionOpened{}, event.StateChanged{}, event.TextDelta{}, event.ReasoningDelta{}, event.Retrying{}, event.Waiting{}, event.ToolStarted{},
-	event.ToolOutput{}, event.ToolFinished{}, event.ContextUsed{}, event.Interrupted{}, event.Notice{},
+	event.ToolOutput{}, event.ToolProgress{}, event.ToolFinished{}, event.ContextUsed{}, event.Interrupted{}, event.Notice{},
 }
 
 // Every type of event is either in eventtest.Samples, and then it is kept and

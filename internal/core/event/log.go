@@ -32,7 +32,7 @@ func LogOf(e Event) Log {
 	case Unknown:
 		return e.Log
 	case SessionOpened, StateChanged, TextDelta, ReasoningDelta, Retrying, Waiting, ToolStarted,
-		ToolOutput, ToolFinished, ContextUsed, Interrupted, Notice:
+		ToolOutput, ToolProgress, ToolFinished, ContextUsed, Interrupted, Notice:
 		return Transient
 	}
 	return Transient

@@ -24,7 +24,7 @@ func TestEveryFieldIsMasked(t *testing.T) {
 	for _, e := range []event.Event{
 		event.TaskCreated{}, event.TaskStarted{}, event.TaskCompleted{}, event.TaskFailed{}, event.TaskCanceled{}, event.InteractionRequested{}, event.InteractionResponded{},
 		event.ToolCallRequested{}, event.ToolCallCompleted{}, event.MessageAdded{}, event.LocalAdded{}, event.Spent{}, event.TodosChanged{}, event.ModeChanged{},
-		event.ContextReplaced{}, event.Unknown{}, event.SessionOpened{}, event.TextDelta{}, event.ReasoningDelta{}, event.Retrying{}, event.ToolStarted{}, event.ToolOutput{},
+		event.ContextReplaced{}, event.Unknown{}, event.SessionOpened{}, event.TextDelta{}, event.ReasoningDelta{}, event.Retrying{}, event.ToolStarted{}, event.ToolOutput{}, event.ToolProgress{},
 		event.ToolFinished{}, event.Interrupted{}, event.Notice{},
 	} {
 		v := reflect.New(reflect.TypeOf(e)).Elem()

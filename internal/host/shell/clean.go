@@ -33,10 +33,12 @@ func isPlain(b []byte) bool {
 }
 
 // LiveWriter cleans what is written to it and passes it on in whole runes as
-// it comes. A line that is being drawn over is passed on when it is complete.
+// it comes. A line that is being drawn over is passed on when it is complete; until
+// then Draw, if set, is told what it says.
 type LiveWriter struct {
-	To io.Writer
-	c  cleaner
+	To   io.Writer
+	Draw func(line string)
+	c    cleaner
 }
 
 // Write cleans b. Its error is that of the writer behind.
@@ -46,7 +48,11 @@ func (w *LiveWriter) Write(b []byte) (int, error) {
 		w.c.out.Write(w.c.line)
 		w.c.line, w.c.shown = w.c.line[:0], true
 	}
-	return len(b), w.pass()
+	err := w.pass()
+	if w.Draw != nil && len(w.c.line) > 0 { // it is being drawn
+		w.Draw(string(w.c.line))
+	}
+	return len(b), err
 }
 
 // Flush passes on what was held back: a rune not yet whole, a line being drawn.

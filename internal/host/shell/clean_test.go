@@ -46,18 +46,21 @@ func TestLiveWriter(t *testing.T) {
 		name   string
 		writes []string
 		want   []string // what each write lets through, and then the flush
+		drawn  string   // what is told of lines that are drawn over
 	}{
-		{"as it comes", []string{"ab", "c\nd"}, []string{"ab", "c\nd", ""}},
-		{"half a rune", []string{"\xe4\xb8", "\x96"}, []string{"", "世", ""}},
-		{"half a rune last", []string{"a\xe4"}, []string{"a", "\ufffd"}},
-		{"half a sequence", []string{"a\x1b[3", "1mb"}, []string{"a", "b", ""}},
-		{"windows line end in two", []string{"a\r", "\nb"}, []string{"", "a\nb", ""}},
-		{"progress", []string{"1%", "\r2%", "\r3%", "\n"}, []string{"1%", "", "", "\n3%\n", ""}},
-		{"progress at once", []string{"1%\r2%\r3%"}, []string{"", "3%"}},
+		{"as it comes", []string{"ab", "c\nd"}, []string{"ab", "c\nd", ""}, ""},
+		{"half a rune", []string{"\xe4\xb8", "\x96"}, []string{"", "世", ""}, ""},
+		{"half a rune last", []string{"a\xe4"}, []string{"a", "\ufffd"}, ""},
+		{"half a sequence", []string{"a\x1b[3", "1mb"}, []string{"a", "b", ""}, ""},
+		{"windows line end in two", []string{"a\r", "\nb"}, []string{"", "a\nb", ""}, "a;"},
+		{"progress", []string{"1%", "\r2%", "\r3%", "\n"}, []string{"1%", "", "", "\n3%\n", ""}, "2%;3%;"},
+		{"progress at once", []string{"1%\r2%\r3%"}, []string{"", "3%"}, "3%;"},
+		{"progress that goes back first", []string{"1%\r", "2%\r", "\x1b[2Kdone\n"}, []string{"", "", "done\n", ""}, "1%;2%;"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out bytes.Buffer
-			w := &shell.LiveWriter{To: &out}
+			drawn := ""
+			w := &shell.LiveWriter{To: &out, Draw: func(line string) { drawn += line + ";" }}
 			for i, s := range append(tc.writes, "") {
 				if i == len(tc.writes) {
 					w.Flush()
@@ -68,6 +71,9 @@ func TestLiveWriter(t *testing.T) {
 					t.Errorf("after write %d: %q, want %q", i, got, tc.want[i])
 				}
 				out.Reset()
+			}
+			if drawn != tc.drawn {
+				t.Errorf("drawn: %q, want %q", drawn, tc.drawn)
 			}
 		})
 	}

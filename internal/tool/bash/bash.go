@@ -239,7 +239,11 @@ func title(command string) string {
 
 func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinement, out io.Writer) (tool.Result, error) {
 	log := b.newLog(a.Command)
-	live := newLive(tee{&limited{to: out, left: b.OutputLimit}, log}, b.Conceals)
+	var draw func(line string)
+	if d, ok := out.(tool.Drawer); ok {
+		draw = d.Draw
+	}
+	live := newLive(tee{&limited{to: out, left: b.OutputLimit}, log}, draw, b.Conceals)
 	spec := b.spec(line, c, live)
 	spec.Timeout, spec.Limit = b.CommandTimeout, b.OutputLimit
 	if a.Timeout > 0 { // never more than is allowed

@@ -155,7 +155,7 @@ func (j *Jobs) begin(line tool.Line, c Confinement) (*job, error) {
 	j.ended.Go(func() {
 		defer close(b.done)
 		defer b.stop()
-		live := newLive(b, j.o.Conceals)
+		live := newLive(b, nil, j.o.Conceals)
 		spec := j.o.spec(line, c, live)
 		spec.Started = func() { close(b.started) }
 		out, err := shell.Run(ctx, spec)

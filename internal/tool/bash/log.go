@@ -138,10 +138,14 @@ type stream struct {
 	conceals *secret.ConcealingWriter
 }
 
-func newLive(to io.Writer, c *secret.Concealer) *live {
+func newLive(to io.Writer, draw func(line string), c *secret.Concealer) *live {
 	one := func() stream {
 		w := c.Writer(to)
-		return stream{shell.LiveWriter{To: w}, w}
+		s := stream{shell.LiveWriter{To: w}, w}
+		if draw != nil {
+			s.clean.Draw = func(line string) { draw(c.Text(line)) }
+		}
+		return s
 	}
 	return &live{one(), one()}
 }

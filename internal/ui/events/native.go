@@ -74,6 +74,10 @@ type (
 		CallID string `json:"toolCallId"`
 		Text   string `json:"text"`
 	}
+	progressPayload struct {
+		CallID string `json:"toolCallId"`
+		Line   string `json:"line"`
+	}
 	finishedPayload struct {
 		CallID     string `json:"toolCallId"`
 		Tool       string `json:"toolName"`
@@ -115,6 +119,8 @@ func payloadOf(e event.Event) (string, any) {
 		return "ToolStarted", startedPayload(e)
 	case event.ToolOutput:
 		return "ToolOutput", outputPayload(e)
+	case event.ToolProgress:
+		return "ToolProgress", progressPayload(e)
 	case event.ToolFinished:
 		return "ToolFinished", finishedPayload{
 			e.CallID, e.Tool, e.Title, e.Summary, display.Wire(e.Show), e.Result.Text, e.Failed, e.Denied, e.Took.Milliseconds(),

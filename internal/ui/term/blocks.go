@@ -103,27 +103,36 @@ func (r *Renderer) own(blocks display.Blocks, width int) {
 				r.page.hung(width, checkInk[c.State.Mark()], mark+" "+dots(r.o.ASCII, oneLine(c.Text, 0)), ink.Width(mark)+1)
 			}
 		case display.Shell:
-			role := ink.Good
-			if b.Exit != 0 {
-				role = ink.Bad
-			}
-			why := b.Error
-			if why != "" {
-				why = cleaned(r.o.Words.Said(why))
-			}
 			r.page.put(ink.Look{}, cleaned("$ "+b.Command))
-			for _, part := range []struct {
-				role ink.Role
-				text string
-			}{{role, b.Status()}, {ink.Plain, cleaned(b.Output(r.o.Words.Said))}, {ink.Bad, why}} {
-				if part.text != "" {
-					r.page.fresh()
-					r.page.put(ink.Look{Role: part.role}, part.text)
-				}
-			}
+			r.outcomeOf(b, true)
 		}
 		r.page.fresh()
 	}
+}
+
+// outcomeOf tells how a command of the person ended, and what it printed unless that was
+// put as it came.
+func (r *Renderer) outcomeOf(b display.Shell, withOutput bool) {
+	role, output, why := ink.Good, "", b.Error
+	if b.Exit != 0 {
+		role = ink.Bad
+	}
+	if withOutput {
+		output = cleaned(b.Output(r.o.Words.Said))
+	}
+	if why != "" {
+		why = cleaned(r.o.Words.Said(why))
+	}
+	for _, part := range []struct {
+		role ink.Role
+		text string
+	}{{role, b.Status()}, {ink.Plain, output}, {ink.Bad, why}} {
+		if part.text != "" {
+			r.page.fresh()
+			r.page.put(ink.Look{Role: part.role}, part.text)
+		}
+	}
+	r.page.fresh()
 }
 
 // widestFirst bounds what a record may ask of the first column.

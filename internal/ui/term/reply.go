@@ -167,15 +167,27 @@ func (r *Renderer) message(t *taskView, e event.MessageAdded) {
 	text := e.Message.Text()
 	switch {
 	case e.Message.Role == chat.User && !t.prompted:
-		t.prompted, t.bang = true, strings.HasPrefix(strings.TrimSpace(text), "!")
+		t.prompted = true
+		t.command, t.bang = strings.CutPrefix(strings.TrimSpace(text), "!")
+		t.command = strings.TrimSpace(strings.TrimPrefix(t.command, "!"))
 	case e.Message.Role != chat.Assistant || t.parent != "":
 	case t.bang:
-		r.enter(nothing)
-		r.page.say(ink.Tool, "[COMMAND]")
+		if t.live {
+			r.enter(inserted)
+		} else {
+			r.enter(nothing)
+			r.page.say(ink.Tool, "[COMMAND]")
+		}
 		if e.Blocks == nil {
 			r.bounded(text, 0)
 		}
-		r.own(e.Blocks, 0)
+		for _, b := range e.Blocks {
+			if ran, ok := b.(display.Shell); ok && t.live {
+				r.outcomeOf(ran, ran.Stdout == "" && ran.Stderr == "")
+			} else {
+				r.own(display.Blocks{b}, 0)
+			}
+		}
 		r.section = inserted
 	default:
 		here := r.reply.task == t.id

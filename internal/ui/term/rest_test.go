@@ -2,9 +2,12 @@ package term_test
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 
+	"coder/internal/core/chat"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/ui/term"
 )
@@ -53,6 +56,67 @@ func TestWholeLinesAreEndedAtOnce(t *testing.T) {
 				t.Errorf("in pieces %q, in one %q", got, want)
 			}
 		})
+	}
+}
+
+// Where nothing can be drawn anew, what a command of the person prints is put line by
+// line, once, with how it ended below it.
+func TestOutputOfACommandFlows(t *testing.T) {
+	var b bytes.Buffer
+	r := term.New(term.Options{Out: &b, AtOnce: true})
+	said := func(role chat.Role, text string, blocks ...display.Block) event.Event {
+		return event.MessageAdded{Message: chat.Say(role, text), Blocks: blocks}
+	}
+	for _, step := range []struct {
+		e    event.Event
+		want string
+	}{
+		{said(chat.User, "!make all"), ""},
+		{event.ToolStarted{CallID: "c", Tool: "bash"}, "[COMMAND]\n$ make all\n"},
+		{event.ToolOutput{CallID: "c", Text: "one\ntw"}, "one\n"},
+		{event.ToolProgress{CallID: "c", Line: "10%"}, ""},
+		{event.ToolOutput{CallID: "c", Text: "o\nAPI_KEY=abcdefgh"}, "two\n"},
+		{event.ToolOutput{CallID: "c", Text: "ijklmnop123"}, ""},
+		{event.ToolFinished{CallID: "c", Tool: "bash"}, "API_KEY=…[masked]\n"},
+		{said(chat.Assistant, "", display.Shell{Command: "make all", Ran: true, Exit: 2, Millis: 7, Stdout: "one\ntwo\n", Error: "late"}), "exit=2 duration=7ms\nlate\n"},
+		{event.TaskCompleted{}, ""},
+		{said(chat.User, "!!true"), ""},
+		{event.ToolStarted{CallID: "d", Tool: "bash"}, "\n[COMMAND]\n$ true\n"},
+		{event.ToolFinished{CallID: "d", Tool: "bash"}, ""},
+		{said(chat.Assistant, "", display.Shell{Command: "true", Ran: true}), "exit=0 duration=0ms\n(no output)\n"},
+	} {
+		b.Reset()
+		emit(t, r, step.e)
+		if got := b.String(); got != step.want {
+			t.Errorf("%T: put %q, want %q", step.e, got, step.want)
+		}
+	}
+}
+
+// A line that is drawn over and over is seen as it is now, until there is more.
+func TestALineThatIsDrawnOver(t *testing.T) {
+	for _, prompt := range []string{"!make all", "make it"} {
+		var now term.Doing
+		r := term.New(term.Options{Out: io.Discard, Live: func(d term.Doing) { now = d }})
+		emit(t, r, event.MessageAdded{Message: chat.Say(chat.User, prompt)})
+		emit(t, r, event.ToolStarted{CallID: "c", Tool: "bash"})
+		for _, step := range []struct {
+			e    event.Event
+			want string
+		}{
+			{event.ToolProgress{CallID: "c", Line: "10%"}, "10%"},
+			{event.ToolProgress{CallID: "c", Line: "20% \x1b[31m"}, "20% ^[[31m"},
+			{event.ToolOutput{CallID: "c", Text: "done\n"}, ""},
+		} {
+			emit(t, r, step.e)
+			tail := now.Calls[0].Tail
+			if step.want == "" && len(tail) > 0 && tail[len(tail)-1] == "done" {
+				continue
+			}
+			if strings.Join(tail, "") != step.want {
+				t.Errorf("%s, %v: seen is %q", prompt, step.e, tail)
+			}
+		}
 	}
 }
 

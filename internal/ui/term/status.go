@@ -63,22 +63,25 @@ const recentLines = 8
 type recent struct {
 	lines []string
 	part  string
+	drawn string // the line being drawn over
 }
 
 // tail are the lines, and what there is of the one that has not ended.
 func (t *recent) tail() []string {
-	if t.part == "" {
+	last := t.part
+	if t.drawn != "" {
+		last = t.drawn
+	}
+	if last == "" {
 		return slices.Clone(t.lines)
 	}
-	return append(slices.Clone(t.lines[max(0, len(t.lines)-recentLines+1):]), sanitize.Mask(t.part))
+	return append(slices.Clone(t.lines[max(0, len(t.lines)-recentLines+1):]), sanitize.Mask(last))
 }
 
 func (t *recent) write(text string) {
+	t.drawn = ""
 	for text != "" {
 		line, rest, ends := strings.Cut(text, "\n")
-		if again := sanitize.Name('\r'); strings.Contains(line, again) { // a line that is written over
-			t.part, line = "", line[strings.LastIndex(line, again)+len(again):]
-		}
 		if t.part += line; len(t.part) > lineBytes {
 			t.part = t.part[:lineBytes]
 		}

@@ -13,6 +13,8 @@ type taskView struct {
 	id, agent, parent string
 	prompted          bool // what the person said has come
 	bang              bool // and it was a command
+	command           string
+	live              bool // which runs, and what it prints is put as it comes
 }
 
 // view is the task with that id.

@@ -122,7 +122,7 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 			r.retrying(rec.Task, e)
 		case event.MessageAdded:
 			r.message(r.view(rec.Task), e)
-		case event.ToolCallRequested, event.ToolStarted, event.ToolOutput, event.ToolFinished:
+		case event.ToolCallRequested, event.ToolStarted, event.ToolOutput, event.ToolProgress, event.ToolFinished:
 			r.tool(rec)
 		case event.TodosChanged:
 			r.todos(rec, e)

@@ -76,13 +76,20 @@ func (r *Renderer) tool(rec event.Record) {
 			}
 		}
 		text := b.clean.next(e.Text)
+		if c.task.live {
+			r.flow(c, text)
+			return
+		}
 		b.write(text)
 		if b.owed && r.last == c {
 			r.page.rest()
 		}
-		if c.task.bang {
+		if c.recent.drawn = ""; c.task.bang {
 			c.recent.write(text)
 		}
+		r.status.changed = true
+	case event.ToolProgress:
+		r.call(rec.Task, e.CallID).recent.drawn = sanitize.Text(e.Line)
 		r.status.changed = true
 	case event.ToolFinished:
 		c := r.call(rec.Task, e.CallID)
@@ -102,9 +109,27 @@ func (r *Renderer) begin(c *callView) {
 	}
 	r.status.calls, r.status.changed = append(r.status.calls, c), true
 	if c.task.bang {
+		if r.o.AtOnce { // there is nothing that could show what it prints until it ends
+			c.task.live = true
+			r.enter(nothing)
+			r.page.say(ink.Tool, "[COMMAND]")
+			r.page.say(ink.Plain, "$ "+c.task.command)
+			r.section = inserted
+		}
 		return
 	}
 	r.head(c)
+}
+
+// flow puts the lines of text, which c printed, and keeps what has no end yet: only of a
+// whole line can be told whether it holds a key.
+func (r *Renderer) flow(c *callView, text string) {
+	lines := strings.SplitAfter(c.output.part+text, "\n")
+	c.output.part = lines[len(lines)-1]
+	for _, line := range lines[:len(lines)-1] {
+		r.enter(inserted)
+		r.page.put(ink.Look{}, sanitize.Mask(strings.TrimSuffix(line, "\n"))+"\n")
+	}
 }
 
 // head names c on a line of its own, below which what it prints belongs.
@@ -179,6 +204,9 @@ func (r *Renderer) leftOut(lines int) string {
 // finish shows how c ended.
 func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 	if c.task.bang {
+		if b := &c.output; c.task.live && !b.empty() {
+			r.flow(c, b.clean.rest()+"\n")
+		}
 		return
 	}
 	if !c.begun {
