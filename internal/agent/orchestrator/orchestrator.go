@@ -153,10 +153,11 @@ func (s Settings) offers(tool string) bool {
 // Orchestrator runs the inputs of one session, one at a time.
 type Orchestrator struct {
 	Config
-	gauge  gauge // of the window
-	prefix prefix
-	seen   atomic.Pointer[Orchestrator] // how things stood at the last step
-	begun  bool                         // the person said something, in this process
+	gauge   gauge // of the window
+	prefix  prefix
+	seen    atomic.Pointer[Orchestrator] // how things stood at the last step
+	begun   bool                         // the person said something, in this process
+	refused refusedCheck                 // the last one
 }
 
 // New returns an Orchestrator.

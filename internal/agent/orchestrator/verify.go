@@ -36,9 +36,9 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 		return false, nil
 	}
 	m, _ := o.Mode.Current()
-	v := st.set.Verification
+	v, asked := st.set.Verification, verify.AskedFor(st.input)
 	if d := verify.Needed(verify.Facts{
-		When: whens[m.Verify], Edited: st.edited, Asked: verify.AskedFor(st.input), Enabled: v.Enabled,
+		When: whens[m.Verify], Edited: st.edited, Asked: asked, Enabled: v.Enabled,
 		BashAllowed: st.set.offers(shellTool), Attempts: st.repairs, MaxAttempts: v.MaxAttempts,
 	}); !d.Run {
 		if d.Why.Worth() {
@@ -68,12 +68,18 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	case st.failed.Command: // and nothing was done about it
 		return o.judgeCheck(ctx, st, choice.Command, st.failed)
 	}
+	if r := o.refused; r.command == choice.Command && r.mode == m.Name && !v.Trusted && !asked { // the person is not asked every turn
+		return false, o.warn(ctx, st, verify.NotRunNotice(r.why)...)
+	}
 	result, ran, err := o.check(ctx, st, choice.Command)
 	if err != nil || !ran {
 		return false, err
 	}
 	return o.judgeCheck(ctx, st, choice.Command, result)
 }
+
+// refusedCheck is a check that was not let run in a mode, and why.
+type refusedCheck struct{ command, mode, why string }
 
 // check runs a command of the whitelist, through the gate unless the workspace
 // is trusted.
@@ -93,6 +99,9 @@ func (o *Orchestrator) check(ctx context.Context, st *turnState, command string)
 		why := result.Error
 		if !st.set.Verification.Trusted {
 			why += "; " + trustAside
+		}
+		if m, _ := o.Mode.Current(); outcome.Denied {
+			o.refused = refusedCheck{command, m.Name, why}
 		}
 		return result, false, o.warn(ctx, st, verify.NotRunNotice(why)...)
 	}

@@ -173,7 +173,7 @@ func New(o Options) *REPL {
 	}
 	r.wrote.screen, r.wrote.ready = o.Screen, make(chan struct{}, 1)
 	r.render = term.New(term.Options{
-		Stream: r.wrote.stream, Width: r.width, Palette: o.Palette, Words: o.Words, Live: r.status, Now: o.Now, ASCII: o.ASCII,
+		Stream: r.wrote.stream, Width: r.width, Palette: o.Palette, Words: o.Words, Live: r.status, Now: o.Now, ASCII: o.ASCII, Room: r.room,
 	})
 	r.editor.Complete, r.editor.Earlier = o.Complete, o.Earlier
 	r.editor.Style, r.answer.Style = r.style(), r.style()
@@ -208,6 +208,13 @@ func (r *REPL) Tell(lines ...[]ink.Span) error { return r.render.Tell(lines...) 
 func (r *REPL) width() int {
 	cols, _ := r.Terminal.Size()
 	return cols
+}
+
+// room is how many rows may stand between the stream and what runs, so that these and
+// the draft can be seen.
+func (r *REPL) room() int {
+	_, rows := r.Terminal.Size()
+	return max(4, rows-9)
 }
 
 // status is told by the renderer what the turn is busy with, as often as that

@@ -126,7 +126,7 @@ func modeLook(mode string) ink.Role {
 // underway is what is shown while a turn runs: what waits for the end of a paragraph,
 // what the turn is doing, what is queued for it, and what is being typed.
 func (r *REPL) underway(width, height int) (rows []string, row, col int) {
-	rows = r.beside(width, max(4, height-9)) // so that there is room for the stream, what runs and the draft
+	rows = r.beside(width, r.room())
 	if r.Now().Sub(r.turn.began) >= patience {
 		rows = append(rows, r.doing(width)...)
 	}

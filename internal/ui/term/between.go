@@ -12,7 +12,7 @@ type Ahead struct {
 }
 
 // between has draw put something between the paragraphs of a reply: at once, or when the
-// one that is arriving has ended, unless nothing shows it before.
+// one that is arriving has ended, unless nothing shows all of it before.
 func (r *Renderer) between(draw func()) {
 	if !r.arriving() || r.o.AtOnce {
 		draw()
@@ -29,6 +29,9 @@ func (r *Renderer) between(draw func()) {
 	}
 	r.aside, r.newest = strings.TrimRight(all.String(), "\n"), strings.Trim(r.newest, "\n")
 	r.page, r.section, r.last, r.later = stream, section, last, later
+	if r.o.Room != nil && strings.Count(r.aside, "\n") >= r.o.Room() {
+		r.putLater()
+	}
 }
 
 // arriving reports whether a paragraph is, or a block of code: what is put now would

@@ -53,3 +53,32 @@ func TestNothingTearsAParagraph(t *testing.T) {
 		}
 	}
 }
+
+// What is longer than there is room for beside a paragraph is put at once, whole, and the
+// paragraph goes on below it.
+func TestALongAnswerBreaksAParagraph(t *testing.T) {
+	for room, want := range map[int]string{
+		2: "[ANSWER]\nhalf a\n\n> /cost\n\nit cost\nnothing\n\nline and more\n",
+		5: "[ANSWER]\nhalf a line and more\n\n> /cost\n\nit cost\nnothing\n",
+	} {
+		var text, aside string
+		r := term.New(term.Options{Width: func() int { return 80 }, Room: func() int { return room }, Stream: func(more string, a term.Ahead) error {
+			text, aside = text+more, a.Aside
+			return nil
+		}})
+		emit(t, r, event.TextDelta{Text: "half a "})
+		if err := r.Answer("> /cost", event.LocalAdded{Input: "/cost", Output: "it cost\nnothing"}); err != nil {
+			t.Fatal(err)
+		}
+		if seen := text + aside; !strings.HasSuffix(strings.TrimSpace(seen), "it cost\nnothing") {
+			t.Errorf("room for %d: what is asked is not seen: %q", room, seen)
+		}
+		emit(t, r, event.TextDelta{Text: "line and more\n"})
+		if err := r.Break(); err != nil {
+			t.Fatal(err)
+		}
+		if text != want {
+			t.Errorf("room for %d: got %q, want %q", room, text, want)
+		}
+	}
+}

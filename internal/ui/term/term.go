@@ -41,6 +41,9 @@ type Options struct {
 	// AtOnce says that what a person asks for is put in the middle of a paragraph: there is
 	// nothing that could show it until that ends.
 	AtOnce bool
+	// Room is how many lines that wait for the end of a paragraph can be seen meanwhile;
+	// nil: any number. Where there are more the paragraph is broken.
+	Room func() int
 }
 
 // Renderer is an [event.Sink] for a terminal. Use [New].
