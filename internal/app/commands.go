@@ -88,6 +88,19 @@ var taskWords = map[task.Status]string{
 	task.Done: "done", task.Failed: "failed", task.Canceled: "stopped",
 }
 
+// brief is how commands are confined with the first few of what is listed, so that all of
+// a status is seen at once; doctor lists the rest.
+func brief(words string) string {
+	const most = 3
+	phrases := strings.Split(words, "; ")
+	for i, phrase := range phrases {
+		if parts := strings.Split(phrase, ", "); len(parts) > most+1 {
+			phrases[i] = strings.Join(append(parts[:most], "..."), ", ")
+		}
+	}
+	return strings.Join(phrases, "; ")
+}
+
 // status tells what a session runs with.
 func (a *App) status(ctx context.Context, sessionID string, kit *toolkit, spending *meter.Meter) [][]display.Cell {
 	kept := display.Words("records", "nothing is kept")
@@ -108,7 +121,7 @@ func (a *App) status(ctx context.Context, sessionID string, kit *toolkit, spendi
 		slash.StatusRow("folder", a.Root),
 		display.Words("trust", slash.Standing(a.Trust, a.Root)),
 		display.Words("provider", provider),
-		display.Words("sandbox", kit.confiner.Words(ctx)),
+		display.Words("sandbox", brief(kit.confiner.Words(ctx))),
 		kept,
 		a.spent(spending),
 	}

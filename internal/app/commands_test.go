@@ -366,3 +366,15 @@ func TestAFolderThatWasOnlyLookedIntoStaysAsItWas(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
+
+func TestBrief(t *testing.T) {
+	for words, want := range map[string]string{
+		"off": "off",
+		"namespaces: writes only below /w, /tmp; no network":                   "namespaces: writes only below /w, /tmp; no network",
+		"namespaces: writes only below /w, /tmp, /a, /b, /c; no changes to /d": "namespaces: writes only below /w, /tmp, /a, ...; no changes to /d",
+	} {
+		if got := brief(words); got != want {
+			t.Errorf("%q is told as %q", words, got)
+		}
+	}
+}

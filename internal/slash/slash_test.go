@@ -388,7 +388,7 @@ func TestUndoingNothingIsSaid(t *testing.T) {
 		{"undo", undo.Report{NotUndone: []string{"n"}}, "nothing was undone: the last turn\n  changed by commands"},
 		{"undo", undo.Report{Lost: kept}, "nothing was undone: the last turn\n  lost: k"},
 		{"undo", undo.Report{Kept: kept, Removed: []string{"a"}}, "undone: the last turn\n  removed: a"},
-		{"undo", undo.Report{Removed: []string{"a"}, DryRun: true}, "would be undone: the last turn\n  removed: a"},
+		{"undo", undo.Report{Removed: []string{"a"}, DryRun: true}, "would be undone: the last turn\n  to be removed: a"},
 		{"undo", undo.Report{}, "undone: the last turn\n  no file had to be changed"},
 	} {
 		if got := undoReport(tt.name, tt.r); !strings.HasPrefix(got, tt.want) {

@@ -86,9 +86,16 @@ func undoLines(name string, r undo.Report) (lines []string) {
 			lines = append(lines, "  "+fmt.Sprintf(format, n.Path, n.Why))
 		}
 	}
-	add("restored: %s", slices.DeleteFunc(slices.Clone(r.Restored), func(s string) bool { return slices.Contains(r.Partly, s) }))
-	add("restored to what someone else made of it meanwhile: %s", r.Partly)
-	add("removed: %s", r.Removed)
+	restored := slices.DeleteFunc(slices.Clone(r.Restored), func(s string) bool { return slices.Contains(r.Partly, s) })
+	if r.DryRun {
+		add("to be restored: %s", restored)
+		add("to be restored to what someone else made of it meanwhile: %s", r.Partly)
+		add("to be removed: %s", r.Removed)
+	} else {
+		add("restored: %s", restored)
+		add("restored to what someone else made of it meanwhile: %s", r.Partly)
+		add("removed: %s", r.Removed)
+	}
 	note("left as it is: %s (%s)", r.Kept)
 	if len(r.Kept) > 0 {
 		lines = append(lines, "  /"+name+" force overwrites it")
