@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -161,7 +162,16 @@ func (inv *invocation) runVersion(context.Context) error {
 }
 
 func (inv *invocation) runHelp(context.Context) error {
-	return writeHelp(inv.Stdout, inv.columns, inv.words, nil)
+	var of *subcommand
+	if len(inv.flags.args) > 0 {
+		all := subcommands()
+		i := slices.IndexFunc(all, func(s subcommand) bool { return s.name == inv.flags.args[0] })
+		if i < 0 {
+			return usagef("there is no subcommand %s; coder --help lists them (coder -- %s makes it a prompt)", inv.flags.args[0], "help "+inv.flags.args[0])
+		}
+		of = &all[i]
+	}
+	return writeHelp(inv.Stdout, inv.columns, inv.words, of)
 }
 
 // load reads the settings of the workspace, and finds the language of the

@@ -152,7 +152,7 @@ func TestWhatIsNearlyASubcommandIsNotSentToAModel(t *testing.T) {
 		"policy chek ls": "did you mean policy check? (coder -- policy chek ls makes it a prompt)", "policy chk ls": "did you mean policy check?", "golden rnu x": "did you mean golden run?",
 		"completion of the form is broken": "", "config should be shown here": "", "golden rule is broken": "", "policy text is wrong": "", "why is this slow": "", "-- completion tcsh": "", "-p completion tcsh": "",
 		"tests": "did you mean tasks?", "DOCTOR": "did you mean doctor?", "Sesions": "did you mean sessions?", "/diff": "", "/mcp": "", "/help": "", "!diff": "", "@show": "", "fix": "", "refactor": "", "why": "", "go": "", "-- sesions": "", "-p sesions": "",
-		"status": "in a session it is /status (coder -- status makes it a prompt)", "undo": "in a session it is /undo", "update": "coder --help lists them", "status of the build": "", "-- status": "", "-p undo": "",
+		"status": "in a session it is /status (coder -- status makes it a prompt)", "undo": "in a session it is /undo", "update": "coder --help lists them", "status of the build": "", "sessions lst": "it is called as coder sessions", "doctor now": "it is called as coder doctor [--json] (coder -- doctor now makes it a prompt)", "version x": "it is called as coder version (", "prune all files": "", "stats": "coder --help lists them", "help setup": "", "help me with it": "", "-- status": "", "-p undo": "",
 	} {
 		_, err := parseFlags(strings.Fields(line))
 		if (err != nil) != (want != "") || err != nil && (!strings.Contains(err.Error(), want) || ExitCode(err) != ExitUsage) {

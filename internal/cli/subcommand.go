@@ -125,7 +125,7 @@ func subcommands() []subcommand {
 		{"doctor", none, nil, (*invocation).runDoctor, []use{{"[--json]", "how everything the program needs stands, and what to do about it"}}},
 		{"completion", oneOf(shellNames...), shellNames, (*invocation).runCompletion, []use{{"bash|zsh|fish", "a script that makes the shell complete the command line"}}},
 		{"man", none, nil, (*invocation).runMan, []use{{"", "the manual page; coder man | man -l -"}}},
-		{"help", none, nil, (*invocation).runHelp, []use{{"", "this help"}}},
+		{"help", upTo(1), nil, (*invocation).runHelp, []use{{"[SUBCOMMAND]", "this help, or that of a subcommand"}}},
 		{"version", none, nil, (*invocation).runVersion, []use{{"", "the version"}}},
 	}
 }
@@ -196,13 +196,13 @@ func (inv *invocation) mistaken() error {
 	if !there || i < 0 {
 		return nil
 	}
-	return usagef("it is called as coder %s %s (coder -- %s makes it a prompt)", name, all[i].uses[0].args, strings.Join(words, " "))
+	return usagef("it is called as coder %s (coder -- %s makes it a prompt)", name+" "+all[i].uses[0].args, strings.Join(words, " "))
 }
 
 // findSubcommand tells a subcommand from a prompt by the words of a line. A word
 // alone that is nearly one, or one elsewhere, is a mistake, since it would be sent to a model; so is one
-// alone behind a subcommand that takes none but certain words, and one that is nearly
-// such a word where the line would be a call with it. What begins with a sign is for the session: /diff, !ls, @file.
+// alone behind a subcommand that takes none, or none but certain words, and one that is
+// nearly such a word where the line would be a call with it. What begins with a sign is for the session: /diff, !ls, @file.
 func findSubcommand(words []string) (*subcommand, error) {
 	if len(words) == 0 {
 		return nil, nil
@@ -243,6 +243,9 @@ func findSubcommand(words []string) (*subcommand, error) {
 	case len(s.verbs) > 0:
 		return nil, usagef("there is no %s %s; it takes %s (coder -- %s makes it a prompt)", s.name, args[0], strings.Join(s.verbs, ", "), line)
 	}
+	if len(args) == 1 {
+		return nil, usagef("it is called as coder %s (coder -- %s makes it a prompt)", strings.TrimSpace(s.name+" "+s.uses[0].args), line)
+	}
 	return nil, nil
 }
 
@@ -250,7 +253,7 @@ func findSubcommand(words []string) (*subcommand, error) {
 // other programs have: neither alone is anything that somebody would ask a model.
 var (
 	inSession = []string{"agents", "compact", "cost", "diff", "exit", "init", "jobs", "keys", "mode", "model", "new", "permissions", "plan", "quit", "redo", "resume", "rewind", "skills", "status", "todos", "tools", "undo"}
-	elsewhere = []string{"auth", "chat", "install", "list", "login", "logout", "serve", "session", "start", "stop", "uninstall", "update", "upgrade", "usage"}
+	elsewhere = []string{"account", "auth", "chat", "continue", "debug", "history", "info", "install", "list", "log", "login", "logout", "logs", "ls", "open", "plugins", "providers", "ps", "restart", "server", "serve", "session", "settings", "start", "stats", "stop", "uninstall", "update", "upgrade", "usage", "whoami"}
 )
 
 // mistyped is the name that a word is within two letters of, "" if there is none.

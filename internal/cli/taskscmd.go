@@ -108,7 +108,11 @@ func (inv *invocation) runTasks(ctx context.Context) error {
 		status += strings.Repeat(" ", max(0, 13-ink.Width(status)))
 		lines = append(lines, fmt.Sprintf("%s  %s %s  (%s)", r.Created.Local().Format("2006-01-02 15:04"), status, oneLine(r.Title), r.Session))
 		for _, q := range r.Open {
-			lines = append(lines, words.T("    waits for an answer: %s", sanitize.Reveal(oneLine(words.Said(q.Display.Title)))))
+			title := q.Display.Title
+			if q.Display.Metadata[uip.Quoted] == "" {
+				title = words.Said(title)
+			}
+			lines = append(lines, words.T("    waits for an answer: %s", sanitize.Reveal(oneLine(title))))
 			if q.Display.Description != "" {
 				lines = append(lines, "      "+sanitize.Reveal(oneLine(words.Said(q.Display.Description))))
 			}

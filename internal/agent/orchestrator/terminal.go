@@ -13,7 +13,7 @@ import (
 // A program may be named with its first arguments: git commit.
 func wantsTerminal(line string, programs []string) bool {
 	return asksFor(line, func(words []string, fed bool) bool {
-		return slices.ContainsFunc(programs, func(p string) bool { return begins(words, strings.Fields(p)) }) || !fed && talks(words)
+		return slices.ContainsFunc(programs, func(p string) bool { return begins(words, strings.Fields(p)) }) || !fed && talks(words) || opens(words)
 	})
 }
 
@@ -75,13 +75,11 @@ func run(args []*syntax.Word) (words []string) {
 	for _, a := range args {
 		words = append(words, plain(a))
 	}
-	for len(words) > 0 && (strings.Contains(words[0], "=") || slices.Contains(before, words[0])) {
-		words = words[1:]
-	}
+	words = withoutPrefix(words)
 	if len(words) == 0 {
 		return nil
 	}
-	words[0] = path.Base(words[0])
+	words[0] = path.Base(strings.TrimPrefix(words[0], `\`))
 	for words[0] == "git" && len(words) > 2 && strings.HasPrefix(words[1], "-") {
 		n := 2
 		if words[1] == "-C" || words[1] == "-c" {
@@ -116,8 +114,20 @@ func plain(w *syntax.Word) string {
 	return b.String()
 }
 
-// before are words that may stand before a program.
-var before = []string{"env", "command", "exec", "nice", "time"}
+// withoutPrefix leaves out what stands before a program: settings of variables, and
+// programs that run the one they are given, with their options.
+func withoutPrefix(words []string) []string {
+	for len(words) > 0 && (strings.Contains(words[0], "=") || slices.Contains(before, path.Base(words[0]))) {
+		words = words[1:]
+		for len(words) > 0 && words[0] != "" && strings.Contains("-0123456789", words[0][:1]) {
+			words = words[1:] // an option, the value of one, or how long it may take
+		}
+	}
+	return words
+}
+
+// before are programs that run the one they are given.
+var before = []string{"env", "command", "exec", "nice", "ionice", "time", "timeout", "stdbuf"}
 
 // begins reports whether words begin with names, whatever options stand between them. An
 // option that is named may stand anywhere: git rebase HEAD~2 -i is git rebase -i.
@@ -154,11 +164,18 @@ func inShell(words []string) (line string, ok bool) {
 	return "", false
 }
 
+// opens reports whether a program gives the one that it runs a terminal of its own.
+func opens(words []string) bool {
+	return words[0] == "xargs" && (slices.Contains(words, "-o") || slices.Contains(words, "--open-tty"))
+}
+
 // talks reports whether a program talks with whoever sits at its terminal: an interpreter
 // that is given nothing to run, a shell that reads a line, a container that is asked to.
 func talks(words []string) bool {
 	args := words[1:]
 	switch name := strings.TrimRight(words[0], "0123456789."); {
+	case slices.Contains(args, "-i") && (slices.Contains(shells, name) || slices.Contains(goOn, name)):
+		return true
 	case slices.Contains(shells, name) || slices.Contains(interpreters, name):
 		return !slices.ContainsFunc(args, func(w string) bool { return !slices.Contains(stillTalks, w) })
 	case name == "read":
@@ -180,6 +197,7 @@ var (
 		"python", "ipython", "bpython", "pypy", "node", "deno", "bun", "irb", "pry", "ghci", "lua", "luajit", "R", "julia", "jshell", "scala", "clj", "iex", "erl", "ocaml", "utop",
 		"perl", "php", "tclsh", "guile", "racket", "sbcl", "swift", "octave", "gp", "bc", "dc", "ftp", "nslookup", "redis-cli", "mongosh", "duckdb", "clickhouse-client",
 	}
+	goOn       = []string{"python", "ipython", "pypy", "node"} // with -i they talk when what they were given to run has ended
 	containers = []string{"docker", "podman", "nerdctl", "kubectl", "oc"}
 	// stillTalks are options with which an interpreter is given nothing to run.
 	stillTalks = []string{"-i", "-q", "-l", "-a", "-I", "-B", "-E", "--login", "--interactive", "--norc", "--noprofile", "--quiet", "--no-banner", "--posix"}

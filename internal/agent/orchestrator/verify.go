@@ -68,10 +68,11 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	case st.failed.Command: // and nothing was done about it
 		return o.judgeCheck(ctx, st, choice.Command, st.failed)
 	}
-	if r := o.refused; r.command == choice.Command && r.mode == m.Name && !v.Trusted && !asked { // the person is not asked every turn
-		return false, o.warn(ctx, st, verify.NotRunNotice(r.why)...)
+	call := chat.ToolCall{ID: o.NewID("verify"), Name: shellTool, Args: jsonx.Must(map[string]string{"command": choice.Command})}
+	if r := o.refused; r.command == choice.Command && r.mode == m.Name && !v.Trusted && !asked && o.Runner.Unasked(ctx, st.set.Tools, call) != nil {
+		return false, o.warn(ctx, st, verify.NotRunNotice(r.why)...) // the person is not asked every turn
 	}
-	result, ran, err := o.check(ctx, st, choice.Command)
+	result, ran, err := o.check(ctx, st, choice.Command, call)
 	if err != nil || !ran {
 		return false, err
 	}
@@ -83,8 +84,7 @@ type refusedCheck struct{ command, mode, why string }
 
 // check runs a command of the whitelist, through the gate unless the workspace
 // is trusted.
-func (o *Orchestrator) check(ctx context.Context, st *turnState, command string) (result shellResult, ran bool, err error) {
-	call := chat.ToolCall{ID: o.NewID("verify"), Name: shellTool, Args: jsonx.Must(map[string]string{"command": command})}
+func (o *Orchestrator) check(ctx context.Context, st *turnState, command string, call chat.ToolCall) (result shellResult, ran bool, err error) {
 	var outcome toolrun.Outcome
 	err = o.Runner.Run(ctx, toolrun.Round{
 		Task: st.task, Actor: ActorVerifier, Aside: checkAside, Direct: st.set.Verification.Trusted, Set: st.set.Tools, Calls: []chat.ToolCall{call},

@@ -61,12 +61,13 @@ func Choose(in Input) Choice {
 	if c.take(FromUser, named(in.UserText)) || c.take(FromConfig, in.Configured) {
 		return c
 	}
-	if command := byModule(in); command != "" {
+	command, below := byModule(in)
+	if command != "" {
 		c.Command, c.Source = command, FromProject
 		return c
 	}
 	suited, blind := byProject(in)
-	c.Blind = !c.take(FromProject, suited) && blind
+	c.Blind = !c.take(FromProject, suited) && (blind || below)
 	return c
 }
 
@@ -107,34 +108,35 @@ const maxModules = 4
 
 // byModule is the test of the modules below the root that edited files belong to,
 // each run in its folder, and of the root if others belong to that. It is empty
-// where none is below the root.
-func byModule(in Input) string {
+// where none is below the root; blind says that one is whose test looks at nothing of what
+// was edited.
+func byModule(in Input) (test string, blind bool) {
 	if in.Exists == nil {
-		return ""
+		return "", false
 	}
 	var tests []string
 	below := false
 	for _, file := range in.Edited {
-		dir, command := moduleOf(in, path.Clean(file))
-		test := inFolder(dir, command)
+		dir, command, cannotSee := moduleOf(in, path.Clean(file))
+		test, blind = inFolder(dir, command), blind || cannotSee
 		if command != "" && !slices.Contains(tests, test) && len(tests) < maxModules {
 			tests, below = append(tests, test), below || dir != "."
 		}
 	}
 	switch {
 	case !below:
-		return ""
+		return "", blind
 	case len(tests) == 1:
-		return tests[0]
+		return tests[0], false
 	}
-	return "(" + strings.Join(tests, ") && (") + ")"
+	return "(" + strings.Join(tests, ") && (") + ")", false
 }
 
-// moduleOf finds the nearest folder above a file that is a project of its language,
-// and its test.
-func moduleOf(in Input, file string) (dir, command string) {
+// moduleOf finds the nearest folder above a file that is a project of its language, or
+// any project if the file is data that its tests may read, and its test.
+func moduleOf(in Input, file string) (dir, command string, blind bool) {
 	if path.IsAbs(file) || strings.HasPrefix(file, "../") || !isCode(file) {
-		return "", ""
+		return "", "", false
 	}
 	for dir = path.Dir(file); ; dir = path.Dir(dir) {
 		there := in
@@ -142,15 +144,21 @@ func moduleOf(in Input, file string) (dir, command string) {
 		if in.Read != nil {
 			there.Read = func(name string) ([]byte, error) { return in.Read(path.Join(dir, name)) }
 		}
+		data := ""
 		for _, p := range projects {
-			if slices.Contains(p.endings, path.Ext(file)) {
-				if command = p.command(there); Allowed(command) {
-					return dir, command
-				}
+			switch command = p.command(there); {
+			case !Allowed(command):
+			case slices.Contains(p.endings, path.Ext(file)):
+				return dir, command, false
+			case data == "":
+				data = command
 			}
 		}
-		if dir == "." {
-			return "", ""
+		if data != "" && !isForeign(file) {
+			return dir, data, false
+		}
+		if blind = blind || data != ""; dir == "." {
+			return "", "", blind
 		}
 	}
 }

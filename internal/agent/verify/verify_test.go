@@ -116,6 +116,7 @@ func TestChoose(t *testing.T) {
 		"what tests read":  {files: folder{"go.mod": ""}, edited: []string{"a/testdata/x.py"}, want: "go test ./...", source: FromProject},
 		"another language": {files: folder{"go.mod": ""}, edited: []string{"tools/a.py", "web/site.css", "run.sh"}, blind: true},
 		"of no language":   {files: folder{"Cargo.toml": ""}, edited: []string{"Makefile", "Dockerfile", ".gitignore", ".github/workflows/ci.yml"}, blind: true},
+		"another below":    {files: folder{"svc/go.mod": ""}, edited: []string{"svc/site.css"}, blind: true},
 		"of two":           {files: folder{"go.mod": ""}, edited: []string{"tools/a.py", "a.go"}, want: "go test ./...", source: FromProject},
 		"named, though":    {files: folder{"go.mod": ""}, user: "run go test ./...", edited: []string{"tools/a.py"}, want: "go test ./...", source: FromUser},
 
@@ -154,6 +155,7 @@ func TestModulesBelowTheRoot(t *testing.T) {
 		want   string
 	}{
 		"a module":                       {folder{"svc/go.mod": ""}, []string{"svc/pkg/a.go"}, "cd svc && go test ./..."},
+		"data of a module":               {folder{"svc/go.mod": ""}, []string{"svc/go.sum", "svc/testdata/in.txt"}, "cd svc && go test ./..."},
 		"a module of a module":           {folder{"go.mod": "", "tools/go.mod": ""}, []string{"tools/a.go"}, "cd tools && go test ./..."},
 		"the root beside a module":       {folder{"go.mod": "", "tools/go.mod": ""}, []string{"a.go"}, "go test ./..."},
 		"both":                           {folder{"go.mod": "", "tools/go.mod": ""}, []string{"tools/a.go", "pkg/b.go", "tools/c.go"}, "(cd tools && go test ./...) && (go test ./...)"},

@@ -94,6 +94,10 @@ const (
 // another name by which people may choose it.
 const Named = "named."
 
+// Quoted is where the metadata of a display say that its title is somebody's own words,
+// which are shown as they are.
+const Quoted = "quoted"
+
 // remembers is where the metadata of a display say what an option would remember, and
 // with each behind it, part by part.
 func remembers(option string) string {

@@ -210,11 +210,10 @@ func chosen(q uip.Request, given uip.Response) (labels []string) {
 
 func (q asked) request() uip.Request {
 	req := uip.Request{
-		Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: q.Question}, Validation: &uip.Validation{Regex: q.Validation.Regex, Required: !q.Validation.Optional},
+		Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: q.Question, Metadata: map[string]string{uip.Quoted: "true"}}, Validation: &uip.Validation{Regex: q.Validation.Regex, Required: !q.Validation.Optional},
 	}
 	if len(q.Options) > 0 {
 		req.Kind, req.Purpose = uip.Select, uip.ChooseStrategy
-		req.Display.Metadata = make(map[string]string)
 		if q.Several {
 			req.Display.Description = "several may be chosen, such as: 1 2"
 		}

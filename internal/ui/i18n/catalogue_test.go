@@ -188,7 +188,13 @@ func TestTranslationsTakeTheSameArguments(t *testing.T) {
 	keys, table := catalogue(t)
 	for _, key := range keys {
 		value := table[key]
-		if !slices.Equal(arguments(key), arguments(value)) {
+		want := arguments(key)
+		for i, verb := range arguments(value) { // %v says that a %s may be a sentence
+			if i < len(want) && strings.HasSuffix(verb, "v") && want[i] == verb[:1]+"s" {
+				want[i] = verb
+			}
+		}
+		if !slices.Equal(want, arguments(value)) {
 			t.Errorf("%q becomes %q, with other verbs", key, value)
 		}
 		if value == "" || hasWords(key) && !strings.ContainsFunc(value, isChinese) && value != key && !strings.ContainsRune(value, '、') {

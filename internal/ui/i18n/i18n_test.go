@@ -35,6 +35,16 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 		"risk: removes files: rm a; ls b":                  "风险：会删除文件：rm a; ls b",
 		"risk: overwrites an existing file: refused: done": "风险：会覆盖已有文件：refused: done",
 		`unknown flag --x; coder --help lists them`:        "未知参数 --x；coder --help 会列出全部参数",
+		// what somebody wrote stays, though it has the shape of a sentence
+		"commands like sleep 0; exit 4":                "形如 sleep 0; exit 4 的命令",
+		"changes to exit 3":                            "对 exit 3 的改动",
+		"changes to 12 lines":                          "对 12 lines 的改动",
+		"refused by the user: exit 9":                  "用户不同意：exit 9",
+		"refused by the user: no such file; rule: x":   "用户不同意：no such file; rule: x",
+		"denied: refused by the user: exit 9":          "已拒绝：用户不同意：exit 9",
+		"there is no folder exit 3":                    "没有目录 exit 3",
+		"verified: make 2 lines passed":                "验证通过：make 2 lines",
+		"undone: exit 3\n  restored: 12 lines, exit 4": "已撤销：exit 3\n  已恢复：12 lines, exit 4",
 		// names stay where a word stands alone
 		"trusted: done":              "已信任：done",
 		"switch to interrupted mode": "切换到 interrupted 模式",

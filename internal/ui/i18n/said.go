@@ -73,27 +73,28 @@ func (r reading) sentence(text string) (string, bool) {
 	}
 	for _, s := range r.shapes().of(text) {
 		values, ok := s.match(text)
-		if !ok || s.reachesOut(values) {
+		told := r.table[s.format]
+		if !ok || s.reachesOut(values, told) {
 			continue
 		}
 		for n, v := range values {
-			values[n] = r.deeper().value(s.verbs[n], v)
+			values[n] = r.deeper().value(s.holds(n, told), v)
 		}
-		return fill(r.table[s.format], values), true
+		return fill(told, values), true
 	}
 	return text, false
 }
 
-// value translates what stood in the place of a verb. Names stay: a word that
-// stands alone is a sentence only where an error was put.
-func (r reading) value(verb byte, text string) string {
+// value translates what stood in the place of a verb. Names and commands stay: a word
+// that stands alone is a sentence only where an error was put.
+func (r reading) value(what kind, text string) string {
 	said, named := choice(text)
 	switch {
-	case verb == 'w' || verb == 'v':
+	case what == sentence:
 		return r.line(text)
-	case verb == 's' && named:
+	case what == name && named, what == either && named:
 		return said
-	case verb == 's' && strings.Contains(text, " "):
+	case what == either && strings.Contains(text, " "):
 		r.quoted = true
 		return r.line(text)
 	}

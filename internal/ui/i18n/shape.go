@@ -202,15 +202,71 @@ func (s *shape) match(text string) ([]string, bool) {
 	return values, true
 }
 
+// kind is what may stand in the place of a verb.
+type kind uint8
+
+const (
+	number kind = iota // or what was quoted
+	sentence
+	either // a sentence, a command or a name
+	name
+	data // whatever somebody wrote: it stays to the letter
+)
+
+// holds is what may stand for an argument. A %s holds a name, unless it stands where
+// sentences do: after a colon, say. A translation knows better where it has %v for what
+// may be a sentence, or %-s for data.
+func (s *shape) holds(arg int, told string) kind {
+	switch s.verbs[arg] {
+	case 'w', 'v':
+		return sentence
+	case 's':
+	default:
+		return number
+	}
+	next := 0
+	for rest := told; ; {
+		_, verb, after, ok := cutVerb(rest)
+		if !ok {
+			break
+		}
+		if rest = after; verb == "%%" {
+			continue
+		}
+		next = argument(verb, next)
+		switch {
+		case next != arg:
+		case strings.HasPrefix(verb, "%-"):
+			return data
+		case strings.HasSuffix(verb, "v"):
+			return either
+		}
+		next++
+	}
+	group := slices.Index(s.groups, arg)
+	before, after := s.pieces[group], s.pieces[group+1]
+	begins := strings.HasSuffix(before, ": ") || strings.HasSuffix(before, "; ") || strings.HasSuffix(before, ", ") || strings.HasSuffix(before, "(") || strings.HasSuffix(before, "\n")
+	if before == "" {
+		begins = after != "" && strings.ContainsAny(after[:1], ",;\n") || s.format == "%s: %s"
+	}
+	if begins {
+		return either
+	}
+	return name
+}
+
 // reachesOut reports whether a match reaches from one sentence into the next,
 // as a format that begins or ends with a verb may.
-func (s *shape) reachesOut(values []string) bool {
+func (s *shape) reachesOut(values []string, told string) bool {
 	first, last := s.groups[0], s.groups[len(s.groups)-1]
-	if s.isOpen() && s.letters < sureOfWords && strings.Contains(values[first], " ") {
+	if s.isOpen() && (s.letters < sureOfWords && strings.Contains(values[first], " ") || strings.Contains(values[first], ": ")) {
 		return true
 	}
-	return s.pieces[0] == "" && strings.Contains(values[first], "; ") ||
-		s.pieces[len(s.pieces)-1] == "" && strings.Contains(values[last], "; ") && s.verbs[last] != 'w' && s.verbs[last] != 'v'
+	if s.pieces[0] == "" && strings.Contains(values[first], "; ") {
+		return true
+	}
+	end := s.holds(last, told)
+	return s.pieces[len(s.pieces)-1] == "" && strings.Contains(values[last], "; ") && end != sentence && end != data
 }
 
 // fill puts values in the places of a format's verbs, as they are.

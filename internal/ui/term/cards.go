@@ -305,7 +305,11 @@ func (d drawing) question(q uip.Request, m, n int) {
 	if n > 1 {
 		title = fmt.Sprintf("[Question %d/%d]", m, n)
 	}
-	for i, line := range strings.Split(strings.TrimSpace(cleaned(d.Words.Said(q.Display.Title))), "\n") {
+	asks := q.Display.Title
+	if q.Display.Metadata[uip.Quoted] == "" {
+		asks = d.Words.Said(asks)
+	}
+	for i, line := range strings.Split(strings.TrimSpace(cleaned(asks)), "\n") {
 		w := ink.Wrap{Put: d.page.put, Width: d.width(), Indent: ink.Hanging(line)}
 		if i == 0 {
 			w.Indent = 0
