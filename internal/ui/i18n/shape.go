@@ -259,7 +259,7 @@ func (s *shape) holds(arg int, told string) kind {
 // as a format that begins or ends with a verb may.
 func (s *shape) reachesOut(values []string, told string) bool {
 	first, last := s.groups[0], s.groups[len(s.groups)-1]
-	if s.isOpen() && (s.letters < sureOfWords && strings.Contains(values[first], " ") || strings.Contains(values[first], ": ")) {
+	if s.isOpen() && (s.letters < sureOfWords && strings.Contains(values[first], " ") || strings.Contains(values[first], ": ") && s.holds(first, told) == name) {
 		return true
 	}
 	if s.pieces[0] == "" && strings.Contains(values[first], "; ") {
