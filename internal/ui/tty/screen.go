@@ -322,6 +322,11 @@ func (s *Screen) repaint(i int, row string, cols int) {
 			return
 		}
 	}
+	if cells.Width(was) >= cells.Width(row)+muchShorter {
+		s.move(i, 0)
+		s.out.WriteString("\x1b[K")
+		was = ""
+	}
 	d := difference(was, row)
 	s.move(i, d.at)
 	if i == len(s.shown.rows) { // the row was made just now
@@ -337,6 +342,11 @@ func (s *Screen) repaint(i int, row string, cols int) {
 		s.out.WriteString("\x1b[K")
 	}
 }
+
+// muchShorter is by how many columns a row is shorter for which all of it is erased first:
+// a terminal may wrap a row where it gets narrower by what once stood there, as tmux does,
+// until the whole of it was.
+const muchShorter = 8
 
 // somewhere is the column of a cursor behind a row that is full: terminals do
 // not agree on it.
