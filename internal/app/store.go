@@ -367,3 +367,6 @@ func repairText(r jsonl.Repair) string {
 	}
 	return fmt.Sprintf("session %s went on without a record after record %d; calls that it left open are not run", r.Session, r.Last)
 }
+
+// InUse reports whether a process has a session open.
+func (s *Store) InUse(id string) bool { return jsonl.InUse(s.Dir("log", id)) }

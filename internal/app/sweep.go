@@ -129,7 +129,7 @@ func (s *Store) limitStorage(c config.Storage) {
 	limitSize(runs, int64(c.RunsBytes), func(path string) bool {
 		rel, err := filepath.Rel(runs, path)
 		session, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
-		return err != nil || jsonl.InUse(s.Dir("log", session))
+		return err != nil || s.InUse(session)
 	})
 	limitSize(s.Dir("cache"), int64(c.CacheBytes), func(string) bool { return false })
 }

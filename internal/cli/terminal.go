@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -426,11 +427,16 @@ func (t *terminal) unsent(queue []string, draft, answer string) {
 	_ = t.app.Typed().Keep(t.session.ID, typed.Draft{Queue: queue, Text: draft, Answer: answer})
 }
 
-// onlyDraft reports whether nothing was sent in this folder yet, and something typed.
+// onlyDraft reports whether there is no session to go back to but one in which something
+// was typed and nothing sent: no other, or another that is open elsewhere.
 func (t *terminal) onlyDraft() bool {
-	_, err := t.app.Store().Last()
+	store := t.app.Store()
+	last, err := store.Last()
 	typed, _ := t.app.Typed().Unsent()
-	return err != nil && typed != ""
+	if typed == "" || err != nil {
+		return typed != ""
+	}
+	return store.InUse(last) && (!slices.Contains(store.All(), typed) || store.Unused(typed))
 }
 
 // putDraft puts what was typed and not sent where it was typed: at the question that is
