@@ -91,7 +91,10 @@ func (r reading) value(what kind, text string) string {
 	said, named := choice(text)
 	switch {
 	case what == sentence:
-		return r.line(text)
+		if line := r.line(text); line != text || !named {
+			return line
+		}
+		return said
 	case what == name && named, what == either && named:
 		return said
 	case what == either && strings.Contains(text, " "):

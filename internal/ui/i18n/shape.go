@@ -214,8 +214,8 @@ const (
 )
 
 // holds is what may stand for an argument. A %s holds a name, unless it stands where
-// sentences do: after a colon, say. A translation knows better where it has %v for what
-// may be a sentence, or %-s for data.
+// sentences do: after a colon, say. A translation knows better where it has %v for a
+// sentence, or %-s for data.
 func (s *shape) holds(arg int, told string) kind {
 	switch s.verbs[arg] {
 	case 'w', 'v':
@@ -239,7 +239,7 @@ func (s *shape) holds(arg int, told string) kind {
 		case strings.HasPrefix(verb, "%-"):
 			return data
 		case strings.HasSuffix(verb, "v"):
-			return either
+			return sentence
 		}
 		next++
 	}

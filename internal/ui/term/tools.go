@@ -24,6 +24,7 @@ type callView struct {
 	tool, title string
 	ascii       bool   // the terminal shows no more
 	exec        bool   // it runs a command
+	own         bool   // it is the program's own check, not the model's call
 	todo        bool   // it writes the todo list: its title is the program's own words
 	begun       bool   // its first line was shown
 	asks        bool   // it asks the person, whose question says what it is about
@@ -56,7 +57,7 @@ func (r *Renderer) tool(rec event.Record) {
 		}
 	case event.ToolStarted:
 		c := r.call(rec.Task, e.CallID)
-		c.tool, c.title = e.Tool, e.Title
+		c.tool, c.title, c.own = e.Tool, e.Title, rec.Actor == event.ActorVerifier
 		r.begin(c)
 	case event.ToolOutput:
 		// As it comes if no other call runs beside it, else when the call is over
@@ -154,6 +155,9 @@ func (r *Renderer) head(c *callView) {
 	w := ink.Wrap{Put: r.page.put, Width: r.width(), Indent: setIn}
 	w.Fixed(ink.Look{Role: ink.Tool}, label)
 	w.Write(ink.Look{}, title)
+	if c.own {
+		w.Write(ink.Look{Role: ink.Dim}, mark(r.o.ASCII, " · ", ", ")+r.t("coder's own check"))
+	}
 	w.End()
 	r.page.fresh()
 	r.last = c
