@@ -1,7 +1,6 @@
 package codeindex
 
 import (
-	"coder/internal/host/disk"
 	"context"
 	"encoding/binary"
 	"hash/crc32"
@@ -10,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+
+	"coder/internal/host/disk"
 )
 
 // What is kept on disk is a header and a record for each file. A record is

@@ -2,11 +2,12 @@ package codeindex
 
 import (
 	"bytes"
-	"coder/internal/host/disk"
 	"math"
 	"path"
 	"slices"
 	"strings"
+
+	"coder/internal/host/disk"
 )
 
 // The bounds of what is kept of a file.

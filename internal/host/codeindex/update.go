@@ -1,12 +1,13 @@
 package codeindex
 
 import (
-	"coder/internal/host/disk"
 	"context"
 	"errors"
 	"runtime"
 	"strings"
 	"sync"
+
+	"coder/internal/host/disk"
 )
 
 // maxWalk is how many files and directories are looked at.

@@ -79,6 +79,7 @@ func Tells(changes []*Change) func(line []byte) bool {
 		case !ok: // not as this program writes it
 			return true
 		case bytes.HasPrefix(kind, []byte("ToolCall")):
+			// A command is searched for from its rarer letters on
 			return names(line[:min(len(line), 1024)], `toolCallId":"`) || bytes.Contains(line, []byte(`mmand":"`))
 		case bytes.HasPrefix(kind, []byte("MessageAdded")):
 			head := line[:min(len(line), 512)]

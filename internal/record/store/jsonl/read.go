@@ -126,7 +126,7 @@ func (s *Store) sawWhole(session string, m *merge) {
 	}
 	var whole stamps
 	for _, log := range m.scanners {
-		if log.size >= worthKeeping && now.Sub(time.Unix(0, max(log.stamp.Written, log.stamp.Changed))) > settled {
+		if log.size >= worthKeeping && log.stamp.Changed != 0 && now.Sub(time.Unix(0, max(log.stamp.Written, log.stamp.Changed))) > settled {
 			whole[place(log.log)] = log.stamp
 		}
 	}
