@@ -20,6 +20,7 @@ import (
 
 	"coder/internal/config"
 	"coder/internal/core/display"
+	"coder/internal/core/jsonx"
 	"coder/internal/core/nearest"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
@@ -422,10 +423,10 @@ func (a *App) checkModelInfo() error {
 		d.DisallowUnknownFields()
 		var i modelInfo
 		if err := d.Decode(&i); err != nil {
-			return configf("provider.model_info.%s: %v", name, err)
+			return configf("%s: provider.model_info.%s: %w", a.Report.Origin("provider.model_info."+name), name, jsonx.Misfit(err, i))
 		}
 		if (i.PriceIn == nil) != (i.PriceOut == nil) {
-			return configf("provider.model_info.%s: price_in and price_out belong together", name)
+			return configf("%s: provider.model_info.%s: price_in and price_out belong together", a.Report.Origin("provider.model_info."+name), name)
 		}
 	}
 	return nil

@@ -159,7 +159,7 @@ var plan = []struct {
 	{"ui/i18n", ""},
 	{"ui/browser", "audit chat clip display event export sanitize session uip"},
 	{"ui/cells", ""},
-	{"ui/lineedit", "cells sanitize"},
+	{"ui/lineedit", "cells ink sanitize"},
 	{"ui/tty", "cells lineedit"},
 	{"ui/repl", "cells event ink lineedit sanitize term tool tty uip"},
 

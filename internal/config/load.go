@@ -59,7 +59,7 @@ func Load(o Options) (Config, Report, error) {
 		y.override(v.key, value)
 	}
 	for _, o := range o.Flags {
-		y := layer{loader: l, name: "flag " + o.Name}
+		y := layer{loader: l, name: o.Name}
 		y.override(o.Key, o.Value)
 	}
 	if len(l.errs) > 0 {

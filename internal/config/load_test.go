@@ -128,7 +128,7 @@ func TestStrongerLayersWinKeyByKey(t *testing.T) {
 	if got := model(env{"CODER_MODEL": "", "AGENT_MODEL": "old"}, named); got != "old from env AGENT_MODEL" {
 		t.Error(got)
 	}
-	if got := model(env{"CODER_MODEL": "env"}, named, flags(config.Override{Key: "provider.model", Value: "flag", Name: "--model"})); got != "flag from flag --model" {
+	if got := model(env{"CODER_MODEL": "env"}, named, flags(config.Override{Key: "provider.model", Value: "flag", Name: "--model"})); got != "flag from --model" {
 		t.Error(got)
 	}
 	c, _ := mustLoad(t, layers, nil, named)
@@ -273,7 +273,7 @@ func TestSeveralMistakesAreAllNamed(t *testing.T) {
 		homeFile + ":2:26: runtime.max_steps:",
 		projectFile + `:1:2: unknown key "zzz"`,
 		"env CODER_MAX_STEPS: runtime.max_steps: want a whole number from 1 to 1000000, found -3",
-		`flag --colour: unknown key "ui.colour"; did you mean "ui.color"?`,
+		`--colour: unknown key "ui.colour"; did you mean "ui.color"?`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
@@ -359,7 +359,7 @@ func TestFlags(t *testing.T) {
 	if c.Provider.Headers["X-Y"] != "1" || string(c.MCPServers["fs"]) != `{"command":"x"}` {
 		t.Errorf("headers %v, servers %s", c.Provider.Headers, c.MCPServers)
 	}
-	if got := r.Origin(`permission.bash."git *"`).String(); got != "flag --allow" {
+	if got := r.Origin(`permission.bash."git *"`).String(); got != "--allow" {
 		t.Errorf("the rule comes from %s", got)
 	}
 	for _, bad := range []config.Override{
@@ -368,7 +368,7 @@ func TestFlags(t *testing.T) {
 		{Key: "permission.bash.a.b", Value: "ask"}, {Key: "mcpServers", Value: strings.Repeat("[", 1000)}, {Key: "ui.color", Value: func() {}},
 	} {
 		bad.Name = "--bad"
-		if _, _, err := load(nil, nil, flags(bad)); err == nil || !strings.HasPrefix(err.Error(), "flag --bad: ") {
+		if _, _, err := load(nil, nil, flags(bad)); err == nil || !strings.HasPrefix(err.Error(), "--bad: ") {
 			t.Errorf("%+v gives %v", bad, err)
 		}
 	}

@@ -27,7 +27,7 @@ func (y *layer) useProfile() {
 	if len(told) == 0 {
 		why := fmt.Sprintf("there is no profile %q", brief(name))
 		if names := slices.Sorted(maps.Keys(y.profiles)); len(names) > 0 {
-			why += "; there are: " + strings.Join(names, ", ")
+			why = fmt.Sprintf("there is no profile %q; there are: %s", brief(name), strings.Join(names, ", "))
 		}
 		y.failAt(0, "profile", why)
 		return

@@ -50,7 +50,7 @@ func (w Warning) String() string { return w.Origin.String() + ": " + w.Text }
 
 // Origin is where a value came from. The zero Origin is the defaults.
 type Origin struct {
-	Source string // a file, "env NAME", "flag --name"
+	Source string // a file, "env NAME", "--name"
 	Line   int    // in the file
 }
 

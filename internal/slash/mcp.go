@@ -59,7 +59,7 @@ func MCPTable(all []mcp.Status) []display.Block {
 	for _, s := range all {
 		state := display.Cell{Text: string(s.State), Words: true}
 		if s.Why != "" {
-			state = display.Cell{Text: string(s.State) + ": " + s.Why}
+			state = display.Cell{Text: string(s.State) + ": " + s.Why, Words: true}
 		}
 		t.Rows = append(t.Rows, []display.Cell{{Text: s.Name}, state, {Text: fmt.Sprint(len(s.Tools))}, {Text: s.Where()}})
 		for _, text := range s.Refused {

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/core/jsonx"
 	"coder/internal/core/nearest"
 )
 
@@ -105,7 +106,7 @@ func Read(by map[string]json.RawMessage, from Source) (list []Hook, skipped []st
 		var groups []written
 		dec := json.NewDecoder(bytes.NewReader(by[name]))
 		if err := dec.Decode(&groups); err != nil {
-			return nil, skipped, fmt.Errorf("hooks.%s: want a list of {\"matcher\", \"hooks\": [{\"type\": \"command\", \"command\": …}]}: %w", name, err)
+			return nil, skipped, fmt.Errorf("hooks.%s: want a list of {\"matcher\", \"hooks\": [{\"type\": \"command\", \"command\": …}]}: %w", name, jsonx.Misfit(err, written{}))
 		}
 		for _, g := range groups {
 			names, err := matcher(g.Matcher)

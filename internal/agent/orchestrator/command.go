@@ -119,6 +119,12 @@ func (o *Orchestrator) Switches(input string) string {
 	return ""
 }
 
+// Knows reports whether an input is a command that there is, also one that people wrote.
+func (o *Orchestrator) Knows(input string) bool {
+	in, ok := parseInput(input).(slash)
+	return ok && slices.ContainsFunc(o.AllCommands(), func(c Command) bool { return c.Name == in.name })
+}
+
 // Look answers such a command.
 func (o *Orchestrator) Look(ctx context.Context, input string, out event.Sink) error {
 	in, _ := parseInput(input).(slash)

@@ -353,6 +353,9 @@ func (s *Session) Looks(input string) bool { return s.orch.Looks(input) }
 // Switches is the mode that an input switches to, or ""; see [Session.Change].
 func (s *Session) Switches(input string) string { return s.orch.Switches(input) }
 
+// Knows reports whether an input is a command that there is.
+func (s *Session) Knows(input string) bool { return s.orch.Knows(input) }
+
 // Look answers a command that only looks something up.
 func (s *Session) Look(ctx context.Context, input string, out event.Sink) error {
 	return s.orch.Look(ctx, input, out)

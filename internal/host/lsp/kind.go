@@ -273,7 +273,7 @@ func Configured(name string, raw json.RawMessage) (Kind, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&c); err != nil {
-		return Kind{}, fmt.Errorf("language server %s: %w", name, err)
+		return Kind{}, fmt.Errorf("language server %s: %w", name, jsonx.Misfit(err, c))
 	}
 	k := knownAs(name)
 	if len(c.Command) > 0 {

@@ -11,6 +11,7 @@ package audit
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -31,12 +32,9 @@ type BreakError struct {
 }
 
 func (e *BreakError) Error() string {
-	where := "the logs"
-	if e.File != "" {
-		where = e.File
-	}
+	where := cmp.Or(e.File, "the logs")
 	if e.Line > 0 {
-		where += fmt.Sprintf(", line %d", e.Line)
+		return fmt.Sprintf("%s, line %d: record %d: %s", where, e.Line, e.Record, e.Why)
 	}
 	return fmt.Sprintf("%s: record %d: %s", where, e.Record, e.Why)
 }

@@ -629,7 +629,7 @@ func TestSettingsOfServers(t *testing.T) {
 		`{}`:                                          "it has neither a command nor a url",
 		`{"type":"ws","url":"ws://h"}`:                `its type is "ws"; it must be stdio, http or sse`,
 		`{"type":"http","url":"file:///etc"}`:         "its url is no address of a web server",
-		`{"args":7}`:                                  "it cannot be read: json: cannot unmarshal number into Go struct field written.args of type []string",
+		`{"args":7}`:                                  "it cannot be read: args: want a list, found a number",
 	} {
 		s, err := Read("name", json.RawMessage(settings))
 		got := s.Type + " " + s.Where()

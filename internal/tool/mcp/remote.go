@@ -270,7 +270,7 @@ func (p *peer) list(ctx context.Context, session *sdk.ClientSession) error {
 				more = fmt.Sprintf(" (and %d more; /mcp tells)", len(refused)-1)
 			}
 		}
-		p.tellOnce("refused", fmt.Sprintf("MCP server %s: %s%s", oneLine(p.Name), refused[0], more))
+		p.tellOnce("refused", fmt.Sprintf("MCP server %s: %v", oneLine(p.Name), refused[0]+more))
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"coder/internal/core/jsonx"
 )
 
 // The ways to reach a server.
@@ -71,7 +73,7 @@ type written struct {
 func Read(name string, settings json.RawMessage) (Server, error) {
 	var w written
 	if err := json.Unmarshal(settings, &w); err != nil {
-		return Server{}, fmt.Errorf("it cannot be read: %w", err)
+		return Server{Name: name}, fmt.Errorf("it cannot be read: %w", jsonx.Misfit(err, w))
 	}
 	s := Server{
 		Name: name, Type: w.Type, Command: w.Command, Args: w.Args, Env: w.Env, URL: w.URL, Headers: w.Headers,

@@ -154,6 +154,7 @@ var elsewhere = map[string]string{
 	"file name too long": osError, "too many open files": osError, "too many levels of symbolic links": osError,
 	"cannot allocate memory": osError, "connection refused": osError, "connection reset by peer": osError,
 	"network is unreachable": osError, "no route to host": osError, "no such host": osError, "i/o timeout": osError,
+	"invalid character %s looking for beginning of %s": osError, "object key string": osError, "error parsing regexp: %s": osError,
 	"unexpected EOF": osError, "context deadline exceeded": osError, "context canceled": osError,
 	"executable file not found in $PATH": osError, "input/output error": osError, "invalid argument": osError, "broken pipe": osError,
 }

@@ -71,16 +71,24 @@ func (r reading) sentence(text string) (string, bool) {
 	if t, ok := r.table[text]; ok && !strings.Contains(t, "%") {
 		return t, true
 	}
+	return r.shaped(text, func(*shape) bool { return true })
+}
+
+// shaped translates what has the shape of something in the catalogue, if it is one that
+// may be.
+func (r reading) shaped(text string, may func(*shape) bool) (string, bool) {
 	for _, s := range r.shapes().of(text) {
 		values, ok := s.match(text)
 		told := r.table[s.format]
-		if !ok || s.reachesOut(values, told) {
+		if !ok || !may(s) || s.reachesOut(values, told) {
 			continue
 		}
+		own := make([]bool, len(values))
 		for n, v := range values {
 			values[n] = r.deeper().value(s.holds(n, told), v)
+			own[n] = values[n] != v
 		}
-		return fill(told, values), true
+		return fill(told, values, own), true
 	}
 	return text, false
 }
@@ -91,6 +99,7 @@ func (r reading) value(what kind, text string) string {
 	said, named := choice(text)
 	switch {
 	case what == sentence:
+		r.quoted = false
 		if line := r.line(text); line != text || !named {
 			return line
 		}
@@ -119,6 +128,12 @@ func choice(text string) (string, bool) {
 func (r reading) list(text string) (string, bool) {
 	if !strings.Contains(text, "; ") {
 		return text, false
+	}
+	// A sentence may have one of its own, and stand behind what it is about.
+	if head, tail, ok := strings.Cut(text, ": "); ok && !r.quoted && strings.Contains(tail, "; ") {
+		if said, ok := r.deeper().shaped(tail, func(s *shape) bool { return strings.Contains(s.format, "; ") }); ok {
+			return r.deeper().line(head) + ": " + said, true
+		}
 	}
 	var (
 		b      strings.Builder

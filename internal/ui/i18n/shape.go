@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 )
 
 // shape recognises the sentences that one format makes.
@@ -269,24 +270,40 @@ func (s *shape) reachesOut(values []string, told string) bool {
 	return s.pieces[len(s.pieces)-1] == "" && strings.Contains(values[last], "; ") && end != sentence && end != data
 }
 
-// fill puts values in the places of a format's verbs, as they are.
-func fill(format string, values []string) string {
-	var b strings.Builder
-	next := 0
+// fill puts values in the places of a format's verbs, as they are. Own are those that are
+// words of the sentence: as between other words of Chinese, there is no blank.
+func fill(format string, values []string, own []bool) string {
+	text, next := "", 0
 	for {
 		before, verb, after, ok := cutVerb(format)
-		b.WriteString(before)
+		text += before
 		switch i := argument(verb, next); {
 		case !ok:
-			return b.String()
+			return text
 		case verb == "%%":
-			b.WriteString("%")
+			text += "%"
 		case i < len(values):
-			b.WriteString(values[i])
+			if own[i] && isHan(before, false) && isHan(values[i], true) {
+				text = strings.TrimSuffix(text, " ")
+			}
+			if own[i] && isHan(values[i], false) && isHan(after, true) {
+				after = strings.TrimPrefix(after, " ")
+			}
+			text += values[i]
 			next = i + 1
 		default:
-			b.WriteString(verb)
+			text += verb
 		}
 		format = after
 	}
+}
+
+// isHan reports whether text begins, or else ends, with a Chinese character, but for a
+// blank.
+func isHan(text string, begins bool) bool {
+	r, _ := utf8.DecodeLastRuneInString(strings.TrimSuffix(text, " "))
+	if begins {
+		r, _ = utf8.DecodeRuneInString(strings.TrimPrefix(text, " "))
+	}
+	return unicode.Is(unicode.Han, r)
 }

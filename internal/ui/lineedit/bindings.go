@@ -249,9 +249,4 @@ func (e *Editor) tab(kind) Action {
 	return Action{}
 }
 
-func (e *Editor) shiftTab(kind) Action {
-	if e.Question {
-		return Action{}
-	}
-	return Action{Kind: CycleMode}
-}
+func (e *Editor) shiftTab(kind) Action { return Action{Kind: CycleMode} }

@@ -400,16 +400,19 @@ func TestCompletionOutOfBoundsIsIgnored(t *testing.T) {
 	}
 }
 
-func TestAQuestionHasNeitherHistoryNorModes(t *testing.T) {
+func TestAQuestionHasNoHistory(t *testing.T) {
 	e := Editor{Question: true, Complete: func(string, int) (int, []Choice) { return 0, []Choice{{Text: "x"}} }}
 	play(t, &e, "2<enter>")
-	for _, script := range []string{"<up>", "<tab>", "<s-tab>", "<c-r>", "a<bs>", "<enter>"} {
+	for _, script := range []string{"<up>", "<tab>", "<c-r>", "a<bs>", "<enter>"} {
 		if a := play(t, &e, script); a.Kind != None || marked(&e) != "|" {
 			t.Errorf("%s: action %v, draft %q", script, a.Kind, marked(&e))
 		}
 	}
 	if a := play(t, &e, "<c-r>yes<enter>"); a.Text != "yes" {
 		t.Errorf("answer %q", a.Text)
+	}
+	if a := play(t, &e, "<s-tab>"); a.Kind != CycleMode {
+		t.Errorf("shift+tab: %v", a.Kind)
 	}
 	if a := play(t, &e, "<esc>"); a.Kind != Cancel {
 		t.Errorf("esc: %v", a.Kind)

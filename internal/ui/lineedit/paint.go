@@ -13,6 +13,7 @@ type painter struct {
 	rows   []string
 	row    strings.Builder
 	col    int
+	indent int    // where a row begins that goes on from the one before it
 	style  string // open in row
 	cursor spot
 }
@@ -49,7 +50,7 @@ func (p *painter) cell(cluster string, width int, style string) {
 		cluster, width = "?", 1
 	}
 	if p.col+width > p.width {
-		p.newline()
+		p.wrap()
 	}
 	p.setStyle(style)
 	p.row.WriteString(cluster)
@@ -85,11 +86,18 @@ func (p *painter) newline() {
 	p.col = 0
 }
 
+// wrap goes on in the next row.
+func (p *painter) wrap() {
+	p.newline()
+	p.row.WriteString(strings.Repeat(" ", p.indent))
+	p.col = p.indent
+}
+
 // markCursor puts the cursor where a cell of this width will be. A row that is
 // full has no cell for it, and is ended.
 func (p *painter) markCursor(width int) {
 	if p.col+max(1, min(width, p.width)) > p.width {
-		p.newline()
+		p.wrap()
 	}
 	p.cursor = spot{row: len(p.rows), col: p.col}
 }
@@ -100,7 +108,7 @@ func (p *painter) spot(at, width int, cursor bool) spot {
 	case cursor:
 		return spot{at, p.cursor.row, p.cursor.col}
 	case p.col+min(width, p.width) > p.width:
-		return spot{at, len(p.rows) + 1, 0}
+		return spot{at, len(p.rows) + 1, p.indent}
 	}
 	return spot{at, len(p.rows), p.col}
 }

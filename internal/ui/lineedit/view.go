@@ -8,6 +8,7 @@ import (
 
 	"coder/internal/core/sanitize"
 	"coder/internal/ui/cells"
+	"coder/internal/ui/term/ink"
 )
 
 // Span is text in one style.
@@ -48,6 +49,8 @@ const (
 	reset    = "\x1b[0m"
 	tabStop  = "    " // how a tab in a draft is shown
 	wideOpen = 1 << 20
+	goesOn   = 2  // how far a row is set in that goes on from the one before it
+	roomy    = 20 // how wide a terminal must be for that, and to keep words whole
 )
 
 // View lays prompt, draft and menu out in rows of at most width columns, and
@@ -107,8 +110,17 @@ func (e *Editor) paint(spots func(spot)) *painter {
 	for _, s := range e.Prompt {
 		p.text(s.Text, s.Style)
 	}
+	if e.width >= roomy {
+		p.indent = goesOn
+	}
 	text := e.draft.raw
-	for i := 0; i < len(text); {
+	for i, word := 0, 0; i < len(text); {
+		if i == word && p.indent > 0 { // one begins
+			var needs int
+			if word, needs = e.word(i); p.col > p.indent && p.col+needs > p.width && p.indent+needs <= p.width {
+				p.wrap()
+			}
+		}
 		cluster, width := clusterAt(text, i)
 		shown, style := e.shown(cluster, width)
 		lead := width // of the first cell of what stands for the cluster
@@ -138,6 +150,31 @@ func (e *Editor) paint(spots func(spot)) *painter {
 		spots(p.spot(len(text), 0, at == len(text)))
 	}
 	return p
+}
+
+// word is where the word that begins at an offset of the draft ends, with the blank behind
+// it, and how many columns it needs: it is kept whole where a row has room for it. In a
+// script without blanks that is a character, with the signs that stay with it.
+func (e *Editor) word(at int) (end, columns int) {
+	text := e.draft.raw
+	var last rune
+	for end = at; end < len(text) && columns <= e.width; {
+		cluster, width := clusterAt(text, end)
+		first, _ := utf8.DecodeRuneInString(cluster)
+		if ink.Breaks(last, first) {
+			break
+		}
+		end += len(cluster)
+		if cluster == "\n" {
+			break
+		}
+		shown, _ := e.shown(cluster, width)
+		if columns += cells.Width(shown); cluster == " " || cluster == "\t" {
+			break
+		}
+		last, _ = utf8.DecodeLastRuneInString(cluster)
+	}
+	return end, columns
 }
 
 // shown is what stands on the screen for a cluster of the draft. One that has

@@ -48,6 +48,12 @@ func TestView(t *testing.T) {
 		{"one column", "ab", 1, []string{">", " ", "a", "b", ""}, 4, 0},
 		{"wide in one column", "你", 1, []string{">", " ", "?", ""}, 3, 0},
 		{"no width is one column", "a", 0, []string{">", " ", "a", ""}, 3, 0},
+		{"words are kept whole", "please review the whole of it", 20, []string{"> please review the ", "  whole of it"}, 1, 13},
+		{"a blank behind a full row", "one two three four x", 20, []string{"> one two three ", "  four x"}, 1, 8},
+		{"a word that fills the row", "one two three four", 20, []string{"> one two three four", "  "}, 1, 2},
+		{"a word that no row has room for", "see abcdefghijklmnopqrstuvwxyz", 20, []string{"> see abcdefghijklmn", "  opqrstuvwxyz"}, 1, 14},
+		{"an end of a line is none of a row", "one two three<c-j>four", 20, []string{"> one two three", "four"}, 1, 4},
+		{"no stop begins a row", "一二三四五六七八九。十", 20, []string{"> 一二三四五六七八", "  九。十"}, 1, 8},
 		{"search", "make<enter><c-r>ma", 30, []string{"> make", "search history: ma"}, 1, 18},
 		{"search for nothing there", "make<enter><c-r>x", 30, []string{"> ", "not in history: x"}, 1, 17},
 	}
@@ -205,14 +211,35 @@ func checkView(t *rapid.T, e *Editor, rows []string, row, col, width int) {
 		return
 	}
 	wantRows, wantRow, wantCol := naiveView(e, width)
+	if width >= roomy { // words are kept whole; of all else nothing is lost or doubled
+		if got, want := upTo(rows, row, col), upTo(wantRows, wantRow, wantCol); got != want {
+			t.Fatalf("draft %q at %d, width %d: before the cursor %q, want %q", e.draft.raw, e.at, width, got, want)
+		}
+		if got, want := upTo(rows, len(rows), 0), upTo(wantRows, len(wantRows), 0); got != want {
+			t.Fatalf("draft %q, width %d: %q, want %q", e.draft.raw, width, got, want)
+		}
+		return
+	}
 	for i, r := range rows {
-		rows[i] = strings.NewReplacer("\x1b[2m", "", "\x1b[32m", "", reset, "").Replace(r)
+		rows[i] = bare.Replace(r)
 	}
 	if !slices.Equal(rows, wantRows) || row != wantRow || col != wantCol {
 		t.Fatalf("draft %q at %d, width %d:\n got %q %d,%d\nwant %q %d,%d",
 			e.draft.raw, e.at, width, rows, row, col, wantRows, wantRow, wantCol)
 	}
 }
+
+// upTo is what stands before a place in rows, without looks and blanks.
+func upTo(rows []string, row, col int) string {
+	all := strings.Join(rows[:row], "")
+	if row < len(rows) {
+		head, _ := cells.Cut(bare.Replace(rows[row]), col)
+		all += head
+	}
+	return strings.ReplaceAll(bare.Replace(all), " ", "")
+}
+
+var bare = strings.NewReplacer("\x1b[2m", "", "\x1b[32m", "", reset, "")
 
 // naiveView wraps by counting cells of the text before and after the cursor.
 func naiveView(e *Editor, width int) (rows []string, row, col int) {

@@ -168,8 +168,8 @@ func (r *REPL) edit(ctx context.Context) error {
 
 // switchMode changes the mode; that of a turn which runs, from its next step on.
 func (r *REPL) switchMode(ctx context.Context, mode string) error {
-	if r.open != nil {
-		return nil
+	if r.open != nil && decidesMode(r.open.current()) {
+		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: modeHint(r.Words, r.open.current())}})
 	}
 	change := r.Session().SwitchMode
 	if r.turn != nil {

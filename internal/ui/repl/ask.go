@@ -134,6 +134,23 @@ func trusts(cards term.Cards, q uip.Request, line string) bool {
 	return cards.Trusts(q) && slices.Contains(trust, strings.ToLower(strings.TrimSpace(line)))
 }
 
+// entered takes a line that was typed at a question. A command does what it does while a
+// turn runs, and is never the answer.
+func (r *REPL) entered(ctx context.Context, action lineedit.Action) error {
+	s := r.Session()
+	mode := s.Switches(action.Text)
+	switch {
+	case mode != "":
+		return r.switchMode(ctx, mode)
+	case s.Looks(action.Text):
+		return r.look(ctx, action.Text, false)
+	case s.Knows(action.Text):
+		r.queue.add(action.Draft)
+		return nil
+	}
+	return r.answered(ctx, action.Text, action.Draft)
+}
+
 // answered takes a line as the answer, if it is one. It stays on the screen as
 // it stood.
 func (r *REPL) answered(ctx context.Context, line string, draft lineedit.Draft) error {
@@ -198,6 +215,17 @@ func hint(words term.Words, q uip.Request, trusts bool) string {
 		return words.T("answer %s", strings.Join(keys, ", "))
 	}
 	return words.T("answer %s; y and … or n … tells the model more", strings.Join(keys, ", "))
+}
+
+// decidesMode reports whether the answer to a question decides the mode: its options have
+// the names of modes.
+func decidesMode(q uip.Request) bool {
+	return slices.ContainsFunc(q.Options, func(o uip.Option) bool { return q.Display.Metadata[uip.Named+o.ID] != "" })
+}
+
+// modeHint says how the mode is chosen at such a question.
+func modeHint(words term.Words, q uip.Request) string {
+	return words.T("the answer decides the mode: answer with a number from 1 to %d", len(q.Options))
 }
 
 // The words people say yes and no with, what they say to see all of it, before the

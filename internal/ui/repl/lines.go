@@ -280,14 +280,21 @@ func (l *Lines) meanwhile(ctx context.Context, h input) {
 	case h.asked:
 		l.note(l.Words.T("not taken, the question is no longer open: %s", l.oneLine(line)))
 	case s.Switches(line) != "":
-		if err := s.Change(ctx, s.Switches(line), l.Render); err != nil {
-			l.note(l.Words.Said(err.Error()))
-		}
+		l.switchMode(ctx, s.Switches(line))
 	case s.Looks(line):
 		l.look(ctx, h)
 	default:
 		l.enqueue(line)
 	}
+}
+
+// switchMode changes the mode of the turn that runs, from its next step on.
+func (l *Lines) switchMode(ctx context.Context, mode string) {
+	if err := l.Session().Change(ctx, mode, l.Render); err != nil {
+		l.note(l.Words.Said(err.Error()))
+		return
+	}
+	l.note(l.Words.T("mode %s from the next step on", mode))
 }
 
 // stopTurn stops all that is going on. What was queued is not sent.
@@ -410,7 +417,7 @@ func (l *Lines) card(d *dialogue) string {
 func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 	text := l.card(d)
 	for q := d.current(); ; {
-		h, err := l.reply(ctx, text+"\n> ")
+		h, err := l.reply(ctx, strings.TrimPrefix(text+"\n> ", "\n"))
 		switch {
 		case ctx.Err() != nil:
 			return uip.Response{}, context.Cause(ctx)
@@ -425,6 +432,10 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 			l.look(ctx, h)
 			l.looking.Wait()
 			text = l.card(d)
+			continue
+		}
+		if said, ok := l.command(ctx, q, h.line); ok {
+			text = said
 			continue
 		}
 		if all := d.secondLook(l.cards(), l.Words, h.line); all != "" {
@@ -448,6 +459,24 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 		}
 		text = l.folded(hint(l.Words, q, l.cards().Trusts(q)))
 	}
+}
+
+// command does what a command that was typed at a question does while a turn runs, and is
+// what to say below it. It reports whether the line is one.
+func (l *Lines) command(ctx context.Context, q uip.Request, line string) (say string, ok bool) {
+	s := l.Session()
+	line = strings.TrimSpace(line)
+	switch mode := s.Switches(line); {
+	case mode != "" && decidesMode(q):
+		return l.folded(modeHint(l.Words, q)), true
+	case mode != "":
+		l.switchMode(ctx, mode)
+		return "", true
+	case s.Knows(line):
+		l.enqueue(line)
+		return "", true
+	}
+	return "", false
 }
 
 // reply asks and waits for a line typed behind the prompt, or Esc. A line that

@@ -48,6 +48,7 @@ func (s *asking) SwitchMode(context.Context, string, event.Sink) error { return 
 func (s *asking) Steer(func() []string)                                {}
 func (s *asking) Change(context.Context, string, event.Sink) error     { return nil }
 func (s *asking) Switches(string) string                               { return "" }
+func (s *asking) Knows(string) bool                                    { return false }
 func (s *asking) Looks(string) bool                                    { return false }
 func (s *asking) Look(context.Context, string, event.Sink) error       { return nil }
 func (s *asking) ContextUsed() int                                     { return 7 }
@@ -290,6 +291,35 @@ func TestACardInLinesTakesACommandThatOnlyLooks(t *testing.T) {
 	d.keys("y\r")
 	if a := <-answers; a.Option != uip.Approve {
 		t.Errorf("answered %+v", a)
+	}
+	leave()
+}
+
+func TestACommandInLinesIsNeverTheAnswer(t *testing.T) {
+	answers := make(chan uip.Response, 1)
+	var face *Lines
+	s := &talk{run: func(ctx context.Context, _ string, _ event.Sink) error {
+		a, err := face.Ask(ctx, uip.Request{ID: "q", Kind: uip.Input, Display: uip.Display{Title: "Which colour?"}})
+		answers <- a
+		return err
+	}}
+	d, leave := sitInLines(t, func(l *Lines) Session { face = l; return s })
+	d.sees("/w> ")
+	d.keys("go\r")
+	d.sees("Which colour?")
+	d.sees("> ")
+	d.keys("/mode plan\r")
+	d.sees("mode plan from the next step on")
+	d.sees("> ")
+	d.keys("/undo\r")
+	d.sees("queued: /undo")
+	d.sees("> ")
+	d.keys("/usr/bin\r")
+	if a := <-answers; a.Input != "/usr/bin" {
+		t.Errorf("answered %+v", a)
+	}
+	if got := s.changed.Load(); got == nil || *got != "plan" {
+		t.Errorf("the mode was changed to %v", got)
 	}
 	leave()
 }

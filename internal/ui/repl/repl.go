@@ -40,6 +40,8 @@ type Session interface {
 	Look(ctx context.Context, input string, out event.Sink) error
 	// Switches is the mode that an input switches to, or "".
 	Switches(input string) string
+	// Knows reports whether an input is a command that there is.
+	Knows(input string) bool
 	// Steer lets the running turn take more of the person's words between its
 	// steps.
 	Steer(take func() []string)
@@ -434,10 +436,7 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		}
 	case lineedit.Submit:
 		if r.open != nil {
-			if r.Session().Looks(action.Text) {
-				return r.look(ctx, action.Text, false)
-			}
-			return r.answered(ctx, action.Text, action.Draft)
+			return r.entered(ctx, action)
 		}
 		if strings.TrimSpace(action.Text) == "?" {
 			action = lineedit.Action{Kind: lineedit.Submit, Text: "/keys"}

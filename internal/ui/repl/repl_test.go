@@ -54,6 +54,7 @@ func (s *talk) Switches(input string) string {
 	mode, _ := strings.CutPrefix(input, "/mode ")
 	return strings.TrimPrefix(mode, input)
 }
+func (s *talk) Knows(input string) bool { return input == "/undo" }
 func (s *talk) Looks(input string) bool { return input == "/cost" }
 func (s *talk) Look(ctx context.Context, input string, out event.Sink) error {
 	return out.Emit(ctx, event.Record{Event: event.LocalAdded{Input: input, Output: "it cost nothing"}})

@@ -62,7 +62,7 @@ func (r *REPL) commit(prompt []lineedit.Span, draft lineedit.Draft) error {
 	sent := lineedit.Editor{Prompt: prompt, Style: r.editor.Style}
 	sent.SetDraft(draft)
 	rows, _, _ := sent.View(r.width())
-	if last := len(rows) - 1; last > 0 && rows[last] == "" && !strings.HasSuffix(draft.Text(), "\n") {
+	if last := len(rows) - 1; last > 0 && strings.TrimSpace(rows[last]) == "" && !strings.HasSuffix(draft.Text(), "\n") {
 		rows = rows[:last] // it was full, and the next one only for the cursor
 	}
 	return errors.Join(r.wrote.flush(), r.Screen.Commit(rows))

@@ -47,7 +47,9 @@ func (r *REPL) draw() error {
 	switch {
 	case r.open != nil:
 		r.answer.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(good)}}
-		return r.Screen.SetLive(r.answer.View(width))
+		rows := r.waiting(width)
+		line, row, col := r.answer.View(width)
+		return r.Screen.SetLive(append(rows, line...), len(rows)+row, col)
 	case r.picker != nil:
 		return r.Screen.SetLive(r.picker.View(width, height-1))
 	case r.turn != nil:
@@ -130,15 +132,24 @@ func (r *REPL) underway(width, height int) (rows []string, row, col int) {
 	if r.Now().Sub(r.turn.began) >= patience {
 		rows = append(rows, r.doing(width)...)
 	}
+	rows = append(rows, r.waiting(width)...)
+	r.editor.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(dim)}}
+	draft, row, col := r.draft(width, height-len(rows))
+	return append(rows, draft...), len(rows) + row, col
+}
+
+// waiting is what the person wants of the turn that it has not come to.
+func (r *REPL) waiting(width int) (rows []string) {
+	if r.turn == nil {
+		return nil
+	}
 	if _, mode := r.Status(); r.turn.mode != "" && r.turn.mode != mode {
 		rows = append(rows, r.Palette.Paint(dim, r.fit(r.Words.T("mode %s from the next step on", r.turn.mode), width)))
 	}
 	for _, d := range r.queue.waiting() {
 		rows = append(rows, r.Palette.Paint(dim, r.fit(r.Words.T("queued: %s", oneLine(d.String())), width)))
 	}
-	r.editor.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(dim)}}
-	draft, row, col := r.draft(width, height-len(rows))
-	return append(rows, draft...), len(rows) + row, col
+	return rows
 }
 
 // beside is the rows that wait for the end of a paragraph, at most so many: if there are

@@ -82,7 +82,7 @@ func (w *Wrap) run(text string) int {
 		switch {
 		case r == ' ' || r == '\t' || i >= maxRun:
 			return i
-		case breaks(before, r):
+		case Breaks(before, r):
 			return i
 		}
 		before = r
@@ -304,7 +304,7 @@ const (
 func Break(word string) int {
 	var before rune
 	for i, r := range word {
-		if breaks(before, r) {
+		if Breaks(before, r) {
 			return i
 		}
 		before = r
@@ -312,7 +312,10 @@ func Break(word string) int {
 	return len(word)
 }
 
-func breaks(before, r rune) bool {
+// Breaks reports whether a line may be broken between two characters that are not blanks:
+// one is of a script without blanks, and they need not stay together. Before is 0 at the
+// beginning of a line.
+func Breaks(before, r rune) bool {
 	return before != 0 && (isWide(before) || isWide(r)) && Width(string(r)) > 0 &&
 		r != '.' && r != ',' && r != '/' && before != '/' && !strings.ContainsRune(closing, r) && !strings.ContainsRune(opening, before)
 }

@@ -1,0 +1,67 @@
+package jsonx
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// Misfit says for people why JSON that they wrote did not fit a struct: err is that of a
+// decoder, and into what it decoded into.
+func Misfit(err error, into any) error {
+	if quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		key, _ := strconv.Unquote(quoted)
+		return fmt.Errorf("unknown key %q; there are: %s", key, strings.Join(keys(into), ", "))
+	}
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	found := map[string]string{"number": "a number", "string": "a string", "bool": "true or false", "object": "an object", "array": "a list"}[strings.Fields(wrong.Value + " ?")[0]]
+	if found == "" {
+		found = wrong.Value
+	}
+	why := fmt.Errorf("want %s, found %s", wanted(wrong.Type), found)
+	if wrong.Field != "" {
+		why = fmt.Errorf("%s: %w", wrong.Field, why)
+	}
+	return why
+}
+
+// keys are those that a struct, or a pointer to one, is written with.
+func keys(into any) (all []string) {
+	t := reflect.TypeOf(into)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	for i := range t.NumField() {
+		if key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); key != "" && key != "-" {
+			all = append(all, key)
+		}
+	}
+	return all
+}
+
+// wanted is what a type is written as.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Pointer:
+		return wanted(t.Elem())
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "a whole number"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	}
+	return t.String()
+}
