@@ -105,6 +105,8 @@ func (t *terminal) complete(draft string, cursor int) (start int, choices []line
 		return 0, t.completeCommand(before)
 	case command == "/resume":
 		return len(command) + 1, t.completeSession(typed)
+	case command == "/rewind":
+		return len(command) + 1, t.completeMessage(typed)
 	default:
 		for _, cmd := range t.session.Commands() {
 			if "/"+cmd.Name == command {
@@ -258,7 +260,7 @@ func (t *terminal) completeArgument(words []string, typed string) (choices []lin
 			}
 		}
 		for _, v := range values {
-			if strings.HasPrefix(v, typed) {
+			if strings.HasPrefix(v, typed) || w == "NAME" && strings.Contains(strings.ToLower(v), strings.ToLower(typed)) {
 				choices = append(choices, lineedit.Choice{Text: v + " "})
 			}
 		}
@@ -276,6 +278,21 @@ func (t *terminal) completeSession(typed string) (choices []lineedit.Choice) {
 			continue
 		}
 		choices = append(choices, lineedit.Choice{Text: h.ID, Note: h.Updated.Local().Format("2006-01-02 15:04") + "  " + oneLine(title)})
+	}
+	return choices[:min(len(choices), maxChoices)]
+}
+
+// completeMessage offers the person's messages to go back to, by number, and to take
+// that back.
+func (t *terminal) completeMessage(typed string) (choices []lineedit.Choice) {
+	messages, _ := t.lists("/rewind")
+	for _, m := range messages.Items {
+		if strings.HasPrefix(m.Choice.Text, typed) {
+			choices = append(choices, m.Choice)
+		}
+	}
+	if undo := "undo"; strings.HasPrefix(undo, typed) {
+		choices = append(choices, lineedit.Choice{Text: undo})
 	}
 	return choices[:min(len(choices), maxChoices)]
 }

@@ -86,21 +86,24 @@ func (t *terminal) withoutProvider(ctx context.Context) (demo bool, err error) {
 
 // confirm asks a yes-or-no question on a terminal that is in its usual mode.
 func (t *terminal) confirm(ctx context.Context, question string, byDefault bool) (bool, error) {
-	if _, err := io.WriteString(t.printer, foldedQuestion(question, width(t.out))); err != nil {
-		return false, err
+	for {
+		if _, err := io.WriteString(t.printer, foldedQuestion(question, width(t.out))); err != nil {
+			return false, err
+		}
+		line, err := t.input.Line(ctx, promptLimit)
+		switch {
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case err != nil:
+			return false, nil // nobody answers
+		}
+		switch strings.ToLower(strings.TrimSpace(line)) {
+		case "":
+			return byDefault, nil
+		case "y", "yes", "是", "好":
+			return true, nil
+		case "n", "no", "q", "quit", "exit", "否", "不":
+			return false, nil
+		}
 	}
-	line, err := t.input.Line(ctx, promptLimit)
-	switch {
-	case ctx.Err() != nil:
-		return false, ctx.Err()
-	case err != nil:
-		return false, nil // nobody answers
-	}
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "":
-		return byDefault, nil
-	case "y", "yes", "是", "好":
-		return true, nil
-	}
-	return false, nil
 }

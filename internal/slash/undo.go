@@ -35,15 +35,17 @@ func Redo(do Revert) Command {
 func revert(ctx context.Context, c call, name string, do Revert) (outcome, error) {
 	what := undo.Call{NewID: func() string { return c.NewID(name) }, Emit: c.Emit}
 	for _, word := range strings.Fields(c.Args) {
-		switch word {
-		case "all":
+		switch {
+		case word == "all" && name == "undo":
 			what.All = true
-		case "force":
+		case word == "force":
 			what.Force = true
-		case "dry":
+		case word == "dry":
 			what.DryRun = true
+		case name == "redo":
+			return wrong("/redo takes the words force and dry, not %q", word)
 		default:
-			return wrong("/%s takes the words all, force and dry, not %q", name, word)
+			return wrong("/undo takes the words all, force and dry, not %q", word)
 		}
 	}
 	report, err := do(ctx, what)

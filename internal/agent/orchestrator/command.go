@@ -125,6 +125,20 @@ func (o *Orchestrator) Knows(input string) bool {
 	return ok && slices.ContainsFunc(o.AllCommands(), func(c Command) bool { return c.Name == in.name })
 }
 
+// Misspelt is why an input that looks like a command is none, if it is much like one that
+// there is.
+func (o *Orchestrator) Misspelt(input string) error {
+	in, ok := parseInput(input).(slash)
+	if !ok || !isCommandName(in.name) || o.Knows(input) {
+		return nil
+	}
+	if _, near := o.like(in.name); near == "" {
+		return nil
+	}
+	_, err := o.command(in.name)
+	return err
+}
+
 // Look answers such a command.
 func (o *Orchestrator) Look(ctx context.Context, input string, out event.Sink) error {
 	in, _ := parseInput(input).(slash)
@@ -150,21 +164,29 @@ func (o *Orchestrator) AllCommands() []Command {
 // command finds a command of the program's own. What is no command at all is
 // never sent to the model.
 func (o *Orchestrator) command(name string) (Command, error) {
-	var names []string
-	for _, c := range o.AllCommands() {
-		if c.Name == name && (c.Run != nil || c.Prompt != nil) {
-			return c, nil
-		}
-		names = append(names, c.Name)
-	}
-	near := nearest.Of(name, names)
-	if i := slices.IndexFunc(names, func(n string) bool { return len(name) > 1 && strings.HasPrefix(n, name) }); i >= 0 {
-		near = names[i]
-	}
-	if near != "" {
+	c, near := o.like(name)
+	switch {
+	case c != nil:
+		return *c, nil
+	case near != "":
 		return Command{}, &CommandError{fmt.Sprintf("unknown command /%s; did you mean /%s? /help lists the commands", name, near)}
 	}
 	return Command{}, &CommandError{fmt.Sprintf("unknown command /%s; /help lists the commands", name)}
+}
+
+// like is the command of a name, or the name of one that is much like it.
+func (o *Orchestrator) like(name string) (c *Command, near string) {
+	var names []string
+	for _, c := range o.AllCommands() {
+		if c.Name == name && (c.Run != nil || c.Prompt != nil) {
+			return &c, ""
+		}
+		names = append(names, c.Name)
+	}
+	if i := slices.IndexFunc(names, func(n string) bool { return len(name) > 1 && strings.HasPrefix(n, name) }); i >= 0 {
+		return nil, names[i]
+	}
+	return nil, nearest.Of(name, names)
 }
 
 // Call is one use of a command: what was typed after its name, and the session

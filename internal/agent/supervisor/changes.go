@@ -1,10 +1,13 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"sync"
 
 	"coder/internal/core/event"
+	"coder/internal/core/uip"
 	"coder/internal/policy/mode"
 )
 
@@ -56,4 +59,15 @@ func (s *Session) applyChanges(ctx context.Context, out event.Sink) error {
 		return s.orch.SwitchMode(ctx, to, out)
 	}
 	return nil
+}
+
+// endChanges is the error of a turn that has ended, and what it did not take up counts from
+// here on. Where it was left at a question that does not: the question is asked again as
+// it stood, and not decided by a mode that was to count after it.
+func (s *Session) endChanges(ctx context.Context, turnErr error, out event.Sink) error {
+	if errors.Is(turnErr, uip.ErrParked) {
+		s.changes.take()
+		return turnErr
+	}
+	return cmp.Or(turnErr, s.applyChanges(context.WithoutCancel(ctx), out))
 }

@@ -328,7 +328,7 @@ func (s *Session) RunSaid(ctx context.Context, said orchestrator.Said, out event
 	s.subtasks.begin(out, nil)
 	s.notifyInput(said.Text)
 	done, err := s.orch.RunSaid(ctx, said, out)
-	return done, cmp.Or(err, s.applyChanges(context.WithoutCancel(ctx), out))
+	return done, s.endChanges(ctx, err, out)
 }
 
 func (s *Session) notifyInput(words ...string) {
@@ -355,6 +355,10 @@ func (s *Session) Switches(input string) string { return s.orch.Switches(input) 
 
 // Knows reports whether an input is a command that there is.
 func (s *Session) Knows(input string) bool { return s.orch.Knows(input) }
+
+// Misspelt is why an input that looks like a command is none, if it is much like one that
+// there is.
+func (s *Session) Misspelt(input string) error { return s.orch.Misspelt(input) }
 
 // Look answers a command that only looks something up.
 func (s *Session) Look(ctx context.Context, input string, out event.Sink) error {
@@ -394,7 +398,7 @@ func (s *Session) Continue(ctx context.Context, out event.Sink) (string, error) 
 	s.subtasks.begin(out, subtasks)
 	s.past = history{}
 	answer, err := s.orch.ContinueTurn(ctx, left, out)
-	return answer, s.closeUnclaimed(ctx, err, out)
+	return answer, s.endChanges(ctx, s.closeUnclaimed(ctx, err, out), out)
 }
 
 // left is a task as its turn is taken up.

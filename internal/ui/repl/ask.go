@@ -148,6 +148,9 @@ func (r *REPL) entered(ctx context.Context, action lineedit.Action) error {
 		r.queue.add(action.Draft)
 		return nil
 	}
+	if err := s.Misspelt(action.Text); err != nil {
+		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: r.Words.Said(err.Error())}})
+	}
 	return r.answered(ctx, action.Text, action.Draft)
 }
 

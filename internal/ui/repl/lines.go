@@ -476,6 +476,9 @@ func (l *Lines) command(ctx context.Context, q uip.Request, line string) (say st
 		l.enqueue(line)
 		return "", true
 	}
+	if err := s.Misspelt(line); err != nil {
+		return l.folded(l.Words.Said(err.Error())), true
+	}
 	return "", false
 }
 

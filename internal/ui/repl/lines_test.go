@@ -49,6 +49,7 @@ func (s *asking) Steer(func() []string)                                {}
 func (s *asking) Change(context.Context, string, event.Sink) error     { return nil }
 func (s *asking) Switches(string) string                               { return "" }
 func (s *asking) Knows(string) bool                                    { return false }
+func (s *asking) Misspelt(string) error                                { return nil }
 func (s *asking) Looks(string) bool                                    { return false }
 func (s *asking) Look(context.Context, string, event.Sink) error       { return nil }
 func (s *asking) ContextUsed() int                                     { return 7 }
@@ -313,6 +314,9 @@ func TestACommandInLinesIsNeverTheAnswer(t *testing.T) {
 	d.sees("> ")
 	d.keys("/undo\r")
 	d.sees("queued: /undo")
+	d.sees("> ")
+	d.keys("/udno\r")
+	d.sees("did you mean /undo?")
 	d.sees("> ")
 	d.keys("/usr/bin\r")
 	if a := <-answers; a.Input != "/usr/bin" {

@@ -42,6 +42,8 @@ type Session interface {
 	Switches(input string) string
 	// Knows reports whether an input is a command that there is.
 	Knows(input string) bool
+	// Misspelt is why an input that looks like a command is none, if it is much like one.
+	Misspelt(input string) error
 	// Steer lets the running turn take more of the person's words between its
 	// steps.
 	Steer(take func() []string)

@@ -55,6 +55,12 @@ func (s *talk) Switches(input string) string {
 	return strings.TrimPrefix(mode, input)
 }
 func (s *talk) Knows(input string) bool { return input == "/undo" }
+func (s *talk) Misspelt(input string) error {
+	if input == "/udno" {
+		return errors.New("unknown command /udno; did you mean /undo? /help lists the commands")
+	}
+	return nil
+}
 func (s *talk) Looks(input string) bool { return input == "/cost" }
 func (s *talk) Look(ctx context.Context, input string, out event.Sink) error {
 	return out.Emit(ctx, event.Record{Event: event.LocalAdded{Input: input, Output: "it cost nothing"}})
