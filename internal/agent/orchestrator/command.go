@@ -33,6 +33,8 @@ type Command struct {
 	// Mode, which may be nil, is the mode that it switches to, or "": while a turn
 	// runs that counts from its next step on.
 	Mode func(args string) string
+	// Leaves says that it ends the program.
+	Leaves bool
 	// Authored says that Help is not the program's own words.
 	Authored bool
 }
@@ -119,24 +121,34 @@ func (o *Orchestrator) Switches(input string) string {
 	return ""
 }
 
-// Knows reports whether an input is a command that there is, also one that people wrote.
+// Knows reports whether an input is a command that there is, also one that people wrote,
+// or one for the shell.
 func (o *Orchestrator) Knows(input string) bool {
-	in, ok := parseInput(input).(slash)
-	return ok && slices.ContainsFunc(o.AllCommands(), func(c Command) bool { return c.Name == in.name })
+	switch in := parseInput(input).(type) {
+	case bang:
+		return in != ""
+	case slash:
+		return slices.ContainsFunc(o.AllCommands(), func(c Command) bool { return c.Name == in.name })
+	}
+	return false
 }
 
-// Misspelt is why an input that looks like a command is none, if it is much like one that
-// there is.
-func (o *Orchestrator) Misspelt(input string) error {
+// Unknown is why an input that looks like a command is none, as "/statsu" is and
+// "/usr/bin" is not.
+func (o *Orchestrator) Unknown(input string) error {
 	in, ok := parseInput(input).(slash)
 	if !ok || !isCommandName(in.name) || o.Knows(input) {
 		return nil
 	}
-	if _, near := o.like(in.name); near == "" {
-		return nil
-	}
 	_, err := o.command(in.name)
 	return err
+}
+
+// Leaves reports whether an input is a command that ends the program.
+func (o *Orchestrator) Leaves(input string) bool {
+	in, ok := parseInput(input).(slash)
+	c, err := o.command(in.name)
+	return ok && err == nil && c.Leaves
 }
 
 // Look answers such a command.
@@ -164,29 +176,21 @@ func (o *Orchestrator) AllCommands() []Command {
 // command finds a command of the program's own. What is no command at all is
 // never sent to the model.
 func (o *Orchestrator) command(name string) (Command, error) {
-	c, near := o.like(name)
-	switch {
-	case c != nil:
-		return *c, nil
-	case near != "":
-		return Command{}, &CommandError{fmt.Sprintf("unknown command /%s; did you mean /%s? /help lists the commands", name, near)}
-	}
-	return Command{}, &CommandError{fmt.Sprintf("unknown command /%s; /help lists the commands", name)}
-}
-
-// like is the command of a name, or the name of one that is much like it.
-func (o *Orchestrator) like(name string) (c *Command, near string) {
 	var names []string
 	for _, c := range o.AllCommands() {
 		if c.Name == name && (c.Run != nil || c.Prompt != nil) {
-			return &c, ""
+			return c, nil
 		}
 		names = append(names, c.Name)
 	}
+	near := nearest.Of(name, names)
 	if i := slices.IndexFunc(names, func(n string) bool { return len(name) > 1 && strings.HasPrefix(n, name) }); i >= 0 {
-		return nil, names[i]
+		near = names[i]
 	}
-	return nil, nearest.Of(name, names)
+	if near != "" {
+		return Command{}, &CommandError{fmt.Sprintf("unknown command /%s; did you mean /%s? /help lists the commands", name, near)}
+	}
+	return Command{}, &CommandError{fmt.Sprintf("unknown command /%s; /help lists the commands", name)}
 }
 
 // Call is one use of a command: what was typed after its name, and the session

@@ -353,12 +353,14 @@ func (s *Session) Looks(input string) bool { return s.orch.Looks(input) }
 // Switches is the mode that an input switches to, or ""; see [Session.Change].
 func (s *Session) Switches(input string) string { return s.orch.Switches(input) }
 
-// Knows reports whether an input is a command that there is.
+// Knows reports whether an input is a command that there is, or one for the shell.
 func (s *Session) Knows(input string) bool { return s.orch.Knows(input) }
 
-// Misspelt is why an input that looks like a command is none, if it is much like one that
-// there is.
-func (s *Session) Misspelt(input string) error { return s.orch.Misspelt(input) }
+// Unknown is why an input that looks like a command is none.
+func (s *Session) Unknown(input string) error { return s.orch.Unknown(input) }
+
+// Leaves reports whether an input is a command that ends the program.
+func (s *Session) Leaves(input string) bool { return s.orch.Leaves(input) }
 
 // Look answers a command that only looks something up.
 func (s *Session) Look(ctx context.Context, input string, out event.Sink) error {

@@ -186,7 +186,7 @@ func (b Book) Draft(session string, may func(session string) bool, now time.Time
 	}
 	d := b.read(newest)
 	_ = os.Remove(b.path(newest + draftEnding)) // else it is offered again
-	return d
+	return Draft{Text: d.Whole()}               // an answer is to no other question
 }
 
 func (b Book) read(session string) (d Draft) {

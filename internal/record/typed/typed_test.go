@@ -93,6 +93,16 @@ func TestADraftIsThereAgain(t *testing.T) {
 	}
 }
 
+func TestAnAnswerIsToNoOtherQuestion(t *testing.T) {
+	b := typed.Book{Dir: t.TempDir()}
+	if err := b.Keep("gone", typed.Draft{Text: "half", Answer: "y and"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.Draft("here", func(string) bool { return true }, time.Now()); got.Answer != "" || got.Text != "half\ny and" {
+		t.Errorf("it is %+v", got)
+	}
+}
+
 func TestTheZeroBookKeepsNothing(t *testing.T) {
 	var b typed.Book
 	if err := b.Add("x"); err != nil {

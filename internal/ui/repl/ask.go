@@ -144,11 +144,13 @@ func (r *REPL) entered(ctx context.Context, action lineedit.Action) error {
 		return r.switchMode(ctx, mode)
 	case s.Looks(action.Text):
 		return r.look(ctx, action.Text, false)
+	case s.Leaves(action.Text):
+		return errLeave
 	case s.Knows(action.Text):
 		r.queue.add(action.Draft)
 		return nil
 	}
-	if err := s.Misspelt(action.Text); err != nil {
+	if err := s.Unknown(action.Text); err != nil {
 		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: r.Words.Said(err.Error())}})
 	}
 	return r.answered(ctx, action.Text, action.Draft)

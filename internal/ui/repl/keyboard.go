@@ -17,8 +17,9 @@ import (
 type keyboard struct {
 	terminal *tty.Terminal
 	page     *Page
-	inputs   chan input // closed when nothing more can be typed
-	lends    chan lent  // somebody wants the terminal
+	inputs   chan input    // closed when nothing more can be typed
+	lends    chan lent     // somebody wants the terminal
+	begins   <-chan string // what is to stand there as if it had been typed
 
 	line   []byte
 	typing bool
@@ -85,6 +86,10 @@ func (k *keyboard) read(ctx context.Context) (batch []tty.Event, away *lent, err
 		stop()
 		<-done
 		return batch, &l, nil
+	case text := <-k.begins:
+		stop()
+		<-done
+		return append(batch, tty.Paste{Text: text}), nil, nil
 	}
 }
 

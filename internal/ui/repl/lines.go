@@ -5,6 +5,7 @@ package repl
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -50,6 +51,7 @@ type Lines struct {
 
 	draft   string // to stand behind the first prompt
 	begun   bool   // it does
+	half    string // to stand behind the first question
 	parted  bool   // the person left at a question
 	keys    chan input
 	program context.Context         // ends when the program is to end
@@ -60,6 +62,7 @@ type Lines struct {
 	queue   queue
 	looking sync.WaitGroup // commands that are answered while a turn runs
 	lends   chan lent      // from the turn
+	begins  chan string    // what is to stand there as if it had been typed; holds one
 }
 
 // Out is where what happens is shown.
@@ -85,8 +88,8 @@ func (l *Lines) Resume(ctx context.Context) { _ = l.turn(ctx, "", l.Session().Co
 func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 	ctx, end := context.WithCancelCause(ctx)
 	l.program, l.end, l.asks, l.keys = ctx, end, make(chan chan struct{}), make(chan input)
-	l.lends = make(chan lent)
-	k := keyboard{terminal: l.Terminal, page: l.Page, inputs: l.keys, lends: l.lends}
+	l.lends, l.begins = make(chan lent), make(chan string, 1)
+	k := keyboard{terminal: l.Terminal, page: l.Page, inputs: l.keys, lends: l.lends, begins: l.begins}
 	if first == "" && !resume && l.draft != "" {
 		if err := l.ready(); err != nil {
 			return err
@@ -99,7 +102,7 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 	defer func() { end(nil); l.looking.Wait(); reading.Wait(); l.keep(&k) }()
 	if resume {
 		if err := l.turn(ctx, "", l.Session().Continue); err != nil {
-			return err
+			return ended(err)
 		}
 	}
 	for line := first; ; line = "" {
@@ -120,13 +123,13 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 		}
 		run := func(ctx context.Context, out event.Sink) (string, error) { return l.Session().Run(ctx, line, out) }
 		if err := l.turn(ctx, line, run); err != nil {
-			return err
+			return ended(err)
 		}
 	}
 }
 
-// Put has text stand behind the first prompt. An answer is given anew.
-func (l *Lines) Put(text, _ string) { l.draft = text }
+// Put has text stand behind the first prompt, and an answer behind the first question.
+func (l *Lines) Put(text, answer string) { l.draft, l.half = text, answer }
 
 // keep tells what was typed and not sent.
 func (l *Lines) keep(k *keyboard) {
@@ -140,7 +143,7 @@ func (l *Lines) keep(k *keyboard) {
 	for _, d := range l.queue.take(all) {
 		queue = append(queue, d.Text())
 	}
-	draft, answer := cmp.Or(string(k.line), l.draft), ""
+	draft, answer := cmp.Or(string(k.line), l.draft), l.half
 	if l.parted {
 		draft, answer = l.draft, string(k.line)
 	}
@@ -207,7 +210,6 @@ func (l *Lines) await(ctx context.Context) (input, error) {
 }
 
 func (l *Lines) interrupt() {
-	l.parted = l.asking.Load()
 	if l.Leaving != nil {
 		l.Leaving()
 	}
@@ -381,7 +383,11 @@ func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 		return uip.Response{}, ctx.Err()
 	}
 	l.asking.Store(true)
-	defer l.asking.Store(false)
+	defer func() {
+		if l.program.Err() == nil { // else the turn must not be stopped: the question stays open
+			l.asking.Store(false)
+		}
+	}()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(l.program, func() { cancel(uip.ErrParked) })()
@@ -391,6 +397,7 @@ func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	}
 	for {
 		a, err := l.answer(ctx, &d)
+		l.parted = l.parted || errors.Is(err, uip.ErrParked)
 		if err != nil || a.Dismissed || !d.inParts() {
 			return a, err
 		}
@@ -428,6 +435,9 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 			return uip.Response{}, context.Canceled
 		case h.kind == stopped:
 			return uip.Response{ID: d.question.ID, Author: "user", Dismissed: true}, nil
+		case h.kind == left, l.Session().Leaves(strings.TrimSpace(h.line)):
+			l.end(errLeave)
+			return uip.Response{}, uip.ErrParked
 		case l.Session().Looks(strings.TrimSpace(h.line)):
 			l.look(ctx, h)
 			l.looking.Wait()
@@ -476,7 +486,7 @@ func (l *Lines) command(ctx context.Context, q uip.Request, line string) (say st
 		l.enqueue(line)
 		return "", true
 	}
-	if err := s.Misspelt(line); err != nil {
+	if err := s.Unknown(line); err != nil {
 		return l.folded(l.Words.Said(err.Error())), true
 	}
 	return "", false
@@ -488,10 +498,14 @@ func (l *Lines) reply(ctx context.Context, text string) (input, error) {
 	if err := l.prompt(text); err != nil {
 		return input{}, err
 	}
+	if l.half != "" {
+		l.begins <- l.half
+		l.half = ""
+	}
 	for {
 		h, err := l.await(ctx)
 		switch {
-		case err != nil, h.kind == stopped, h.kind == entered && h.asked:
+		case err != nil, h.kind == stopped, h.kind == left, h.kind == entered && h.asked:
 			return h, err
 		case h.kind == entered && strings.TrimSpace(h.line) != "":
 			l.enqueue(h.line)

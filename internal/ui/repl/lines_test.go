@@ -49,7 +49,8 @@ func (s *asking) Steer(func() []string)                                {}
 func (s *asking) Change(context.Context, string, event.Sink) error     { return nil }
 func (s *asking) Switches(string) string                               { return "" }
 func (s *asking) Knows(string) bool                                    { return false }
-func (s *asking) Misspelt(string) error                                { return nil }
+func (s *asking) Leaves(string) bool                                   { return false }
+func (s *asking) Unknown(string) error                                 { return nil }
 func (s *asking) Looks(string) bool                                    { return false }
 func (s *asking) Look(context.Context, string, event.Sink) error       { return nil }
 func (s *asking) ContextUsed() int                                     { return 7 }

@@ -40,10 +40,12 @@ type Session interface {
 	Look(ctx context.Context, input string, out event.Sink) error
 	// Switches is the mode that an input switches to, or "".
 	Switches(input string) string
-	// Knows reports whether an input is a command that there is.
+	// Knows reports whether an input is a command that there is, or one for the shell.
 	Knows(input string) bool
-	// Misspelt is why an input that looks like a command is none, if it is much like one.
-	Misspelt(input string) error
+	// Unknown is why an input that looks like a command is none.
+	Unknown(input string) error
+	// Leaves reports whether an input is a command that ends the program.
+	Leaves(input string) bool
 	// Steer lets the running turn take more of the person's words between its
 	// steps.
 	Steer(take func() []string)
@@ -433,7 +435,7 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 	case lineedit.Interrupt, lineedit.Suspend, lineedit.Redraw:
 		return r.usual(action.Kind)
 	case lineedit.EOF:
-		if r.turn == nil {
+		if r.turn == nil || r.open != nil { // a question that is open stays open
 			return errLeave
 		}
 	case lineedit.Submit:

@@ -54,8 +54,9 @@ func (s *talk) Switches(input string) string {
 	mode, _ := strings.CutPrefix(input, "/mode ")
 	return strings.TrimPrefix(mode, input)
 }
-func (s *talk) Knows(input string) bool { return input == "/undo" }
-func (s *talk) Misspelt(input string) error {
+func (s *talk) Knows(input string) bool  { return input == "/undo" }
+func (s *talk) Leaves(input string) bool { return input == "/exit" }
+func (s *talk) Unknown(input string) error {
 	if input == "/udno" {
 		return errors.New("unknown command /udno; did you mean /undo? /help lists the commands")
 	}
@@ -519,7 +520,7 @@ func TestWhatWaitsForAParagraphIsSeenFromItsFirstLine(t *testing.T) {
 		{"a\nb\nc\nd\ne", "d\ne", []string{"", "d", "e", ""}},
 		{"a\n1\n2\n3\n4\n5\n6", "1\n2\n3\n4\n5\n6", []string{"", "1", "2", "3", "3 more lines when this paragraph has ended", ""}},
 	} {
-		face := &REPL{Options: d.face.Options, wrote: writes{aside: tt.all, newest: tt.newest}}
+		face := &REPL{Options: d.face.Options, wrote: writes{shown: term.Ahead{Aside: tt.all, Newest: tt.newest}}}
 		if got := face.beside(80, 4); !slices.Equal(got, tt.want) {
 			t.Errorf("%q: %q", tt.all, got)
 		}

@@ -128,7 +128,8 @@ func modeLook(mode string) ink.Role {
 // underway is what is shown while a turn runs: what waits for the end of a paragraph,
 // what the turn is doing, what is queued for it, and what is being typed.
 func (r *REPL) underway(width, height int) (rows []string, row, col int) {
-	rows = r.beside(width, r.room())
+	rows = r.table(r.room())
+	rows = append(rows, r.beside(width, max(4, r.room()-len(rows)))...)
 	if r.Now().Sub(r.turn.began) >= patience {
 		rows = append(rows, r.doing(width)...)
 	}
@@ -150,6 +151,12 @@ func (r *REPL) waiting(width int) (rows []string) {
 		rows = append(rows, r.Palette.Paint(dim, r.fit(r.Words.T("queued: %s", oneLine(d.String())), width)))
 	}
 	return rows
+}
+
+// table is the rows of a table that is arriving, at most so many: those that came last.
+func (r *REPL) table(most int) []string {
+	rows := r.wrote.table()
+	return rows[max(0, len(rows)-most):]
 }
 
 // beside is the rows that wait for the end of a paragraph, at most so many: if there are
@@ -285,8 +292,7 @@ type writes struct {
 	mu      sync.Mutex // guards the fields below and the order of writing
 	held    []byte
 	ahead   term.Ahead // what will follow
-	aside   string     // what of it stands below what was shown
-	newest  string     // the last of that
+	shown   term.Ahead // what of it follows what was shown
 	changed bool
 	looped  bool // somebody waits for ready
 }
@@ -325,15 +331,25 @@ func (w *writes) show() error {
 		return nil
 	}
 	err := w.screen.Stream(string(w.held), w.ahead.Begun)
-	w.held, w.aside, w.newest, w.changed = w.held[:0], w.ahead.Aside, w.ahead.Newest, false
+	w.held, w.shown, w.changed = w.held[:0], w.ahead, false
 	return err
+}
+
+// table is the rows of a table that is arriving.
+func (w *writes) table() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.shown.Table == "" {
+		return nil
+	}
+	return strings.Split(w.shown.Table, "\n")
 }
 
 // beside is what waits for the end of a paragraph, and the last of it.
 func (w *writes) beside() (all, newest string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.aside, w.newest
+	return w.shown.Aside, w.shown.Newest
 }
 
 // loop says whether somebody shows what is written; else it is shown at once.

@@ -6,6 +6,9 @@ import "strings"
 type Ahead struct {
 	// Begun is the beginning of a word of which it is not known where it ends.
 	Begun string
+	// Table is whole lines, the rows of a table so far: how wide its columns are is not
+	// known before its end.
+	Table string
 	// Aside is whole lines that wait for the end of a paragraph: what came meanwhile and
 	// must not tear it. Newest is the last of it.
 	Aside, Newest string

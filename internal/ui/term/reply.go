@@ -76,6 +76,36 @@ func (r *Renderer) answer(task, text string) {
 	r.status.set(r.t("writing"))
 }
 
+// ahead is what will be in the stream and can be seen before.
+func (r *Renderer) ahead() Ahead {
+	a := Ahead{Begun: r.begun(), Aside: r.aside, Newest: r.newest}
+	if rows := r.reply.text.md.Rows(); rows != nil { // what has begun is below them
+		a.Table, a.Begun = strings.TrimRight(r.table(rows)+"\n"+a.Begun, "\n"), ""
+	}
+	return a
+}
+
+// table is the table of these rows, which is arriving.
+func (r *Renderer) table(rows []string) string {
+	now := preview{head: rows[0], last: rows[len(rows)-1], rows: len(rows), width: r.width(), palette: r.o.Palette}
+	if now.text = r.preview.text; now != r.preview {
+		var p page
+		p.palette = r.o.Palette
+		r.reply.text.md.Preview(p.put)
+		now.text = p.take()
+		r.preview = now
+	}
+	return now.text
+}
+
+// preview is a table so far, and what it was drawn from.
+type preview struct {
+	text        string
+	head, last  string
+	rows, width int
+	palette     Palette
+}
+
 // begun is the word that has begun to arrive.
 func (r *Renderer) begun() string {
 	spans, role := r.reply.text.md.Held(), ink.Plain

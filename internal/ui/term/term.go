@@ -57,6 +57,7 @@ type Renderer struct {
 	later   []func() // draw what waits for the end of a paragraph
 	aside   string   // what they draw
 	newest  string   // what the last of them does
+	preview preview  // of the table that is arriving
 	reply   reply
 	tasks   map[string]*taskView // by id
 	calls   map[callKey]*callView
@@ -241,7 +242,7 @@ func (r *Renderer) write(draw func()) error {
 	if r.err == nil && (text != "" || r.o.Stream != nil) {
 		var err error
 		if r.o.Stream != nil { // what is begun is only asked for by who shows it
-			err = r.o.Stream(text, Ahead{Begun: r.begun(), Aside: r.aside, Newest: r.newest})
+			err = r.o.Stream(text, r.ahead())
 		} else {
 			_, err = io.WriteString(r.o.Out, text)
 		}

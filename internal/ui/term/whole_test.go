@@ -137,19 +137,27 @@ func TestATableKeepsItsColumnsBesideAWideRow(t *testing.T) {
 	}
 }
 
-// What is held until its line or its table is whole is seen meanwhile, in one line.
+// What is held until its line is whole is seen meanwhile, in one line; a table as far as it
+// has come.
 func TestWhatIsHeldBackIsSeen(t *testing.T) {
-	for _, tt := range []struct{ text, want string }{
-		{"a word", "word"},
-		{"```go\n\tfunc main() { // it goes on and on", "    func main() { // it goes on"},
-		{"| a | b |\n|---|---|\n| one | tw", "| one | tw"},
-		{"| a | b |\n|---|---|\n| one | two |\n", "| one | two |"},
-		{"| 一 | 二 |\n|---|---|\n| 很长很长很长很长很长很长的一行 |", "| 很长很长很长很长很长很长的一"},
-		{"##", ""},
+	for _, tt := range []struct{ text, want, table string }{
+		{text: "a word", want: "word"},
+		{text: "```go\n\tfunc main() { // it goes on and on", want: "    func main() { // it goes on"},
+		{text: "| a | b |\n|---|---|\n| one | tw", want: "| one | tw"},
+		{text: "| 一 | 二 |\n|---|---|\n| 很长很长很长很长很长很长的一行 |", want: "| 很长很长很长很长很长很长的一"},
+		{text: "| a | b |\n|---|---|\n| one | two |\n", table: "a    b\n───  ───\none  two"},
+		{text: "| a | b |\n|---|---|\n| one | two |\n| three |", table: "a    b\n───  ───\none  two\n| three |"},
+		{text: "| a |\n|---|\n| b |\n\n| c |\n|---|\n| b |\n", table: "c\n─\nb"},
+		{text: "##"},
 	} {
-		var begun string
-		r := term.New(term.Options{Width: func() int { return 32 }, Stream: func(_ string, a term.Ahead) error { begun = a.Begun; return nil }})
-		emit(t, r, event.TextDelta{Text: tt.text})
+		var begun, table string
+		r := term.New(term.Options{Width: func() int { return 32 }, Stream: func(_ string, a term.Ahead) error { begun, table = a.Begun, a.Table; return nil }})
+		for _, line := range strings.SplitAfter(tt.text, "\n") {
+			emit(t, r, event.TextDelta{Text: line})
+		}
+		if table != tt.table {
+			t.Errorf("%q: the table %q is seen, want %q", tt.text, table, tt.table)
+		}
 		if got := strings.TrimSpace(begun); got != strings.TrimSpace(tt.want) || ink.Width(begun) >= 32 {
 			t.Errorf("%q: %q is seen, want %q", tt.text, begun, tt.want)
 		}

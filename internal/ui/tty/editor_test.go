@@ -13,7 +13,8 @@ import (
 )
 
 // The cursor on the terminal is where the next character will stand: there an
-// input method opens its window.
+// input method opens its window. Where words are kept whole one may take it to the next
+// row; it then stands before the cursor.
 func TestTheNextCharacterStandsWhereTheCursorWas(t *testing.T) {
 	pieces := []string{"a", "bc ", "你", "e\u0301", "👩‍👩‍👧", "한", "ש", "<", "🇩🇪 "}
 	keys := []lineedit.Key{
@@ -55,6 +56,13 @@ func TestTheNextCharacterStandsWhereTheCursorWas(t *testing.T) {
 		at := func(col, line int) bool {
 			c := w.emu.CellAt(col, line-w.emu.ScrollbackLen())
 			return c != nil && c.Content == "X"
+		}
+		if w.emu.Width() >= 20 {
+			lines, row, before := append(all(w.emu), "", ""), w.line(), w.emu.CursorPosition().X-1
+			if !at(before, row) && !(strings.HasSuffix(strings.TrimRight(lines[row-1], " "), "X") && !strings.Contains(lines[row], "X")) {
+				t.Fatalf("typed X before %d,%d of %q", row, before+1, lines)
+			}
+			return
 		}
 		// Before a wide character that did not fit there may be a cell left.
 		if !at(col, line) && !(col == 0 && at(w.emu.Width()-1, line-1)) {

@@ -161,7 +161,10 @@ func (s *Stream) Held() []ink.Span {
 	case s.fence.open():
 	case len(s.table.rows) > 0 || strings.HasPrefix(strings.TrimLeft(line, " "), "|"):
 		look.Role = ink.Dim
-		if line == "" {
+		switch {
+		case line == "" && s.Rows() != nil: // they are seen otherwise
+			return nil
+		case line == "":
 			line = s.table.rows[len(s.table.rows)-1]
 		}
 	default: // a few signs that may become anything

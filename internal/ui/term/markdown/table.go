@@ -50,6 +50,22 @@ func (s *Stream) addRow(line string) {
 	}
 }
 
+// Rows are the whole rows of the table that is arriving, as typed, if it has more than a
+// head.
+func (s *Stream) Rows() []string {
+	if len(s.table.rows) < 3 {
+		return nil
+	}
+	return s.table.rows
+}
+
+// Preview puts the table that is arriving as it would be drawn if it ended here.
+func (s *Stream) Preview(put ink.Put) {
+	so := Stream{Put: put, Width: s.Width, Source: s.Source, ASCII: s.ASCII, Spoken: s.Spoken, table: s.table}
+	so.table.owed = 0
+	so.drawTable()
+}
+
 // endTable draws the rows that were held back, if any.
 func (s *Stream) endTable() {
 	after := s.ends
