@@ -124,6 +124,7 @@ type REPL struct {
 	answer     lineedit.Editor  // the line of the question that is open
 	unanswered string           // what is to stand there when the next one is put
 	picker     *lineedit.Picker // the list that is open
+	typedAt    time.Time        // when there was something typed last
 	escaped    bool             // the last key was Esc, and there was nothing to stop or to throw away
 	resized    bool             // the terminal has another size
 	settling   bool             // and may be getting one more
@@ -242,6 +243,9 @@ const settle = 300 * time.Millisecond
 // keepTicks is how many ticks pass before what is typed is kept.
 const keepTicks = 5
 
+// typingPause is how long nothing was typed into a draft when a question may be put.
+const typingPause = 600 * time.Millisecond
+
 // elsewhereTicks is how many ticks pass before it is asked what was said elsewhere.
 const elsewhereTicks = 3
 
@@ -310,6 +314,10 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 		if r.open != nil {
 			withdrawn = r.open.over
 		}
+		asks := r.asks
+		if r.typing() { // what is meant for the draft must not answer it
+			asks = nil
+		}
 		select {
 		case batch := <-r.events:
 			err = r.take(ctx, batch)
@@ -317,7 +325,7 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
-		case a := <-r.asks:
+		case a := <-asks:
 			err = r.put(a)
 		case l := <-r.lends:
 			err = r.lend(ctx, l)
@@ -376,9 +384,10 @@ func (r *REPL) take(ctx context.Context, batch []tty.Event) error {
 		var err error
 		switch e := e.(type) {
 		case tty.Key:
+			r.typedAt = r.Now()
 			err = r.key(ctx, lineedit.Key(e))
 		case tty.Paste:
-			r.escaped = false
+			r.escaped, r.typedAt = false, r.Now()
 			if r.picker != nil && r.open == nil {
 				r.picker.Paste(e.Text)
 			} else {
@@ -402,6 +411,11 @@ func (r *REPL) take(ctx context.Context, batch []tty.Event) error {
 	}
 	r.suggest()
 	return nil
+}
+
+// typing reports whether the person is writing a draft at this moment.
+func (r *REPL) typing() bool {
+	return r.open == nil && !r.editor.Empty() && r.Now().Sub(r.typedAt) < typingPause
 }
 
 // line is the editor that typing goes to.

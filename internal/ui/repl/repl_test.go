@@ -79,7 +79,8 @@ type desk struct {
 	face    *REPL
 	person  *os.File
 	session *talk
-	ahead   atomic.Int64 // what the clock is ahead of the real one
+	ahead   atomic.Int64              // what the clock is ahead of the real one
+	still   atomic.Pointer[time.Time] // when the clock stands still
 
 	mu   sync.Mutex // guards the fields below
 	seen strings.Builder
@@ -104,7 +105,12 @@ func sit(t *testing.T, run func(ctx context.Context, face *REPL, out event.Sink)
 		Terminal: terminal, Screen: tty.NewScreen(program, terminal.Size, tty.ScreenOptions{}), Words: term.English{},
 		Session: func() Session { return d.session }, Status: func() (string, string) { return "m", "build" },
 		Toggle: func() string { return "plan" }, Next: func(from string) string { return from + "+" }, Dir: "/w",
-		Now: func() time.Time { return time.Now().Add(time.Duration(d.ahead.Load())) },
+		Now: func() time.Time {
+			if still := d.still.Load(); still != nil {
+				return still.Add(time.Duration(d.ahead.Load()))
+			}
+			return time.Now().Add(time.Duration(d.ahead.Load()))
+		},
 		Notify: func(text string) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -219,6 +225,34 @@ func TestAnAnswerGoesBackToWhoAsked(t *testing.T) {
 	if a := <-answers; a.Option != uip.Reject || a.Comment != "not that" || a.Author != "user" || a.ID != "q" {
 		t.Errorf("answered %+v", a)
 	}
+	d.sees("/w> ")
+}
+
+func TestAQuestionWaitsWhileADraftIsWritten(t *testing.T) {
+	ask, asked := make(chan struct{}), make(chan uip.Response, 1)
+	d := sit(t, func(ctx context.Context, face *REPL, _ event.Sink) error {
+		pause(ctx, ask)
+		a, err := face.Ask(ctx, lasting)
+		asked <- a
+		return err
+	})
+	d.sees("/w> ")
+	d.keys("go\r")
+	d.shows(">")
+	now := time.Now()
+	d.still.Store(&now)
+	d.keys("toda")
+	d.shows("> toda")
+	close(ask)
+	time.Sleep(3 * tick) // it would be put
+	d.keys("y\r")
+	d.shows("queued: today")
+	d.sees("[APPROVAL]")
+	d.keys("n\r")
+	if a := <-asked; a.Option != uip.Reject {
+		t.Errorf("answered %+v", a)
+	}
+	d.still.Store(nil)
 	d.sees("/w> ")
 }
 
