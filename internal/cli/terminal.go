@@ -58,7 +58,7 @@ type face interface {
 	Say(text string) error
 	Tell(lines ...[]ink.Span) error
 	Recall(answer event.MessageAdded, bang bool) error
-	Put(text, answer string)
+	Put(text string, begun repl.Answer)
 	Run(ctx context.Context, first string, resume bool) error
 	Resume(ctx context.Context)
 }
@@ -423,8 +423,8 @@ func (t *terminal) follow(ctx context.Context) error {
 // typing.
 func (t *terminal) sent(text string) { _ = t.app.Typed().Add(text) }
 
-func (t *terminal) unsent(queue []string, draft, answer string) {
-	_ = t.app.Typed().Keep(t.session.ID, typed.Draft{Queue: queue, Text: draft, Answer: answer})
+func (t *terminal) unsent(queue []string, draft string, begun repl.Answer) {
+	_ = t.app.Typed().Keep(t.session.ID, typed.Draft{Queue: queue, Text: draft, Answer: begun.Text, Question: begun.Question, Mode: begun.Mode})
 }
 
 // onlyDraft reports whether there is no session to go back to but one in which something
@@ -442,11 +442,12 @@ func (t *terminal) onlyDraft() bool {
 // putDraft puts what was typed and not sent where it was typed: at the question that is
 // about to be asked again, or at the prompt.
 func (t *terminal) putDraft() {
-	draft, answer := t.app.Unsent(t.session.ID), ""
-	if u, cutOff := t.session.Unfinished(); cutOff && u.Pending != nil {
-		answer, draft.Answer = draft.Answer, ""
+	draft, begun := t.app.Unsent(t.session.ID), repl.Answer{}
+	if t.session.Asks(draft.Question) {
+		begun = repl.Answer{Question: draft.Question, Text: draft.Answer, Mode: draft.Mode}
+		draft.Answer = ""
 	}
-	t.face.Put(draft.Whole(), answer)
+	t.face.Put(draft.Whole(), begun)
 }
 
 // utf8 reports whether the person's terminal shows more than ASCII.

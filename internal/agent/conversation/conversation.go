@@ -328,6 +328,19 @@ func (c *Conversation) Prompted() int { return c.prompted }
 // Called reports whether some call so far has this id.
 func (c *Conversation) Called(id string) bool { return c.ids[id] }
 
+// Answer is what the model said last, if that was an answer: it made no calls with it, and
+// nothing was said since.
+func (c *Conversation) Answer() string {
+	if len(c.messages) == 0 {
+		return ""
+	}
+	last := c.messages[len(c.messages)-1]
+	if last.Role != chat.Assistant || len(last.Calls()) > 0 {
+		return ""
+	}
+	return last.Text()
+}
+
 // Open lists the calls of the last reply that have no result yet. While there
 // are any, the conversation cannot be sent.
 func (c *Conversation) Open() []chat.ToolCall { return c.open }

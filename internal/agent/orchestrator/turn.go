@@ -30,6 +30,8 @@ type turnState struct {
 	calls     []chat.ToolCall // asked for by the last reply, not yet run
 	doubted   bool            // nobody vouches for those calls
 	recorded  bool            // they are taken from the record
+	answered  bool            // the model has answered, and nothing came after that
+	check     string          // the call of a check that was asked about before
 	edited    []string        // paths written so far
 	passed    string          // the command that ran last, if it passed and nothing was written since
 	failed    shellResult     // of the last check, if nothing was done since
@@ -71,6 +73,12 @@ type Unfinished struct {
 	Started bool      // the task is on record as started
 	Heard   bool      // the input is in the conversation
 	Run     event.Run // what it was run with
+	// Answered says that the model has given its answer: what comes after that is to be
+	// done, and the model not asked again. Edited are the files that the turn wrote, and
+	// Check is the call by which the person was being asked about a check, if they were.
+	Answered bool
+	Edited   []string
+	Check    string
 	// Doubted says that nobody vouches for the record of it: its calls are asked
 	// about, and a command that it names allows nothing.
 	Doubted bool
@@ -99,6 +107,7 @@ func (u Unfinished) Command() bool {
 func (o *Orchestrator) ContinueTurn(ctx context.Context, left Unfinished, out event.Sink) (string, error) {
 	st := o.newState(out)
 	st.task, st.input, st.calls, st.doubted = left.Task, left.Input, o.Talk.Open(), left.Doubted
+	st.edited, st.check = left.Edited, left.Check
 	ctx, err := o.resumeCommand(ctx, st, left)
 	if err == nil {
 		err = o.resumeTask(ctx, st, left)
@@ -111,6 +120,9 @@ func (o *Orchestrator) ContinueTurn(ctx context.Context, left Unfinished, out ev
 		st.recorded = false
 	}
 	if err == nil {
+		if st.answered = left.Answered && len(st.calls) == 0; st.answered {
+			st.final = o.Talk.Answer()
+		}
 		err = o.runLoop(ctx, st)
 	}
 	return st.final, o.persistStep(ctx, st, err)
@@ -141,7 +153,9 @@ func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 				}
 			}
 		}
-		if err := o.chatStep(ctx, st); err != nil {
+		if st.answered {
+			st.answered = false
+		} else if err := o.chatStep(ctx, st); err != nil {
 			return err
 		}
 		if len(st.calls) == 0 {

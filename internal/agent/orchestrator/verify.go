@@ -68,7 +68,11 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	case st.failed.Command: // and nothing was done about it
 		return o.judgeCheck(ctx, st, choice.Command, st.failed)
 	}
-	call := chat.ToolCall{ID: o.NewID("verify"), Name: shellTool, Args: jsonx.Must(map[string]string{"command": choice.Command})}
+	id := st.check
+	if st.check = ""; id == "" {
+		id = o.NewID("verify")
+	}
+	call := chat.ToolCall{ID: id, Name: shellTool, Args: jsonx.Must(map[string]string{"command": choice.Command})}
 	if r := o.refused; r.command == choice.Command && r.mode == m.Name && !v.Trusted && !asked && o.Runner.Unasked(ctx, st.set.Tools, call) != nil {
 		return false, o.warn(ctx, st, verify.NotRunNotice(r.why)...) // the person is not asked every turn
 	}

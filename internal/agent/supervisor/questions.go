@@ -41,6 +41,18 @@ func (q *questions) passed(r event.Record) (uip.Request, bool) {
 	return asked, false
 }
 
+// has reports whether a question is open.
+func (q *questions) has(id string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, asked := range q.open {
+		if asked.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
 // withdrawal closes a question that nobody is to answer any more.
 func withdrawal(q uip.Request, task, why string) event.Record {
 	return event.Record{Task: task, Actor: event.ActorRecovery, Event: event.InteractionResponded{Response: uip.Response{

@@ -38,6 +38,8 @@ type history struct {
 	heard     bool                   // the last task's input is in the conversation
 	wanted    bool                   // it is vouched for that the last task was asked for
 	replied   bool                   // and that a model made the last calls
+	concluded bool                   // the last message is the answer of the last task
+	edited    []string               // what the last task wrote
 	requested map[string]event.ToolCallRequested
 	completed map[string]event.ToolCallCompleted
 	asked     map[string]uip.Request  // by call
@@ -75,6 +77,11 @@ func (h *history) note(r event.Record) {
 		delete(h.completed, e.CallID) // a call that is run again
 	case event.ToolCallCompleted:
 		put(&h.completed, e.CallID, e)
+		for _, f := range h.requested[e.CallID].Effects {
+			if f.Kind == event.EffectWrite && !e.IsError && e.Author != event.ActorVerifier {
+				h.edited = append(h.edited, f.Target)
+			}
+		}
 	case event.InteractionRequested:
 		put(&h.asked, e.CallID(), e.Request)
 		for _, part := range e.Parts {
@@ -96,13 +103,14 @@ func (h *history) note(r event.Record) {
 		case chat.Assistant:
 			// They are settled, and a model may use their ids again.
 			h.requested, h.completed, h.asked, h.answered, h.disowned, h.subtaskOf = nil, nil, nil, nil, nil, nil
-			h.replied = r.Vouched
+			h.replied, h.concluded = r.Vouched, len(e.Message.Calls()) == 0
 		case chat.User:
-			h.heard = true
+			h.heard, h.concluded = true, false
 		case chat.System, chat.Tool:
 		}
 	case event.TaskCreated:
 		h.heard, h.wanted, h.run = false, r.Vouched, event.Run{}
+		h.concluded, h.edited = false, nil
 		if e.Run != nil {
 			h.run = *e.Run
 		}
@@ -165,24 +173,39 @@ func (s *Session) threads(taskID string) []thread {
 // recall tells the broker what was asked about calls that have not run, so that
 // nothing is asked twice and no answer is lost.
 func (s *Session) recall(th thread) {
+	ids := []string{th.past.check()}
 	for _, c := range th.conversation.Open() {
-		q, ok := th.past.asked[c.ID]
-		if req, began := th.past.requested[c.ID]; !ok || began && !th.past.repeatable(req) {
+		ids = append(ids, c.ID)
+	}
+	for _, id := range ids {
+		q, ok := th.past.asked[id]
+		if req, began := th.past.requested[id]; !ok || began && !th.past.repeatable(req) {
 			continue
 		}
 		a, answered := th.past.answered[q.ID]
 		switch {
 		case answered:
-			s.broker.Recall(c.ID, q, &a)
+			s.broker.Recall(id, q, &a)
 		case th.past.disowned[q.ID]:
 			s.ignored.answers++
 		default:
-			s.broker.Recall(c.ID, q, nil)
+			s.broker.Recall(id, q, nil)
 		}
 	}
 	if calls := len(th.conversation.Open()); calls > 0 && !th.past.replied {
 		s.ignored.calls += calls
 	}
+}
+
+// check is the call of the check that the person was asked about and that has not run, if
+// there is one.
+func (h *history) check() string {
+	for id, q := range h.asked {
+		if _, began := h.requested[id]; q.Author == event.ActorVerifier && !began {
+			return id
+		}
+	}
+	return ""
 }
 
 // repeatable reports whether a call that was under way can be run again

@@ -405,7 +405,8 @@ func (s *Session) Continue(ctx context.Context, out event.Sink) (string, error) 
 
 // left is a task as its turn is taken up.
 func (s *Session) left(t task.Task) orchestrator.Unfinished {
-	return orchestrator.Unfinished{Task: t.ID, Input: t.Intent, Started: t.Status != task.Open, Heard: s.past.heard, Run: s.past.run, Doubted: s.main(t.ID).doubted()}
+	return orchestrator.Unfinished{Task: t.ID, Input: t.Intent, Started: t.Status != task.Open, Heard: s.past.heard, Run: s.past.run, Doubted: s.main(t.ID).doubted(),
+		Answered: s.past.concluded, Edited: s.past.edited, Check: s.past.check()}
 }
 
 // ErrNoMessage reports that no message of the person's is the one that is meant.
@@ -422,6 +423,14 @@ func (s *Session) Note(ctx context.Context, e event.LocalAdded) error {
 
 // Unfinished is the task an earlier process left behind, if any.
 func (s *Session) Unfinished() (task.Task, bool) { return s.past.unfinished() }
+
+// Asks reports whether a question of the turn that was left behind is put again when that
+// is taken up.
+func (s *Session) Asks(question string) bool {
+	t, ok := s.past.unfinished()
+	left := s.left(t)
+	return ok && !left.Command() && !left.Lost() && s.open.has(question)
+}
 
 // Commands are the slash commands that can be typed in this session.
 func (s *Session) Commands() []orchestrator.Command { return s.orch.AllCommands() }

@@ -197,6 +197,10 @@ func (s *Session) stage(t task.Task, doubts []uncertainCall) string {
 		return ""
 	case !s.past.heard || t.Status == task.Open:
 		return "it had not begun"
+	case s.past.concluded:
+		return "the model had given its answer"
+	case t.Pending != nil && t.Pending.Author == event.ActorUser:
+		return "you were being asked about your command"
 	}
 	return "the model was being asked, or about to be"
 }

@@ -38,10 +38,14 @@ type Draft struct {
 	Queue  []string `json:"queue,omitempty"` // sent while a turn ran, which has not heard of it
 	Text   string   `json:"text,omitempty"`
 	Answer string   `json:"answer,omitempty"` // to a question that was open
+	// Question is the id of that one, and Mode the mode that was chosen at it, to count from
+	// the step after it.
+	Question string `json:"question,omitempty"`
+	Mode     string `json:"mode,omitempty"`
 }
 
 // Empty reports whether there is nothing in it.
-func (d Draft) Empty() bool { return d.Whole() == "" }
+func (d Draft) Empty() bool { return d.Whole() == "" && d.Mode == "" }
 
 // Whole is all of it as one text.
 func (d Draft) Whole() string {

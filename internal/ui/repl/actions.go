@@ -38,7 +38,10 @@ func (r *REPL) send(ctx context.Context, action lineedit.Action) error {
 // was given by it.
 func (r *REPL) look(ctx context.Context, input string, agrees bool) error {
 	s, open := r.Session(), r.open
-	echo := r.echo(oneLine(input))
+	echo := ""
+	if !agrees { // else the letter for it stands there
+		echo = r.echo(oneLine(input))
+	}
 	r.looking.Go(func() {
 		if err := s.Look(ctx, input, echoing{r.render, echo}); err != nil && ctx.Err() == nil {
 			_ = r.render.Answer(echo, event.LocalAdded{Output: err.Error(), Failed: true}) // a terminal that is gone ends the loop by itself
@@ -135,13 +138,26 @@ func (r *REPL) keepDraft() {
 	for _, d := range r.queue.waiting() {
 		queue = append(queue, d.Text())
 	}
-	draft, answer := r.editor.Unsent(), ""
-	if r.open != nil && len(strings.Fields(r.answer.Text())) > 1 { // a bare yes is given anew
-		answer = r.answer.Text()
+	draft, begun := r.editor.Unsent(), r.begun
+	if r.open != nil {
+		begun = Answer{Question: r.open.question.ID}
+		switch answer := r.answer.Text(); {
+		case len(strings.Fields(answer)) < 2: // a bare yes is given anew
+		case r.open.at > 0: // it is asked from its first part on
+			draft = strings.TrimPrefix(draft+"\n"+answer, "\n")
+		default:
+			begun.Text = answer
+		}
+		if _, mode := r.Status(); r.turn != nil && r.turn.mode != mode {
+			begun.Mode = r.turn.mode
+		}
+		if begun.Text+begun.Mode == "" {
+			begun = r.begun
+		}
 	}
-	if all := strings.Join(append(queue, draft, answer), "\x00"); all != r.kept {
+	if all := strings.Join(append(queue, draft, begun.Question, begun.Text, begun.Mode), "\x00"); all != r.kept {
 		r.kept = all
-		r.Unsent(queue, draft, answer)
+		r.Unsent(queue, draft, begun)
 	}
 }
 

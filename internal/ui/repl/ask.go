@@ -91,7 +91,7 @@ func (d *dialogue) current() uip.Request {
 }
 
 // put shows a question and waits for its answer.
-func (r *REPL) put(a ask) error {
+func (r *REPL) put(ctx context.Context, a ask) error {
 	select {
 	case <-a.over:
 		return nil
@@ -99,10 +99,16 @@ func (r *REPL) put(a ask) error {
 	}
 	r.open = &dialogue{ask: a}
 	r.answer.Reset()
-	r.answer.SetText(r.unanswered)
-	r.unanswered = ""
 	r.call(a.question.Display.Title, attended)
-	return r.show()
+	if err := r.show(); err != nil || r.begun.Question != a.question.ID {
+		return err
+	}
+	r.answer.SetText(r.begun.Text)
+	mode := r.begun.Mode
+	if r.begun = (Answer{}); mode != "" {
+		return r.switchMode(ctx, mode)
+	}
+	return nil
 }
 
 // show draws the part of the question that is to be answered now.

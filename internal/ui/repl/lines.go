@@ -44,14 +44,15 @@ type Lines struct {
 	// Sent, which may be nil, is told what the person sends; Unsent, which may be nil, in
 	// the end what is typed and not sent.
 	Sent   func(text string)
-	Unsent func(queue []string, draft, answer string)
+	Unsent func(queue []string, draft string, begun Answer)
 	// Leaving, which may be nil, is told that the person ends the program while
 	// something may still have to be stopped.
 	Leaving func()
 
 	draft   string // to stand behind the first prompt
 	begun   bool   // it does
-	half    string // to stand behind the first question
+	half    Answer // to stand behind its question
+	now     Answer // that is being given
 	parted  bool   // the person left at a question
 	keys    chan input
 	program context.Context         // ends when the program is to end
@@ -128,8 +129,8 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 	}
 }
 
-// Put has text stand behind the first prompt, and an answer behind the first question.
-func (l *Lines) Put(text, answer string) { l.draft, l.half = text, answer }
+// Put has text stand behind the first prompt, and an answer behind its question.
+func (l *Lines) Put(text string, begun Answer) { l.draft, l.half = text, begun }
 
 // keep tells what was typed and not sent.
 func (l *Lines) keep(k *keyboard) {
@@ -143,11 +144,11 @@ func (l *Lines) keep(k *keyboard) {
 	for _, d := range l.queue.take(all) {
 		queue = append(queue, d.Text())
 	}
-	draft, answer := cmp.Or(string(k.line), l.draft), l.half
-	if l.parted {
-		draft, answer = l.draft, string(k.line)
+	draft, begun := cmp.Or(string(k.line), l.draft), l.half
+	if l.parted && (len(k.line) > 0 || l.now.Mode != "") {
+		draft, begun = l.draft, Answer{l.now.Question, string(k.line), l.now.Mode}
 	}
-	l.Unsent(queue, draft, answer)
+	l.Unsent(queue, draft, begun)
 }
 
 // ready says that the person is to type.
@@ -296,6 +297,9 @@ func (l *Lines) switchMode(ctx context.Context, mode string) {
 		l.note(l.Words.Said(err.Error()))
 		return
 	}
+	if l.asking.Load() {
+		l.now.Mode = mode
+	}
 	l.note(l.Words.T("mode %s from the next step on", mode))
 }
 
@@ -392,12 +396,18 @@ func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	defer cancel(nil)
 	defer context.AfterFunc(l.program, func() { cancel(uip.ErrParked) })()
 	d := dialogue{ask: ask{question: q}}
+	if l.now = (Answer{Question: q.ID}); l.half.Question == q.ID {
+		l.now, l.half = l.half, Answer{}
+	}
+	if l.now.Mode != "" {
+		l.switchMode(ctx, l.now.Mode)
+	}
 	if !l.Render.Cards().Hides(q) {
 		l.Render.Saw(q)
 	}
 	for {
 		a, err := l.answer(ctx, &d)
-		l.parted = l.parted || errors.Is(err, uip.ErrParked)
+		l.parted = errors.Is(err, uip.ErrParked) && d.at == 0 // it is asked from its first part on
 		if err != nil || a.Dismissed || !d.inParts() {
 			return a, err
 		}
@@ -498,9 +508,9 @@ func (l *Lines) reply(ctx context.Context, text string) (input, error) {
 	if err := l.prompt(text); err != nil {
 		return input{}, err
 	}
-	if l.half != "" {
-		l.begins <- l.half
-		l.half = ""
+	if l.now.Text != "" {
+		l.begins <- l.now.Text
+		l.now.Text = ""
 	}
 	for {
 		h, err := l.await(ctx)

@@ -91,7 +91,7 @@ type Options struct {
 	// and not sent, now and then and in the end.
 	Sent    func(text string)
 	Earlier func() []string
-	Unsent  func(queue []string, draft, answer string)
+	Unsent  func(queue []string, draft string, begun Answer)
 	// Notify, which may be nil, calls for a person who looks elsewhere.
 	Notify func(text string)
 	// Title, which may be nil, is told what there is to see from afar: that a question
@@ -106,6 +106,10 @@ type Options struct {
 	Now     func() time.Time
 }
 
+// Answer is one that was begun: at which question, what was typed there, and the mode that
+// was chosen there, to count from the step after it; "" if none was.
+type Answer struct{ Question, Text, Mode string }
+
 // Remote is what a person said in another place.
 type Remote struct {
 	Text string
@@ -119,15 +123,15 @@ var ErrInterrupted = errors.New("interrupted")
 // REPL is the face. Use [New].
 type REPL struct {
 	Options
-	render     *term.Renderer
-	editor     lineedit.Editor
-	answer     lineedit.Editor  // the line of the question that is open
-	unanswered string           // what is to stand there when the next one is put
-	picker     *lineedit.Picker // the list that is open
-	typedAt    time.Time        // when there was something typed last
-	escaped    bool             // the last key was Esc, and there was nothing to stop or to throw away
-	resized    bool             // the terminal has another size
-	settling   bool             // and may be getting one more
+	render   *term.Renderer
+	editor   lineedit.Editor
+	answer   lineedit.Editor  // the line of the question that is open
+	begun    Answer           // what is to stand there when that question is put
+	picker   *lineedit.Picker // the list that is open
+	typedAt  time.Time        // when there was something typed last
+	escaped  bool             // the last key was Esc, and there was nothing to stop or to throw away
+	resized  bool             // the terminal has another size
+	settling bool             // and may be getting one more
 
 	events  chan []tty.Event // what is typed
 	broken  chan error       // why nothing is read any more
@@ -192,13 +196,13 @@ func New(o Options) *REPL {
 // Out is where what happens is shown.
 func (r *REPL) Out() event.Sink { return r.render }
 
-// Put puts text where the person types, unless something is there, and an answer at the
-// next question.
-func (r *REPL) Put(text, answer string) {
+// Put puts text where the person types, unless something is there, and an answer at its
+// question.
+func (r *REPL) Put(text string, begun Answer) {
 	if r.editor.Empty() {
 		r.editor.SetText(text)
 	}
-	r.unanswered = answer
+	r.begun = begun
 }
 
 // Say shows lines of the program's own, between the paragraphs of what is being said.
@@ -326,7 +330,7 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 				return nil
 			}
 		case a := <-asks:
-			err = r.put(a)
+			err = r.put(ctx, a)
 		case l := <-r.lends:
 			err = r.lend(ctx, l)
 		case l := <-r.looked:

@@ -178,7 +178,9 @@ func (r *Renderer) insert(text string) {
 func (r *Renderer) Answer(echo string, e event.LocalAdded) error {
 	return r.write(func() {
 		r.between(func() {
-			r.insert(echo)
+			if echo != "" {
+				r.insert(echo)
+			}
 			r.local(e)
 		})
 	})
