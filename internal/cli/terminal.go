@@ -266,7 +266,7 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	err = t.banner()
 	if err == nil && (which.Resumes() || onlyDraft) {
 		err = t.recap(ctx)
-		t.putDraft()
+		t.putDraft(ctx)
 	}
 	if err != nil {
 		return errors.Join(err, t.session.Close())
@@ -412,7 +412,7 @@ func (t *terminal) follow(ctx context.Context) error {
 	if err := t.recap(ctx); err != nil {
 		return err
 	}
-	t.putDraft()
+	t.putDraft(ctx)
 	if _, cutOff := t.session.Unfinished(); cutOff {
 		t.face.Resume(ctx)
 	}
@@ -441,11 +441,14 @@ func (t *terminal) onlyDraft() bool {
 
 // putDraft puts what was typed and not sent where it was typed: at the question that is
 // about to be asked again, or at the prompt.
-func (t *terminal) putDraft() {
+func (t *terminal) putDraft(ctx context.Context) {
 	draft, begun := t.app.Unsent(t.session.ID), repl.Answer{}
 	if t.session.Asks(draft.Question) {
 		begun = repl.Answer{Question: draft.Question, Text: draft.Answer, Mode: draft.Mode}
 		draft.Answer = ""
+	}
+	if draft.Mode != "" && t.session.LeftCommand() { // there is no step that it could wait for
+		_ = t.session.SwitchMode(ctx, draft.Mode, t.face.Out()) // it says so itself where it cannot
 	}
 	t.face.Put(draft.Whole(), begun)
 }

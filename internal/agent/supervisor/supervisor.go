@@ -432,6 +432,13 @@ func (s *Session) Asks(question string) bool {
 	return ok && !left.Command() && !left.Lost() && s.open.has(question)
 }
 
+// LeftCommand reports whether what was left behind is a command of the person's, which is
+// not taken up.
+func (s *Session) LeftCommand() bool {
+	t, ok := s.past.unfinished()
+	return ok && s.left(t).Command()
+}
+
 // Commands are the slash commands that can be typed in this session.
 func (s *Session) Commands() []orchestrator.Command { return s.orch.AllCommands() }
 

@@ -142,7 +142,7 @@ func (r *REPL) keepDraft() {
 	if r.open != nil {
 		begun = Answer{Question: r.open.question.ID}
 		switch answer := r.answer.Text(); {
-		case len(strings.Fields(answer)) < 2: // a bare yes is given anew
+		case strings.TrimSpace(answer) == "" || r.open.question.Purpose == uip.ConfirmRiskyAction && len(strings.Fields(answer)) < 2: // a bare yes is given anew
 		case r.open.at > 0: // it is asked from its first part on
 			draft = strings.TrimPrefix(draft+"\n"+answer, "\n")
 		default:

@@ -53,6 +53,7 @@ type Lines struct {
 	begun   bool   // it does
 	half    Answer // to stand behind its question
 	now     Answer // that is being given
+	mode    string // that the person wants from the next step of the turn on
 	parted  bool   // the person left at a question
 	keys    chan input
 	program context.Context         // ends when the program is to end
@@ -145,8 +146,8 @@ func (l *Lines) keep(k *keyboard) {
 		queue = append(queue, d.Text())
 	}
 	draft, begun := cmp.Or(string(k.line), l.draft), l.half
-	if l.parted && (len(k.line) > 0 || l.now.Mode != "") {
-		draft, begun = l.draft, Answer{l.now.Question, string(k.line), l.now.Mode}
+	if l.parted && len(k.line)+len(l.mode) > 0 {
+		draft, begun = l.draft, Answer{l.now.Question, string(k.line), l.mode}
 	}
 	l.Unsent(queue, draft, begun)
 }
@@ -229,7 +230,7 @@ func (l *Lines) turn(ctx context.Context, input string, work func(context.Contex
 	})()
 	var escaped atomic.Bool
 	out := &failureSink{Sink: l.Render, stopped: &escaped}
-	l.stop = func() { escaped.Store(true); cancel() }
+	l.stop, l.mode = func() { escaped.Store(true); cancel() }, ""
 	l.Session().Steer(l.steer)
 	done := make(chan error, 1)
 	go func() {
@@ -297,9 +298,7 @@ func (l *Lines) switchMode(ctx context.Context, mode string) {
 		l.note(l.Words.Said(err.Error()))
 		return
 	}
-	if l.asking.Load() {
-		l.now.Mode = mode
-	}
+	l.mode = mode
 	l.note(l.Words.T("mode %s from the next step on", mode))
 }
 
@@ -401,6 +400,9 @@ func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	}
 	if l.now.Mode != "" {
 		l.switchMode(ctx, l.now.Mode)
+	}
+	if _, mode := l.Status(); l.mode == mode { // it has come to it
+		l.mode = ""
 	}
 	if !l.Render.Cards().Hides(q) {
 		l.Render.Saw(q)
