@@ -157,7 +157,8 @@ func killAt(t *testing.T, n int, after string, next []string) (finished bool) {
 	if len(next) == 0 && code == 42 && strings.Contains(stderr, "no unfinished turn") {
 		return false // it was killed between the end of the turn and the end of the process
 	}
-	if code != 0 || out != "went on\n" {
+	answered := len(next) == 0 && out == "done\n" // the answer was on record, and the model is not asked again
+	if code != 0 || out != "went on\n" && !answered {
 		t.Fatalf("going on gave %q, code %d: %s", out, code, stderr)
 	}
 	if err := wellFormed(p.ws); err != nil {
