@@ -69,6 +69,6 @@ func killSubtaskAt(t *testing.T, n int, next []string) (finished bool) {
 	if ran, _ := os.ReadFile(filepath.Join(p.ws, "ran.txt")); len(ran) > len("ran\n") {
 		t.Errorf("the command ran more than once: %q", ran)
 	}
-	checkSnapshot(t, p.ws)
+	checkSnapshot(t, p.ws, strings.TrimSpace(out))
 	return false
 }
