@@ -122,8 +122,8 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 			spending.Add(r, when == supervisor.Live)
 			observe(r)
 			checks.Add(r)
+			turn.add(r, when)
 			if when == supervisor.Live {
-				turn.add(r)
 				collector.Add(r)
 			}
 		},

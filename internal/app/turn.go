@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"coder/internal/agent/supervisor"
 	"coder/internal/agent/verify"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
@@ -28,7 +29,7 @@ type Turn struct {
 // maxTallied is how many files are compared for the lines of a turn.
 const maxTallied = 200
 
-// tally follows the turn that runs.
+// tally follows the turn that runs, also one that an earlier process began.
 type tally struct {
 	meter   *meter.Meter
 	kit     *toolkit
@@ -36,7 +37,8 @@ type tally struct {
 
 	mu      sync.Mutex // guards the fields below
 	running bool
-	replied bool // a model did, so that there is something to tell
+	root    string // the task of the turn
+	replied bool   // a model did, so that there is something to tell
 	spent   chat.Usage
 	took    time.Duration
 	turn    Turn
@@ -44,15 +46,18 @@ type tally struct {
 	before  map[string]event.FileState // of the files that calls of the turn changed
 }
 
-// add takes in a live record.
-func (t *tally) add(r event.Record) {
+// add takes in a record. A live turn is over when it is asked for, one of an earlier
+// process when its record says so.
+func (t *tally) add(r event.Record, when supervisor.When) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID == "" || !t.running && r.Task != "" {
+	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID == "" || !t.running && r.Task != "" && when == supervisor.Live {
 		t.spent, t.took = t.meter.Spent()
-		t.running, t.replied, t.turn, t.names, t.before = true, false, Turn{}, nil, make(map[string]event.FileState)
+		t.running, t.root, t.replied, t.turn, t.names, t.before = true, r.Task, false, Turn{}, nil, make(map[string]event.FileState)
 	}
 	switch e := r.Event.(type) {
+	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
+		t.running = t.running && (when == supervisor.Live || r.Task != t.root)
 	case event.MessageAdded:
 		t.replied = t.replied || e.Message.Role == chat.Assistant && e.Model != ""
 	case event.ToolCallCompleted:

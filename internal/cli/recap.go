@@ -55,12 +55,26 @@ func (t *terminal) recap(ctx context.Context) error {
 	default:
 		said = append(said, span(ink.Dim, t.inv.words.T("%d calls of tools", shown.calls)))
 	}
+	var calls [][]event.Record
+	if shown.open {
+		var err error
+		if calls, err = t.endedCalls(ctx, shown.task); err != nil {
+			return err
+		}
+	}
+	after := slices.IndexFunc(calls, func(call []event.Record) bool { return call[0].Seq > shown.said })
+	if after < 0 {
+		after = len(calls)
+	}
 	err := t.face.Tell(said...)
+	if err == nil {
+		err = t.recallCalls(ctx, shown.task, calls[:after])
+	}
 	if err == nil && shown.answer != nil {
 		err = t.face.Recall(*shown.answer, strings.HasPrefix(strings.TrimSpace(shown.prompt), "!"))
 	}
-	if err == nil && shown.open {
-		err = t.recallCalls(ctx, shown.task)
+	if err == nil {
+		err = t.recallCalls(ctx, shown.task, calls[after:])
 	}
 	return err
 }
@@ -68,32 +82,48 @@ func (t *terminal) recap(ctx context.Context) error {
 // recalledCalls is how many calls of a turn that had no answer are shown again.
 const recalledCalls = 10
 
-// recallCalls shows the last calls of a turn and how each of them ended, and what the
-// turn failed by. What is still open is put to the person by itself.
-func (t *terminal) recallCalls(ctx context.Context, task string) error {
+// endedCalls are the records of the last calls of a turn and of how each of them ended,
+// and of what the turn failed by. What is still open is put to the person by itself, and
+// so is what was open once and is run again.
+func (t *terminal) endedCalls(ctx context.Context, task string) (ended [][]event.Record, err error) {
 	begun := make(map[string]event.Record)
-	var ended [][]event.Record // what tells of each
 	for r, err := range t.app.Store().Logs.Read(ctx, t.session.ID, 0, event.Domain, event.Audit) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if r.Task != task {
 			continue
 		}
 		switch e := r.Event.(type) {
 		case event.ToolCallRequested:
+			ended = slices.DeleteFunc(ended, func(call []event.Record) bool { return cutOff(call, e.CallID) })
 			begun[e.CallID] = r
 		case event.ToolCallCompleted:
-			ended = append(ended, []event.Record{begun[e.CallID], r})
+			if _, ok := begun[e.CallID]; ok {
+				ended = append(ended, []event.Record{begun[e.CallID], r})
+			} else {
+				ended = append(ended, []event.Record{r})
+			}
 		case event.TaskFailed:
 			ended = append(ended, []event.Record{r})
 		}
 	}
+	return ended[max(0, len(ended)-recalledCalls):], nil
+}
+
+// cutOff reports whether records tell of a call that nobody saw the end of.
+func cutOff(call []event.Record, id string) bool {
+	e, ok := call[len(call)-1].Event.(event.ToolCallCompleted)
+	return ok && e.CallID == id && e.Unknown
+}
+
+// recallCalls shows calls of a turn and how each of them ended.
+func (t *terminal) recallCalls(ctx context.Context, task string, calls [][]event.Record) error {
+	if len(calls) == 0 {
+		return nil
+	}
 	out := newSeen(t.face.Out())
-	for _, r := range slices.Concat(ended[max(0, len(ended)-recalledCalls):]...) {
-		if r.Event == nil {
-			continue
-		}
+	for _, r := range slices.Concat(calls...) {
 		if err := out.Emit(ctx, r); err != nil {
 			return err
 		}
@@ -109,6 +139,7 @@ type exchange []struct {
 	calls  int
 	open   bool                // calls were the last that came of it
 	answer *event.MessageAdded // the last with words, if there is one
+	said   uint64              // its record
 }
 
 // add takes in a message. The first of a turn is the person's; those of other
@@ -124,7 +155,7 @@ func (x *exchange) add(r event.Record, e event.MessageAdded) {
 		last.calls += len(e.Message.Calls())
 		last.open = len(e.Message.Calls()) > 0
 		if text != "" || e.Blocks != nil {
-			last.answer = &e
+			last.answer, last.said = &e, r.Seq
 		}
 	}
 }

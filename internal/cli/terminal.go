@@ -424,7 +424,7 @@ func (t *terminal) follow(ctx context.Context) error {
 func (t *terminal) sent(text string) { _ = t.app.Typed().Add(text) }
 
 func (t *terminal) unsent(queue []string, draft string, begun repl.Answer) {
-	_ = t.app.Typed().Keep(t.session.ID, typed.Draft{Queue: queue, Text: draft, Answer: begun.Text, Question: begun.Question, Mode: begun.Mode})
+	_ = t.app.Typed().Keep(t.session.ID, typed.Draft{Queue: queue, Text: draft, Question: begun.Question, Given: begun.Given, Answer: begun.Text, Mode: begun.Mode})
 }
 
 // onlyDraft reports whether there is no session to go back to but one in which something
@@ -444,11 +444,17 @@ func (t *terminal) onlyDraft() bool {
 func (t *terminal) putDraft(ctx context.Context) {
 	draft, begun := t.app.Unsent(t.session.ID), repl.Answer{}
 	if t.session.Asks(draft.Question) {
-		begun = repl.Answer{Question: draft.Question, Text: draft.Answer, Mode: draft.Mode}
+		begun = repl.Answer{Question: draft.Question, Given: draft.Given, Text: draft.Answer, Mode: draft.Mode}
 		draft.Answer = ""
 	}
-	if draft.Mode != "" && t.session.LeftCommand() { // there is no step that it could wait for
+	asked, left := t.session.LeftCommand()
+	if draft.Mode != "" && left { // there is no step that it could wait for
 		_ = t.session.SwitchMode(ctx, draft.Mode, t.face.Out()) // it says so itself where it cannot
+	}
+	if asked != "" { // to be sent again; nobody but its question would want the answer
+		draft.Answer = ""
+		draft.Text = cmp.Or(draft.Whole(), asked)
+		draft.Queue = nil
 	}
 	t.face.Put(draft.Whole(), begun)
 }

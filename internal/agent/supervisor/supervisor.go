@@ -433,10 +433,15 @@ func (s *Session) Asks(question string) bool {
 }
 
 // LeftCommand reports whether what was left behind is a command of the person's, which is
-// not taken up.
-func (s *Session) LeftCommand() bool {
+// not taken up. It is returned if they were only being asked about it.
+func (s *Session) LeftCommand() (asked string, ok bool) {
 	t, ok := s.past.unfinished()
-	return ok && s.left(t).Command()
+	left := s.left(t)
+	ok = ok && left.Command()
+	if ok && !left.Lost() && t.Pending != nil && t.Pending.Author == event.ActorUser {
+		asked = t.Intent
+	}
+	return asked, ok
 }
 
 // Commands are the slash commands that can be typed in this session.

@@ -38,14 +38,15 @@ type Draft struct {
 	Queue  []string `json:"queue,omitempty"` // sent while a turn ran, which has not heard of it
 	Text   string   `json:"text,omitempty"`
 	Answer string   `json:"answer,omitempty"` // to a question that was open
-	// Question is the id of that one, and Mode the mode that was chosen at it, to count from
-	// the step after it.
-	Question string `json:"question,omitempty"`
-	Mode     string `json:"mode,omitempty"`
+	// Question is the id of that one, Given what was answered to its first parts, and Mode
+	// the mode that was chosen at it, to count from the step after it.
+	Question string   `json:"question,omitempty"`
+	Given    []string `json:"given,omitempty"`
+	Mode     string   `json:"mode,omitempty"`
 }
 
 // Empty reports whether there is nothing in it.
-func (d Draft) Empty() bool { return d.Whole() == "" && d.Mode == "" }
+func (d Draft) Empty() bool { return d.Whole() == "" && d.Mode == "" && len(d.Given) == 0 }
 
 // Whole is all of it as one text.
 func (d Draft) Whole() string {
@@ -152,6 +153,9 @@ func (b Book) Keep(session string, d Draft) error {
 	}
 	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
 		return fmt.Errorf("keep the draft: %w", err)
+	}
+	if keyed := slices.IndexFunc(d.Given, func(s string) bool { return sanitize.Mask(s) != s }); keyed >= 0 { // it is asked for again
+		d.Given, d.Text, d.Answer = d.Given[:keyed], strings.TrimPrefix(d.Text+"\n"+d.Answer, "\n"), ""
 	}
 	d.Text, d.Answer, d.Queue = sanitize.Mask(d.Text), sanitize.Mask(d.Answer), slices.Clone(d.Queue)
 	for i, text := range d.Queue {

@@ -93,6 +93,25 @@ func TestADraftIsThereAgain(t *testing.T) {
 	}
 }
 
+// What was answered to the first of several questions is kept up to the first key in it.
+func TestAnAnswerWithAKeyIsAskedForAgain(t *testing.T) {
+	b := typed.Book{Dir: t.TempDir()}
+	given := []string{"2", "sk-abcdefghijklmnopqrstuvwxyz0123456789ABCD", "3"}
+	if err := b.Keep("s", typed.Draft{Question: "q", Given: given, Answer: "half"}); err != nil {
+		t.Fatal(err)
+	}
+	got := b.Draft("s", func(string) bool { return true }, time.Now())
+	if !slices.Equal(got.Given, given[:1]) || got.Answer != "" || got.Text != "half" {
+		t.Errorf("it is %+v", got)
+	}
+	if err := b.Keep("s", typed.Draft{Question: "q", Given: given[:1]}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.Draft("s", func(string) bool { return true }, time.Now()); !slices.Equal(got.Given, given[:1]) {
+		t.Errorf("it is %+v", got)
+	}
+}
+
 func TestAnAnswerIsToNoOtherQuestion(t *testing.T) {
 	b := typed.Book{Dir: t.TempDir()}
 	if err := b.Keep("gone", typed.Draft{Text: "half", Answer: "y and"}); err != nil {

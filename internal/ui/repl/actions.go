@@ -3,6 +3,7 @@ package repl
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"coder/internal/core/event"
@@ -140,22 +141,19 @@ func (r *REPL) keepDraft() {
 	}
 	draft, begun := r.editor.Unsent(), r.begun
 	if r.open != nil {
-		begun = Answer{Question: r.open.question.ID}
-		switch answer := r.answer.Text(); {
-		case strings.TrimSpace(answer) == "" || r.open.question.Purpose == uip.ConfirmRiskyAction && len(strings.Fields(answer)) < 2: // a bare yes is given anew
-		case r.open.at > 0: // it is asked from its first part on
-			draft = strings.TrimPrefix(draft+"\n"+answer, "\n")
-		default:
+		begun = Answer{Question: r.open.question.ID, Given: r.open.given}
+		bare := r.open.question.Purpose == uip.ConfirmRiskyAction && len(strings.Fields(r.answer.Text())) < 2 // it is given anew
+		if answer := r.answer.Text(); strings.TrimSpace(answer) != "" && !bare {
 			begun.Text = answer
 		}
 		if _, mode := r.Status(); r.turn != nil && r.turn.mode != mode {
 			begun.Mode = r.turn.mode
 		}
-		if begun.Text+begun.Mode == "" {
+		if begun.empty() {
 			begun = r.begun
 		}
 	}
-	if all := strings.Join(append(queue, draft, begun.Question, begun.Text, begun.Mode), "\x00"); all != r.kept {
+	if all := strings.Join(slices.Concat(queue, begun.Given, []string{draft, begun.Question, begun.Text, begun.Mode}), "\x00"); all != r.kept {
 		r.kept = all
 		r.Unsent(queue, draft, begun)
 	}

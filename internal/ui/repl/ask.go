@@ -49,7 +49,8 @@ type dialogue struct {
 	ask
 	at    int // the part under way, if it is asked part by part
 	parts []uip.Response
-	whole bool // all of what is to be approved has been shown
+	given []string // what was typed for each of them
+	whole bool     // all of what is to be approved has been shown
 }
 
 // secondLook is the card with nothing left out, and what to say about it, if
@@ -103,10 +104,18 @@ func (r *REPL) put(ctx context.Context, a ask) error {
 	if err := r.show(); err != nil || r.begun.Question != a.question.ID {
 		return err
 	}
-	r.answer.SetText(r.begun.Text)
-	mode := r.begun.Mode
-	if r.begun = (Answer{}); mode != "" {
-		return r.switchMode(ctx, mode)
+	begun := r.begun.at(a.question)
+	r.begun = Answer{}
+	for _, line := range begun.Given {
+		var typed lineedit.Editor
+		typed.SetText(line)
+		if err := r.answered(ctx, line, typed.Draft()); err != nil {
+			return err
+		}
+	}
+	r.answer.SetText(begun.Text)
+	if begun.Mode != "" {
+		return r.switchMode(ctx, begun.Mode)
 	}
 	return nil
 }
@@ -167,7 +176,7 @@ func (r *REPL) entered(ctx context.Context, action lineedit.Action) error {
 func (r *REPL) answered(ctx context.Context, line string, draft lineedit.Draft) error {
 	d := r.open
 	q := d.current()
-	if err := r.commit(r.answer.Prompt, draft); err != nil {
+	if err := r.commit(r.answerPrompt(), draft); err != nil {
 		return err
 	}
 	if text := d.secondLook(r.cards(), r.Words, line); text != "" {
@@ -188,7 +197,7 @@ func (r *REPL) answered(ctx context.Context, line string, draft lineedit.Draft) 
 	if !d.inParts() {
 		return r.reply(a)
 	}
-	d.parts = append(d.parts, a)
+	d.parts, d.given = append(d.parts, a), append(d.given, line)
 	if d.at++; d.at < len(d.question.Parts) {
 		return r.show()
 	}

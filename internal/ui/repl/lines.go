@@ -49,12 +49,13 @@ type Lines struct {
 	// something may still have to be stopped.
 	Leaving func()
 
-	draft   string // to stand behind the first prompt
-	begun   bool   // it does
-	half    Answer // to stand behind its question
-	now     Answer // that is being given
-	mode    string // that the person wants from the next step of the turn on
-	parted  bool   // the person left at a question
+	draft   string   // to stand behind the first prompt
+	begun   bool     // it does
+	half    Answer   // to stand behind its question
+	now     Answer   // that is being given
+	again   []string // what was answered to its parts before it was left
+	mode    string   // that the person wants from the next step of the turn on
+	parted  bool     // the person left at a question
 	keys    chan input
 	program context.Context         // ends when the program is to end
 	end     context.CancelCauseFunc // ends it
@@ -146,8 +147,8 @@ func (l *Lines) keep(k *keyboard) {
 		queue = append(queue, d.Text())
 	}
 	draft, begun := cmp.Or(string(k.line), l.draft), l.half
-	if l.parted && len(k.line)+len(l.mode) > 0 {
-		draft, begun = l.draft, Answer{l.now.Question, string(k.line), l.mode}
+	if now := (Answer{l.now.Question, l.now.Given, string(k.line), l.mode}); l.parted && !now.empty() {
+		draft, begun = l.draft, now
 	}
 	l.Unsent(queue, draft, begun)
 }
@@ -280,7 +281,9 @@ func (l *Lines) meanwhile(ctx context.Context, h input) {
 		l.interrupt()
 	case h.kind == stopped:
 		l.stopTurn()
-	case h.kind == left || line == "":
+	case h.kind == left:
+		l.note(staying(l.Words))
+	case line == "":
 	case h.asked:
 		l.note(l.Words.T("not taken, the question is no longer open: %s", l.oneLine(line)))
 	case s.Switches(line) != "":
@@ -395,9 +398,10 @@ func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	defer cancel(nil)
 	defer context.AfterFunc(l.program, func() { cancel(uip.ErrParked) })()
 	d := dialogue{ask: ask{question: q}}
-	if l.now = (Answer{Question: q.ID}); l.half.Question == q.ID {
-		l.now, l.half = l.half, Answer{}
+	if l.now = l.half.at(q); l.half.Question == q.ID {
+		l.half = Answer{}
 	}
+	l.again, l.now.Given = l.now.Given, nil
 	if l.now.Mode != "" {
 		l.switchMode(ctx, l.now.Mode)
 	}
@@ -409,7 +413,7 @@ func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	}
 	for {
 		a, err := l.answer(ctx, &d)
-		l.parted = errors.Is(err, uip.ErrParked) && d.at == 0 // it is asked from its first part on
+		l.parted = errors.Is(err, uip.ErrParked)
 		if err != nil || a.Dismissed || !d.inParts() {
 			return a, err
 		}
@@ -477,6 +481,7 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 		a, ok := read(l.Words, q, h.line)
 		a.ID, a.Author = q.ID, "user"
 		if ok && uip.Check(q, a) == nil {
+			l.now.Given = append(l.now.Given, h.line)
 			return a, nil
 		}
 		text = l.folded(hint(l.Words, q, l.cards().Trusts(q)))
@@ -509,6 +514,11 @@ func (l *Lines) command(ctx context.Context, q uip.Request, line string) (say st
 func (l *Lines) reply(ctx context.Context, text string) (input, error) {
 	if err := l.prompt(text); err != nil {
 		return input{}, err
+	}
+	if len(l.again) > 0 {
+		line := l.again[0]
+		l.again = l.again[1:]
+		return input{line: line}, l.repeat(line)
 	}
 	if l.now.Text != "" {
 		l.begins <- l.now.Text

@@ -106,9 +106,25 @@ type Options struct {
 	Now     func() time.Time
 }
 
-// Answer is one that was begun: at which question, what was typed there, and the mode that
-// was chosen there, to count from the step after it; "" if none was.
-type Answer struct{ Question, Text, Mode string }
+// Answer is one that was begun: at which question, what was answered to its first parts,
+// what was typed at the next, and the mode that was chosen there, to count from the step
+// after it; "" if none was.
+type Answer struct {
+	Question   string
+	Given      []string
+	Text, Mode string
+}
+
+func (a Answer) empty() bool { return a.Text+a.Mode == "" && len(a.Given) == 0 }
+
+// at is what of it belongs to a question.
+func (a Answer) at(q uip.Request) Answer {
+	if a.Question != q.ID {
+		return Answer{Question: q.ID}
+	}
+	a.Given = a.Given[:min(len(a.Given), max(len(q.Parts)-1, 0))]
+	return a
+}
 
 // Remote is what a person said in another place.
 type Remote struct {
@@ -130,6 +146,7 @@ type REPL struct {
 	picker   *lineedit.Picker // the list that is open
 	typedAt  time.Time        // when there was something typed last
 	escaped  bool             // the last key was Esc, and there was nothing to stop or to throw away
+	stays    bool             // the last key was Ctrl+D, and a turn runs
 	resized  bool             // the terminal has another size
 	settling bool             // and may be getting one more
 
@@ -391,7 +408,7 @@ func (r *REPL) take(ctx context.Context, batch []tty.Event) error {
 			r.typedAt = r.Now()
 			err = r.key(ctx, lineedit.Key(e))
 		case tty.Paste:
-			r.escaped, r.typedAt = false, r.Now()
+			r.escaped, r.stays, r.typedAt = false, false, r.Now()
 			if r.picker != nil && r.open == nil {
 				r.picker.Paste(e.Text)
 			} else {
@@ -448,7 +465,7 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 	}
 	action := r.line().Key(k)
 	again := r.escaped
-	r.escaped = false
+	r.escaped, r.stays = false, false
 	switch action.Kind {
 	case lineedit.Interrupt, lineedit.Suspend, lineedit.Redraw:
 		return r.usual(action.Kind)
@@ -456,6 +473,7 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		if r.turn == nil || r.open != nil { // a question that is open stays open
 			return errLeave
 		}
+		r.stays = true
 	case lineedit.Submit:
 		if r.open != nil {
 			return r.entered(ctx, action)

@@ -554,8 +554,8 @@ func TestWhatWaitsForAParagraphIsSeenFromItsFirstLine(t *testing.T) {
 		{"a\nb\nc\nd\ne", "d\ne", []string{"", "d", "e", ""}},
 		{"a\n1\n2\n3\n4\n5\n6", "1\n2\n3\n4\n5\n6", []string{"", "1", "2", "3", "3 more lines when this paragraph has ended", ""}},
 	} {
-		face := &REPL{Options: d.face.Options, wrote: writes{shown: term.Ahead{Aside: tt.all, Newest: tt.newest}}}
-		if got := face.beside(80, 4); !slices.Equal(got, tt.want) {
+		face := &REPL{Options: d.face.Options}
+		if got := face.beside(term.Ahead{Aside: tt.all, Newest: tt.newest}, 80, 4); !slices.Equal(got, tt.want) {
 			t.Errorf("%q: %q", tt.all, got)
 		}
 	}

@@ -38,25 +38,28 @@ const maxRunning = 6
 // draw shows what stands below the output: a question's line, or what is going
 // on and what is typed meanwhile, or the prompt.
 func (r *REPL) draw() error {
-	if err := r.wrote.flush(); err != nil {
-		return err
-	}
 	r.title()
+	return r.wrote.showWith(r.live)
+}
+
+// live is the rows of that, with what is ahead in the stream, and where the cursor is in
+// them.
+func (r *REPL) live(ahead term.Ahead) (rows []string, row, col int) {
 	width, height := r.Terminal.Size()
 	r.editor.MenuRows = max(2, min(8, height-5)) // so that the draft is seen, too
 	switch {
 	case r.open != nil:
-		r.answer.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(good)}}
+		r.answer.Prompt = r.answerPrompt()
 		rows := r.waiting(width)
 		line, row, col := r.answer.View(width)
-		return r.Screen.SetLive(append(rows, line...), len(rows)+row, col)
+		return append(rows, line...), len(rows) + row, col
 	case r.picker != nil:
-		return r.Screen.SetLive(r.picker.View(width, height-1))
+		return r.picker.View(width, height-1)
 	case r.turn != nil:
-		return r.Screen.SetLive(r.underway(width, height))
+		return r.underway(ahead, width, height)
 	}
 	r.editor.Prompt = r.prompt()
-	return r.Screen.SetLive(r.draft(width, height))
+	return r.draft(width, height)
 }
 
 // draft is what is being typed, and below it the keys while that is nothing but a
@@ -66,10 +69,17 @@ func (r *REPL) draft(width, height int) (rows []string, row, col int) {
 	switch {
 	case r.Keys != nil && r.editor.Text() == "?":
 		rows = append(rows, r.keys(width, max(1, height-1-len(rows)))...)
+	case r.stays && r.turn != nil:
+		rows = append(rows, r.Palette.Paint(dim, r.fit(staying(r.Words), width)))
 	case r.escaped:
 		rows = append(rows, r.Palette.Paint(dim, r.fit(r.Words.T("Esc again: go back to before one of your messages"), width)))
 	}
 	return rows, row, col
+}
+
+// staying says why Ctrl+D does not leave.
+func staying(words term.Words) string {
+	return words.T("a turn is running: Esc stops it, Ctrl+C ends the program")
 }
 
 // keys is what each key does, in at most so many rows.
@@ -111,6 +121,11 @@ func (r *REPL) prompt() []lineedit.Span {
 	}
 }
 
+// answerPrompt stands before an answer.
+func (r *REPL) answerPrompt() []lineedit.Span {
+	return []lineedit.Span{{Text: "> ", Style: r.sgr(good)}}
+}
+
 // modeLook is the look of a mode: what only plans, what writes unasked and what
 // asks nothing at all can be told apart.
 func modeLook(mode string) ink.Role {
@@ -127,9 +142,12 @@ func modeLook(mode string) ink.Role {
 
 // underway is what is shown while a turn runs: what waits for the end of a paragraph,
 // what the turn is doing, what is queued for it, and what is being typed.
-func (r *REPL) underway(width, height int) (rows []string, row, col int) {
-	rows = r.table(r.room())
-	rows = append(rows, r.beside(width, max(4, r.room()-len(rows)))...)
+func (r *REPL) underway(ahead term.Ahead, width, height int) (rows []string, row, col int) {
+	if ahead.Table != "" {
+		rows = strings.Split(ahead.Table, "\n")
+		rows = rows[max(0, len(rows)-r.room()):] // those that came last
+	}
+	rows = append(rows, r.beside(ahead, width, max(4, r.room()-len(rows)))...)
 	if r.Now().Sub(r.turn.began) >= patience {
 		rows = append(rows, r.doing(width)...)
 	}
@@ -153,22 +171,15 @@ func (r *REPL) waiting(width int) (rows []string) {
 	return rows
 }
 
-// table is the rows of a table that is arriving, at most so many: those that came last.
-func (r *REPL) table(most int) []string {
-	rows := r.wrote.table()
-	return rows[max(0, len(rows)-most):]
-}
-
 // beside is the rows that wait for the end of a paragraph, at most so many: if there are
 // more, those that came last, from the first on.
-func (r *REPL) beside(width, most int) []string {
-	all, newest := r.wrote.beside()
-	if all == "" {
+func (r *REPL) beside(ahead term.Ahead, width, most int) []string {
+	if ahead.Aside == "" {
 		return nil
 	}
-	rows := strings.Split(all, "\n")
+	rows := strings.Split(ahead.Aside, "\n")
 	if len(rows) > most {
-		rows = strings.Split(newest, "\n")
+		rows = strings.Split(ahead.Newest, "\n")
 	}
 	if n := len(rows) - most + 1; n > 1 {
 		rows = append(rows[:most-1], r.Palette.Paint(dim, r.fit(r.Words.T("%d more lines when this paragraph has ended", n), width)))
@@ -292,7 +303,7 @@ type writes struct {
 	mu      sync.Mutex // guards the fields below and the order of writing
 	held    []byte
 	ahead   term.Ahead // what will follow
-	shown   term.Ahead // what of it follows what was shown
+	shows   int        // how often it was shown
 	changed bool
 	looped  bool // somebody waits for ready
 }
@@ -331,25 +342,27 @@ func (w *writes) show() error {
 		return nil
 	}
 	err := w.screen.Stream(string(w.held), w.ahead.Begun)
-	w.held, w.shown, w.changed = w.held[:0], w.ahead, false
+	w.held, w.changed = w.held[:0], false
+	w.shows++
 	return err
 }
 
-// table is the rows of a table that is arriving.
-func (w *writes) table() []string {
+// showWith shows what there is together with the live block that belongs to it, which is
+// made of what will follow.
+func (w *writes) showWith(live func(term.Ahead) (rows []string, row, col int)) error {
+	w.mu.Lock()
+	ahead, n, shows := w.ahead, len(w.held), w.shows
+	w.mu.Unlock()
+	rows, row, col := live(ahead) // nothing is locked: it asks many
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.shown.Table == "" {
-		return nil
+	if w.shows != shows { // meanwhile it was shown by whoever wrote
+		return w.screen.SetLive(rows, row, col)
 	}
-	return strings.Split(w.shown.Table, "\n")
-}
-
-// beside is what waits for the end of a paragraph, and the last of it.
-func (w *writes) beside() (all, newest string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.shown.Aside, w.shown.Newest
+	err := w.screen.StreamLive(string(w.held[:n]), ahead.Begun, rows, row, col)
+	w.held = append(w.held[:0], w.held[n:]...)
+	w.changed = len(w.held) > 0 || w.ahead != ahead
+	return err
 }
 
 // loop says whether somebody shows what is written; else it is shown at once.

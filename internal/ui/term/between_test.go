@@ -54,6 +54,26 @@ func TestNothingTearsAParagraph(t *testing.T) {
 	}
 }
 
+// A line that something long comes into goes on below it in a whole row, set in as before.
+func TestALineGoesOnBelowALongAnswer(t *testing.T) {
+	var text string
+	r := term.New(term.Options{Width: func() int { return 24 }, Room: func() int { return 1 }, Stream: func(more string, _ term.Ahead) error {
+		text += more
+		return nil
+	}})
+	emit(t, r, event.TextDelta{Text: "- an item with a few "})
+	if err := r.Answer("> /cost", event.LocalAdded{Input: "/cost", Output: "it cost\nnothing"}); err != nil {
+		t.Fatal(err)
+	}
+	emit(t, r, event.TextDelta{Text: "words that go on and on\n"})
+	if err := r.Break(); err != nil {
+		t.Fatal(err)
+	}
+	if want := "[ANSWER]\n- an item with a few\n\n> /cost\n\nit cost\nnothing\n\n  words that go on and\n  on\n"; text != want {
+		t.Errorf("got %q, want %q", text, want)
+	}
+}
+
 // What is longer than there is room for beside a paragraph is put at once, whole, and the
 // paragraph goes on below it.
 func TestALongAnswerBreaksAParagraph(t *testing.T) {

@@ -27,6 +27,14 @@ type passage struct {
 	plain flow            // of the thinking
 }
 
+// anew has the line that is arriving go on in one of its own.
+func (p *passage) anew() (indent int) {
+	if p.md.Put != nil {
+		return p.md.Anew()
+	}
+	return p.plain.wrap.Anew()
+}
+
 // open makes task's reply the one that is arriving.
 func (r *Renderer) open(task string) *reply {
 	if r.reply.task != task {
@@ -139,10 +147,14 @@ func (r *Renderer) show(p *passage, s section, title string, l ink.Look, text st
 		r.section = s
 	}
 	if r.section != s { // something came between, in the middle of a line perhaps
-		if p.skip = "\n"; r.arriving() {
+		torn := r.arriving()
+		if p.skip = "\n"; torn {
 			p.skip = "\n "
 		}
 		r.enter(s)
+		if torn {
+			r.page.put(ink.Look{}, strings.Repeat(" ", p.anew()))
+		}
 	}
 	if text = strings.TrimLeft(text, p.skip); text != "" {
 		p.skip = ""

@@ -40,6 +40,7 @@ type Screen struct {
 	text   cleaner    // what was printed
 	line   string     // the printed line that has not ended
 	begun  string     // what is shown behind it until more is printed
+	below  []string   // and in rows below it
 	tail   tail       // the same, in rows
 	live   block      // what should stand below it
 	shown  block      // what does, as far as it fits
@@ -78,15 +79,36 @@ func (s *Screen) Print(text string) error {
 	return s.flush()
 }
 
-// Stream is [Screen.Print], and shows the beginning of what will follow. That is
-// no part of the text: the next call takes it back.
+// Stream is [Screen.Print], and shows the beginning of what will follow: in the line that
+// has not ended, and behind a line end in the one below. That is no part of the text: the
+// next call takes it back.
 func (s *Screen) Stream(text, begun string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.begun, _ = cells.Cut(begun, maxLine)
+	s.stream(text, begun)
+	return s.flush()
+}
+
+// StreamLive is [Screen.Stream], with the live block that belongs to it from now on: what
+// stood in the block and is printed now is never seen twice.
+func (s *Screen) StreamLive(text, begun string, rows []string, cursorRow, cursorCol int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live = block{rows: slices.Clone(rows), row: cursorRow, col: cursorCol}
+	s.stream(text, begun)
+	return s.flush()
+}
+
+func (s *Screen) stream(text, begun string) {
+	here, below, ends := strings.Cut(begun, "\n")
+	s.begun, _ = cells.Cut(here, maxLine)
+	below, _ = cells.Cut(below, maxLine)
+	cols, _ := s.bounds()
+	if s.below = nil; ends {
+		s.below = new(tail).layOut(below, "", cols)
+	}
 	s.print(text)
 	s.draw()
-	return s.flush()
 }
 
 // Write is [Screen.Print].
@@ -159,7 +181,6 @@ func (s *Screen) Clear() error {
 	_, rows := s.bounds()
 	s.out.WriteString(strings.Repeat(lineEnd, rows))
 	s.climb(rows - 1)
-	s.out.WriteString("\x1b[J")
 	s.draw()
 	return s.flush()
 }
@@ -231,8 +252,16 @@ func (s *Screen) erase() {
 		return
 	}
 	cols, rows := s.bounds()
-	s.climb(min(s.above(cols), rows-1))
-	s.out.WriteString("\x1b[J")
+	above := min(s.above(cols), rows-1)
+	s.climb(above)
+	// A terminal that is asked to erase all from its first row on may put that into its
+	// scrollback first, as tmux does: the first row goes by itself, and last, since it may
+	// have been wrapped.
+	if len(s.shown.rows) > 1 && (cols == s.shown.cols || above == rows-1) {
+		s.out.WriteString("\n\x1b[J\x1b[1A\x1b[K")
+	} else {
+		s.out.WriteString("\x1b[J")
+	}
 	s.drawn, s.shown = false, block{}
 }
 
@@ -302,11 +331,11 @@ func (s *Screen) draw() {
 
 // whole is the open line with the live block below it.
 func (s *Screen) whole(cols int) block {
-	if !s.text.open && s.begun == "" {
+	if !s.text.open && s.begun == "" && s.below == nil {
 		s.tail = tail{}
 		return s.live
 	}
-	rows := s.tail.layOut(s.line+s.begun, s.text.after, cols)
+	rows := append(s.tail.layOut(s.line+s.begun, s.text.after, cols), s.below...)
 	if len(s.live.rows) == 0 {
 		last := len(rows) - 1
 		return block{rows: rows, row: last, col: cells.Width(rows[last])}

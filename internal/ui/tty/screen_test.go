@@ -267,7 +267,7 @@ func TestOnlyWhatChangedIsDrawn(t *testing.T) {
 		{"a letter less", []string{"contexts", "> hellos"}, 1, 8, "\r\x1b[3Cellos\x1b[K"},
 		{"one more", []string{"contexts", "> hellos", "x"}, 2, 1, "\r\nx"},
 		{"one less", []string{"contexts", "> hellos"}, 1, 0, "\r\x1b[J\r\x1b[1A"},
-		{"none", nil, 0, 0, "\r\x1b[1A\x1b[J"},
+		{"none", nil, 0, 0, "\r\x1b[1A\n\x1b[J\x1b[1A\x1b[K"},
 	}
 	for _, tt := range tests {
 		if got := set(tt.rows, tt.row, tt.col); got != tt.want {
@@ -304,6 +304,56 @@ func TestALineThatStreamsStandsAboveTheBlock(t *testing.T) {
 		if got := all(w.emu); !slices.Equal(got, step.want) {
 			t.Errorf("step %d: shown %q, want %q", i, got, step.want)
 		}
+	}
+}
+
+// What stood in the block and is printed leaves no rows free below it, even on a screen
+// that the block fills.
+func TestWhatLeavesTheBlockIsPrintedInItsPlace(t *testing.T) {
+	w := newWatched(t.Fatalf, 20, 6)
+	s := NewScreen(w, w.size, ScreenOptions{})
+	if err := errors.Join(
+		s.StreamLive("one para", "graph", []string{"", "said", "beside", "> dr"}, 3, 4),
+		s.StreamLive("graph\n\nsaid\nbeside\n", "", []string{"> draft"}, 0, 7),
+	); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := all(w.emu), []string{"one paragraph", "", "said", "beside", "> draft"}; !slices.Equal(got, want) || w.emu.ScrollbackLen() != 0 {
+		t.Errorf("shown %q, want %q; %d lines above", got, want, w.emu.ScrollbackLen())
+	}
+}
+
+// A word that goes into the next line is shown there before it has ended.
+func TestWhatHasBegunMayStandBelowTheLine(t *testing.T) {
+	w := newWatched(t.Fatalf, 20, 6)
+	s := NewScreen(w, w.size, ScreenOptions{})
+	for _, step := range []struct {
+		text, begun string
+		want        []string
+	}{
+		{"- a few words,", " bro", []string{"- a few words, bro", ">"}},
+		{"", "\n  broken", []string{"- a few words,", "  broken", ">"}},
+		{"\n  broken", " too", []string{"- a few words,", "  broken too", ">"}},
+	} {
+		if err := s.StreamLive(step.text, step.begun, []string{"> "}, 0, 2); err != nil {
+			t.Fatal(err)
+		}
+		if got := all(w.emu); !slices.Equal(got, step.want) {
+			t.Errorf("shown %q, want %q", got, step.want)
+		}
+	}
+}
+
+// Nothing is erased from the first cell of a terminal on: it may put all of it into its
+// scrollback first.
+func TestNothingIsErasedFromTheFirstCellOn(t *testing.T) {
+	w := newWatched(t.Fatalf, 20, 5)
+	s := NewScreen(w, w.size, ScreenOptions{})
+	if err := errors.Join(s.SetLive([]string{"context", "> draft"}, 1, 7), s.Commit([]string{"context", "> draft"})); err != nil {
+		t.Fatal(err)
+	}
+	if sent := w.sent.String(); strings.Contains(sent, "A\x1b[J") || strings.Contains(sent, "\r\x1b[J") {
+		t.Errorf("sent %q", sent)
 	}
 }
 

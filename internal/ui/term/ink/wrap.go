@@ -97,7 +97,7 @@ func (w *Wrap) flush() {
 	if len(w.word) == 0 {
 		return
 	}
-	if !w.long && w.column+w.blanks()+w.wide > w.Width && w.column > w.Indent && w.wide <= w.Width-w.indent() {
+	if w.below() {
 		w.newline()
 	} else {
 		w.putGap()
@@ -107,6 +107,11 @@ func (w *Wrap) flush() {
 		w.column = (w.column-1)%w.Width + 1
 	}
 	w.word, w.wide = w.word[:0], 0
+}
+
+// below reports whether the word that is held goes on the next line.
+func (w *Wrap) below() bool {
+	return !w.long && w.column+w.blanks()+w.wide > w.Width && w.column > w.Indent && w.wide <= w.Width-w.indent()
 }
 
 // breakWord puts what of a word that is wider than a line stands in this one, if
@@ -247,10 +252,21 @@ func (w *Wrap) put(spans []Span) {
 	}
 }
 
-// Held is the word that was not put yet, with the blanks before it.
+// Anew has the line go on in one of its own: something stands below what was put. It
+// returns how far that is to be set in.
+func (w *Wrap) Anew() (indent int) {
+	w.column = w.indent()
+	return w.column
+}
+
+// Held is the word that was not put yet, with the blanks before it, or the end of the line
+// if it goes below that.
 func (w *Wrap) Held() []Span {
-	if len(w.word) == 0 {
+	switch {
+	case len(w.word) == 0:
 		return nil
+	case w.below():
+		return append([]Span{{Text: "\n" + strings.Repeat(" ", w.indent())}}, w.word...)
 	}
 	return append(w.gap[:len(w.gap):len(w.gap)], w.word...)
 }

@@ -143,6 +143,10 @@ func (s *Stream) advance(whole bool) {
 	}
 }
 
+// Anew has the line that is arriving go on in one of its own: something stands below what
+// was put of it. It returns how far that is to be set in.
+func (s *Stream) Anew() (indent int) { return s.wrap.Anew() }
+
 // Owes reports whether the line that was put last is whole, though its end was
 // not put yet.
 func (s *Stream) Owes() bool { return s.wrote && s.ends > 0 }
