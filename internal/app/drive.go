@@ -26,6 +26,20 @@ func (a *App) StopJob(id string) bool {
 	return jobs != nil && jobs.Stop(id)
 }
 
+// Running is the commands in the background of the session in use that have not ended.
+func (a *App) Running() (commands []string) {
+	jobs := a.jobs.Load()
+	if jobs == nil {
+		return nil
+	}
+	for _, j := range jobs.List() {
+		if j.Running {
+			commands = append(commands, j.Command)
+		}
+	}
+	return commands
+}
+
 // AddRules takes rules for the rest of the run.
 func (a *App) AddRules(allow, deny []rule.Spec) { a.judge.AddRules(byMember(allow), byMember(deny)) }
 

@@ -277,10 +277,11 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	if errors.Is(err, errLeft) {
 		err = nil
 	}
-	id := t.session.ID
+	id, running := t.session.ID, t.app.Running()
 	if closeErr := t.session.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("close the session: %w", closeErr)
 	}
+	t.sayEnded(running)
 	t.app.Store().Forget(id)
 	if !t.inv.flags.Ephemeral && !t.app.Store().Unused(id) {
 		_ = t.say(ink.Dim, t.inv.words.T("resume this session with: coder -r %s", id)) // said if it can be
@@ -290,6 +291,13 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 		return &exitError{code: ExitInterrupted}
 	}
 	return err
+}
+
+// sayEnded says which commands in the background have ended with the session.
+func (t *terminal) sayEnded(commands []string) {
+	if len(commands) > 0 {
+		_ = t.say(ink.Warn, t.inv.words.T("no longer running in the background: %s", oneLine(strings.Join(commands, ", ")))) // said if it can be
+	}
 }
 
 // banner says what the session is, and what the person has to know of it.
@@ -397,6 +405,7 @@ func (t *terminal) follow(ctx context.Context) error {
 	case to.Exit:
 		return errLeft
 	}
+	running := t.app.Running()
 	other, err := t.app.Move(ctx, t.sup, to, t.session.ID, t.face.Out())
 	if err != nil {
 		return t.say(ink.Bad, t.inv.words.Said(message(err)))
@@ -404,6 +413,7 @@ func (t *terminal) follow(ctx context.Context) error {
 	if err := t.session.Close(); err != nil {
 		t.warn(fmt.Sprintf("close the session: %v", err))
 	}
+	t.sayEnded(running)
 	t.app.Store().Forget(t.session.ID)
 	t.session = other
 	if err := t.banner(); err != nil {

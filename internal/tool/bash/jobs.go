@@ -212,7 +212,7 @@ func (j *Jobs) find(id string) (*job, error) {
 		known = append(known, b.id)
 	}
 	if len(known) == 0 {
-		return nil, fmt.Errorf("there is no job %q; none was started", id)
+		return nil, fmt.Errorf("there is no job %q; none was started in this run of the program, and those of an earlier one ended with it", id)
 	}
 	return nil, fmt.Errorf("there is no job %q; there are %s", id, strings.Join(known, ", "))
 }
