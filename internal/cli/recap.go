@@ -56,7 +56,7 @@ func (t *terminal) recap(ctx context.Context) error {
 		said = append(said, span(ink.Dim, t.inv.words.T("%d calls of tools", shown.calls)))
 	}
 	var calls [][]event.Record
-	if shown.open {
+	if shown.open || shown.answer == nil {
 		var err error
 		if calls, err = t.endedCalls(ctx, shown.task); err != nil {
 			return err

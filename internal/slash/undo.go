@@ -76,6 +76,9 @@ func undoReport(name string, r undo.Report) string {
 
 func joined(lines []string) string { return strings.Join(lines, "\n") }
 
+// commandRunes is how much of a command is named.
+const commandRunes = 80
+
 // undoLines tell what became of files.
 func undoLines(name string, r undo.Report) (lines []string) {
 	add := func(format string, paths []string) {
@@ -105,7 +108,11 @@ func undoLines(name string, r undo.Report) (lines []string) {
 	note("lost: %s (%s)", r.Lost)
 	note("could not be written: %s (%s)", r.Failed)
 	add("changed by commands and left as it is (all includes it): %s", r.NotUndone)
-	add("what these commands did elsewhere stays: %s", slices.Compact(slices.Clone(r.Commands)))
+	commands := slices.Clone(r.Commands)
+	for i, c := range commands {
+		commands[i] = sanitize.Line(c, commandRunes)
+	}
+	add("what these commands did elsewhere stays: %s", slices.Compact(commands))
 	return lines
 }
 

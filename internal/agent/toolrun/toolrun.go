@@ -18,6 +18,7 @@
 package toolrun
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -299,7 +300,7 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 		a.opinion, a.err = r.Policy.Judge(ctx, a.policyCase()) // by its name alone: it is not there
 		a.by = event.ActorPolicy
 		if a.err == nil {
-			a.err = &Denied{a.opinion.String()}
+			a.err = tool.Titled(named(c.Args), &Denied{a.opinion.String()})
 		}
 	}
 	if a.err != nil || off {
@@ -337,6 +338,17 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 		a.err = &Denied{a.opinion.String()}
 	}
 	return a
+}
+
+// named is what the arguments of a call say it is about, where no tool tells.
+func named(args json.RawMessage) string {
+	var about struct {
+		Path    string `json:"path"`
+		File    string `json:"file_path"`
+		Command string `json:"command"`
+	}
+	_ = json.Unmarshal(args, &about) // what does not fit names nothing
+	return cmp.Or(about.Path, about.File, about.Command)
 }
 
 // masked refuses a call that is on record without the keys that it was made with. It

@@ -188,7 +188,7 @@ func (r *REPL) answered(ctx context.Context, line string, draft lineedit.Draft) 
 	}
 	a, ok := read(r.Words, q, line)
 	if !ok {
-		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: hint(r.Words, q, r.cards().Trusts(q))}})
+		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: hint(r.Words, r.cards(), q)}})
 	}
 	a.ID, a.Author = q.ID, "user"
 	if err := uip.Check(q, a); err != nil {
@@ -212,7 +212,7 @@ func (r *REPL) reply(a uip.Response) error {
 }
 
 // hint says which answers a question takes.
-func hint(words term.Words, q uip.Request, trusts bool) string {
+func hint(words term.Words, cards term.Cards, q uip.Request) string {
 	if q.Kind == uip.Composite {
 		return words.T("answer y for all, n for none, or the numbers to allow, such as: 1 3")
 	}
@@ -228,8 +228,11 @@ func hint(words term.Words, q uip.Request, trusts bool) string {
 			keys = append(keys, k.key)
 		}
 	}
-	if trusts {
+	if cards.Trusts(q) {
 		keys = append(keys, "t")
+	}
+	if cards.Hides(q) {
+		keys = append(keys, "v")
 	}
 	if q.Author == event.ActorUser || q.Author == event.ActorVerifier { // no model asks
 		return words.T("answer %s", strings.Join(keys, ", "))

@@ -484,7 +484,7 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 			l.now.Given = append(l.now.Given, h.line)
 			return a, nil
 		}
-		text = l.folded(hint(l.Words, q, l.cards().Trusts(q)))
+		text = l.folded(hint(l.Words, l.cards(), q))
 	}
 }
 

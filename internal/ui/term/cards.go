@@ -277,10 +277,21 @@ func (d drawing) remembered(q uip.Request, option string) string {
 			what = part.Remembered(uip.Session) // no folder, so as far as the session
 		}
 		for _, one := range what {
+			if showsLine(part, one) {
+				one = "this exact command, as it stands above"
+			}
 			add(one)
 		}
 	}
 	return strings.Join(all, d.t(", "))
+}
+
+// showsLine reports whether a grant is of the very command that a card shows, and that is
+// too long to stand among the keys once more.
+func showsLine(q uip.Request, what string) bool {
+	line, exactly := strings.CutPrefix(what, "this exact command line: ")
+	code, ok := q.Display.Content.(display.Code)
+	return ok && exactly && strings.TrimSpace(line) == strings.TrimSpace(code.Source) && (strings.Contains(line, "\n") || ink.Width(line) > titleRunes)
 }
 
 // alike reports whether the session would remember what the project would.
