@@ -269,7 +269,21 @@ func (d *demoReport) files(as string, r undo.Report) (lines []string) {
 
 // part shows lines under a heading.
 func (d *demoReport) part(heading string, lines ...string) error {
+	for i, line := range lines {
+		if !strings.ContainsRune(line, '\x1b') { // what is painted is laid out already
+			lines[i] = ink.Folded(line, d.columns())
+		}
+	}
 	return d.say(d.colours.Paint(ink.Tool, "== "+heading) + "\n" + strings.Join(lines, "\n"))
+}
+
+// columns is how wide the terminal is; 0 if nobody knows.
+func (d *demoReport) columns() int {
+	if d.width == nil {
+		return 0
+	}
+	cols, _ := d.width()
+	return cols
 }
 
 // maxDemoFile bounds what is read of a file of the demo.
@@ -339,11 +353,7 @@ func (d *demoReport) ofSession(ctx context.Context) error {
 		g.Rows = append(g.Rows, row(what, words.Said(string(c.Requested.Verdict)), words.Said(c.Requested.DecidedBy), took))
 	}
 	var table strings.Builder
-	cols := 0
-	if d.width != nil {
-		cols, _ = d.width()
-	}
-	g.Draw(cols, func(l ink.Look, text string) { table.WriteString(d.colours.Paint(l.Role, text)) })
+	g.Draw(d.columns(), func(l ink.Look, text string) { table.WriteString(d.colours.Paint(l.Role, text)) })
 	verdict := ""
 	if report, err := store.Verify(d.session); err != nil {
 		verdict = d.colours.Paint(ink.Bad, words.T("the logs are not what was written: %v", words.Said(err.Error())))

@@ -11,8 +11,8 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// recap shows the last exchange of the session: what the person said, and what
-// the answer was.
+// recap shows the last exchange of the session: what the person said, what the answer
+// was, and how what was edited has been checked.
 func (t *terminal) recap(ctx context.Context) error {
 	var last exchange
 	var rewound []exchange // each as it was before
@@ -75,6 +75,11 @@ func (t *terminal) recap(ctx context.Context) error {
 	}
 	if err == nil {
 		err = t.recallCalls(ctx, shown.task, calls[after:])
+	}
+	if _, cutOff := t.session.Unfinished(); err == nil && shown.calls > 0 && !cutOff {
+		if said, role := (turnLine{t.inv.words, t.apart()}).standing(t.app.Checked()); said != "" {
+			err = t.face.Tell(span(role, said))
+		}
 	}
 	return err
 }

@@ -13,7 +13,7 @@ func KeyTable() [][2]string { return slices.Clone(keys) }
 var keys = [][2]string{
 	{"Enter", "send; while a turn runs: for its next step"},
 	{"Shift+Enter, Ctrl+J", "a new line"},
-	{"Esc", "stop the turn; else throw the draft away"},
+	{"Esc", "stop the turn, dismiss a question, throw the draft away"},
 	{"Esc Esc", "on an empty line: back to before an earlier message"},
 	{"Ctrl+C", "end the program; the draft is back with coder -c"},
 	{"Ctrl+D", "leave, on an empty line"},
@@ -37,7 +37,7 @@ var keys = [][2]string{
 // lineKeys are those of a terminal that only prints lines.
 var lineKeys = [][2]string{
 	{"Enter", "send; while a turn runs: for its next step"},
-	{"Esc", "stop the turn; else throw the draft away"},
+	{"Esc", "stop the turn, dismiss a question, throw the draft away"},
 	{"Ctrl+C", "end the program; the draft is back with coder -c"},
 	{"Ctrl+D", "leave, on an empty line"},
 	{"Ctrl+Z", "put the program aside; fg brings it back"},

@@ -148,6 +148,9 @@ func (e *Editor) Paste(text string) {
 // Text is the whole draft, pastes in full.
 func (e *Editor) Text() string { return e.Draft().Text() }
 
+// Asks reports whether a search or a menu is open, which Esc closes.
+func (e *Editor) Asks() bool { return e.search != nil || e.menu != nil }
+
 // Empty reports whether the draft is empty.
 func (e *Editor) Empty() bool { return e.draft.raw == "" }
 
