@@ -283,9 +283,16 @@ func testScript(in Input) (manager string, ok bool) {
 
 func python(in Input) string {
 	configured := slices.ContainsFunc([]string{"pytest.ini", "pyproject.toml", "setup.cfg", "conftest.py", "tests/conftest.py", "tests/__init__.py"}, in.Exists)
-	edited := slices.ContainsFunc(in.Edited, func(f string) bool { return path.Ext(f) == ".py" })
-	if configured || edited && in.Exists("tests") {
+	tested := slices.ContainsFunc(in.Edited, func(f string) bool { return path.Ext(f) == ".py" && (in.Exists("tests") || pythonTest(in, f)) })
+	if configured || tested {
 		return "pytest -q"
 	}
 	return ""
+}
+
+// pythonTest reports whether a file of Python is a test, or has one beside it.
+func pythonTest(in Input, file string) bool {
+	dir, base := path.Split(file)
+	name := strings.TrimSuffix(base, ".py")
+	return strings.HasPrefix(name, "test_") || strings.HasSuffix(name, "_test") || in.Exists(dir+"test_"+base) || in.Exists(dir+name+"_test.py")
 }

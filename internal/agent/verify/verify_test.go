@@ -110,6 +110,9 @@ func TestChoose(t *testing.T) {
 		"tests of something":  {files: folder{"tests": ""}},
 		"tests of Python":     {files: folder{"tests": ""}, edited: []string{"src/a.py"}, want: "pytest -q", source: FromProject},
 		"two kinds":           {files: folder{"go.mod": "", "pyproject.toml": ""}, want: "go test ./...", source: FromProject},
+		"a test beside it":    {files: folder{"src/test_a.py": ""}, edited: []string{"src/a.py"}, want: "pytest -q", source: FromProject},
+		"a test of Python":    {edited: []string{"a_test.py"}, want: "pytest -q", source: FromProject},
+		"Python without one":  {files: folder{"test_b.py": ""}, edited: []string{"a.py"}},
 		"two kinds, edited":   {files: folder{"go.mod": "", "pyproject.toml": ""}, edited: []string{"x/a.py"}, want: "pytest -q", source: FromProject},
 
 		"data":             {files: folder{"go.mod": ""}, edited: []string{"a/page.html", "b.json"}, want: "go test ./...", source: FromProject},
