@@ -46,6 +46,7 @@ type terminal struct {
 	remote  listener           // for what is said elsewhere
 	early   []string           // said before there was a face to say it
 	next    *orchestrator.Next // where the person wants to go
+	again   string             // what they may want to say in other words
 	watch   string             // the session of another process that they want to look on at
 	// ends, if set, is told of the end of an input instead of the usual.
 	ends func(ctx context.Context, input string, err error) error
@@ -390,16 +391,19 @@ func (s replSession) Run(ctx context.Context, input string, out event.Sink) (str
 		s.terminal.warn(fmt.Sprintf("the turn that was cut off is closed: %s", oneLine(t.Title)))
 	}
 	done, err := s.Session.Run(ctx, input, out)
-	s.terminal.next = done.Next
+	s.terminal.next, s.terminal.again = done.Next, done.Draft
 	return done.Text, err
 }
 
 // follow opens another session after the input that asked for it. If that
 // fails the one in use stays.
 func (t *terminal) follow(ctx context.Context) error {
-	to := t.next
-	t.next = nil
+	to, again := t.next, t.again
+	t.next, t.again = nil, ""
 	switch {
+	case to == nil && again != "":
+		t.face.Put(again, repl.Answer{})
+		return nil
 	case to == nil:
 		return nil
 	case to.Exit:

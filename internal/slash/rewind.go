@@ -88,7 +88,9 @@ func rewind(ctx context.Context, c call, to *conversation.Prompt, undoes Revert,
 	if err := c.Rewind(ctx, to, max(0, past.Undone()-before), past.Undone()); err != nil {
 		return outcome{}, err
 	}
-	return say(joined(lines))
+	o, err := say(joined(lines))
+	o.Draft = to.Text
+	return o, err
 }
 
 // unrewind takes the last return back. What of it was redone since is not redone again.

@@ -44,6 +44,7 @@ type Outcome struct {
 	Text   string         // the answer, or what a command says
 	Blocks display.Blocks // what Text is made of, unless that is prose
 	Next   *Next          // nil: the session goes on
+	Draft  string         // what the person may want to say in other words
 }
 
 // Next is where the person goes from a session.

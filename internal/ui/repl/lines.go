@@ -49,8 +49,7 @@ type Lines struct {
 	// something may still have to be stopped.
 	Leaving func()
 
-	draft   string   // to stand behind the first prompt
-	begun   bool     // it does
+	draft   string   // to stand behind the next prompt
 	half    Answer   // to stand behind its question
 	now     Answer   // that is being given
 	again   []string // what was answered to its parts before it was left
@@ -93,13 +92,6 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 	l.program, l.end, l.asks, l.keys = ctx, end, make(chan chan struct{}), make(chan input)
 	l.lends, l.begins = make(chan lent), make(chan string, 1)
 	k := keyboard{terminal: l.Terminal, page: l.Page, inputs: l.keys, lends: l.lends, begins: l.begins}
-	if first == "" && !resume && l.draft != "" {
-		if err := l.ready(); err != nil {
-			return err
-		}
-		k.add(l.draft)
-		l.begun, l.draft = true, ""
-	}
 	var reading sync.WaitGroup
 	reading.Go(func() { k.listen(ctx) })
 	defer func() { end(nil); l.looking.Wait(); reading.Wait(); l.keep(&k) }()
@@ -131,7 +123,7 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 	}
 }
 
-// Put has text stand behind the first prompt, and an answer behind its question.
+// Put has text stand behind the next prompt, and an answer behind its question.
 func (l *Lines) Put(text string, begun Answer) { l.draft, l.half = text, begun }
 
 // keep tells what was typed and not sent.
@@ -145,6 +137,11 @@ func (l *Lines) keep(k *keyboard) {
 	var queue []string
 	for _, d := range l.queue.take(all) {
 		queue = append(queue, d.Text())
+	}
+	select {
+	case text := <-l.begins: // it did not come to that
+		k.line = append([]byte(text), k.line...)
+	default:
 	}
 	draft, begun := cmp.Or(string(k.line), l.draft), l.half
 	if now := (Answer{l.now.Question, l.now.Given, string(k.line), l.mode}); l.parted && !now.empty() {
@@ -163,14 +160,15 @@ func (l *Lines) ready() error {
 // next is the next input: what was queued, or what is typed now. What was typed
 // before there was a prompt is printed behind it.
 func (l *Lines) next(ctx context.Context) (string, error) {
-	if !l.begun {
-		if err := l.ready(); err != nil {
-			return "", err
-		}
+	if err := l.ready(); err != nil {
+		return "", err
 	}
-	l.begun = false
 	for _, d := range l.queue.take(one) {
 		return d.Text(), l.repeat(d.String())
+	}
+	if l.draft != "" {
+		l.begins <- l.draft
+		l.draft = ""
 	}
 	for {
 		h, err := l.await(ctx)
