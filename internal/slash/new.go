@@ -9,10 +9,7 @@ import (
 // New starts over. It goes by two names.
 func New(newID func() string) []Command {
 	command := func(name, help string) Command {
-		return Command{Name: name, Help: help, Run: func(_ context.Context, c call) (outcome, error) {
-			if c.Args != "" {
-				return wrong("/%s takes no arguments", name)
-			}
+		return Command{Name: name, Help: help, Run: func(context.Context, call) (outcome, error) {
 			id := newID()
 			return outcome{Text: "new session: " + id, Next: &orchestrator.Next{New: true, Session: id}}, nil
 		}}

@@ -28,10 +28,7 @@ const sessionsShown = 12
 
 // Sessions lists the last sessions. The one in use is marked.
 func Sessions(archive Archive, current string, now func() time.Time) Command {
-	return Command{Name: "sessions", Looks: true, Help: "list the last sessions", Run: func(ctx context.Context, c call) (outcome, error) {
-		if c.Args != "" {
-			return wrong("/sessions takes no arguments")
-		}
+	return Command{Name: "sessions", Looks: true, Help: "list the last sessions", Run: func(ctx context.Context, _ call) (outcome, error) {
 		return listSessions(ctx, archive, current, now())
 	}}
 }

@@ -77,6 +77,9 @@ func (o *Orchestrator) runCommand(ctx context.Context, rawInput, name, args stri
 			return Outcome{Text: text}, err
 		}
 	}
+	if err == nil && c.Args == "" && args != "" {
+		err = &CommandError{fmt.Sprintf("/%s takes no arguments", name)}
+	}
 	var done Outcome
 	if err == nil {
 		done, err = c.Run(ctx, &Call{args, o, st})

@@ -23,7 +23,7 @@ func (b *bench) locals() *[]event.LocalAdded {
 // withCommands gives the bench a few commands.
 func withCommands(b *bench) *bench {
 	b.Config.Commands = []Command{
-		{Name: "echo", Run: func(_ context.Context, c *Call) (Outcome, error) { return Outcome{Text: "said " + c.Args}, nil }},
+		{Name: "echo", Args: "WORDS", Run: func(_ context.Context, c *Call) (Outcome, error) { return Outcome{Text: "said " + c.Args}, nil }},
 		{Name: "fail", Run: func(context.Context, *Call) (Outcome, error) { return Outcome{Text: "lost"}, &CommandError{"not so"} }},
 		{Name: "go", Run: func(context.Context, *Call) (Outcome, error) {
 			return Outcome{Text: "gone", Next: &Next{Session: "other"}}, nil
