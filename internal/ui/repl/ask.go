@@ -414,6 +414,8 @@ func goesOn(between, words string) (comment string, ok bool) {
 	}
 	first, rest, _ := strings.Cut(words, " ")
 	switch first = strings.ToLower(first); {
+	case slices.Contains(yes, strings.ToLower(words)): // said twice
+		return "", true
 	case words == "" || slices.Contains([]string{"also", "then", "please"}, first):
 		return words, true
 	case first == "and":

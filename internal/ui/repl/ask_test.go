@@ -94,6 +94,7 @@ func TestAnswers(t *testing.T) {
 		{"no", "n", once, no, true},
 		{"no with a reason", "No, use b", once, because("use b"), true},
 		{"no with a reason in Chinese", "不，用 b", once, because("用 b"), true},
+		{"yes, said twice", "y 好", once, yes, true},
 		{"always", "always", lasting, always, true},
 		{"for this session", "s", edit, uip.Response{Option: uip.Session}, true},
 		{"for this session in Chinese", "本次会话", edit, uip.Response{Option: uip.Session}, true},
