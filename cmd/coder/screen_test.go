@@ -370,6 +370,9 @@ func (s *scene) plugIn() error {
 	if err := pty.Setsize(s.pty, &pty.Winsize{Cols: uint16(s.cols), Rows: uint16(s.rows)}); err != nil {
 		return err
 	}
+	if rows, cols, err := pty.Getsize(s.tty); err != nil || rows != s.rows || cols != s.cols {
+		return fmt.Errorf("the terminal is %dx%d: %w", cols, rows, err)
+	}
 	if s.before, err = term.GetState(int(s.tty.Fd())); err != nil {
 		return err
 	}

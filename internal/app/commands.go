@@ -82,6 +82,9 @@ func (a *App) tasks(ctx context.Context, sessionID string) (rows []slash.Task, e
 	return rows, nil
 }
 
+// TaskWords is where a task of a status stands, for people.
+func TaskWords(status string) string { return cmp.Or(taskWords[task.Status(status)], status) }
+
 // taskWords is where a task stands, for people.
 var taskWords = map[task.Status]string{
 	task.Open: "not started", task.InProgress: "running", task.AwaitingUser: "waits for you",

@@ -347,7 +347,11 @@ func (a models) List(ctx context.Context) (t display.Table, err error) {
 			break
 		}
 		m := a.figures(name)
-		window, _ := a.window(name)
+		window, known := a.window(name)
+		context := strconv.Itoa(cmp.Or(windows[name], window))
+		if !known && windows[name] == 0 { // it is assumed
+			context += "?"
+		}
 		var can []string
 		for _, ability := range []struct {
 			has  bool
@@ -364,7 +368,7 @@ func (a models) List(ctx context.Context) (t display.Table, err error) {
 		if m.Price.Known {
 			in, out = fmt.Sprintf("%.2f", m.Price.In), fmt.Sprintf("%.2f", m.Price.Out)
 		}
-		t.Rows = append(t.Rows, slices.Concat(display.Data(mark, oneLine(name), strconv.Itoa(cmp.Or(windows[name], window)), in, out), display.Words(strings.Join(can, ", "))))
+		t.Rows = append(t.Rows, slices.Concat(display.Data(mark, oneLine(name), context, in, out), display.Words(strings.Join(can, ", "))))
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Config.Profiles)) {
 		t.Rows = append(t.Rows, slices.Concat(display.Data("", oneLine(name)), display.Words("profile")))

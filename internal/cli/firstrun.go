@@ -93,6 +93,7 @@ func (t *terminal) confirm(ctx context.Context, question string, byDefault bool)
 		line, err := t.input.Line(ctx, promptLimit)
 		switch {
 		case ctx.Err() != nil:
+			_, _ = io.WriteString(t.printer, "\n") // what follows has a line of its own
 			return false, ctx.Err()
 		case err != nil:
 			return false, nil // nobody answers

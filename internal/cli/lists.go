@@ -51,16 +51,12 @@ func (t *terminal) openElsewhere(id string) bool { return isLive(t.app.Store().D
 // pickSession lets the person choose the session to go on with, where they can. One
 // that is open elsewhere can be watched.
 func (t *terminal) pickSession(ctx context.Context) error {
-	face, ok := t.face.(*repl.REPL)
-	if !ok {
-		return nil
-	}
 	for {
 		p := t.sessionList(ctx, "")
 		if len(p.Items) == 0 {
 			return nil
 		}
-		id, err := pick(ctx, face, p)
+		id, err := t.pick(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -69,7 +65,7 @@ func (t *terminal) pickSession(ctx context.Context) error {
 			return nil
 		}
 		const watch = "watch"
-		choice, err := pick(ctx, face, lineedit.Picker{Title: t.inv.words.T("session %s is open elsewhere: ", id), Items: []lineedit.Item{
+		choice, err := t.pick(ctx, lineedit.Picker{Title: t.inv.words.T("session %s is open elsewhere: ", id), Items: []lineedit.Item{
 			{Choice: lineedit.Choice{Text: t.inv.words.T("watch it")}, Value: watch},
 			{Choice: lineedit.Choice{Text: t.inv.words.T("choose another")}},
 		}})
@@ -84,8 +80,8 @@ func (t *terminal) pickSession(ctx context.Context) error {
 }
 
 // pick is what the person chooses from a list before there is a session.
-func pick(ctx context.Context, face *repl.REPL, p lineedit.Picker) (string, error) {
-	value, err := face.Pick(ctx, p)
+func (t *terminal) pick(ctx context.Context, p lineedit.Picker) (string, error) {
+	value, err := t.face.Pick(ctx, p)
 	if errors.Is(err, repl.ErrInterrupted) {
 		err = &exitError{code: ExitInterrupted}
 	}

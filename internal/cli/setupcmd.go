@@ -137,6 +137,7 @@ func (s *setup) line(ctx context.Context, question string) (string, error) {
 	line, err := s.in.Line(ctx, promptLimit)
 	switch {
 	case ctx.Err() != nil:
+		fmt.Fprintln(s.out)
 		return "", ctx.Err()
 	case err != nil:
 		fmt.Fprintln(s.out)

@@ -23,6 +23,7 @@ import (
 	"coder/internal/host/stdio"
 	"coder/internal/policy/mode"
 	"coder/internal/record/typed"
+	"coder/internal/ui/lineedit"
 	"coder/internal/ui/repl"
 	"coder/internal/ui/term"
 	"coder/internal/ui/term/ink"
@@ -60,6 +61,7 @@ type face interface {
 	Tell(lines ...[]ink.Span) error
 	Recall(answer event.MessageAdded, bang bool) error
 	Put(text string, begun repl.Answer)
+	Pick(ctx context.Context, p lineedit.Picker) (string, error)
 	Run(ctx context.Context, first string, resume bool) error
 	Resume(ctx context.Context)
 }

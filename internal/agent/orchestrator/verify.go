@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"coder/internal/agent/toolrun"
 	"coder/internal/agent/verify"
@@ -83,7 +84,8 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	return o.judgeCheck(ctx, st, choice.Command, result)
 }
 
-// refusedCheck is a check that was not let run in a mode, and why.
+// refusedCheck is a check that was not let run in a mode, and what is said of it when it
+// is not asked about again.
 type refusedCheck struct{ command, mode, why string }
 
 // check runs a command of the whitelist, through the gate unless the workspace
@@ -105,7 +107,11 @@ func (o *Orchestrator) check(ctx context.Context, st *turnState, command string,
 			why += "; " + trustAside
 		}
 		if m, _ := o.Mode.Current(); outcome.Denied {
-			o.refused = refusedCheck{command, m.Name, why}
+			again := why
+			if strings.Contains(result.Error, "refused by the user") {
+				again = "you turned this check down before; " + trustAside
+			}
+			o.refused = refusedCheck{command, m.Name, again}
 		}
 		return result, false, o.warn(ctx, st, verify.NotRunNotice(why)...)
 	}

@@ -29,6 +29,12 @@ type (
 	}
 	// Checklist is what is to be done.
 	Checklist []Check
+	// End is the last lines of an output that was cut, and how many it had in all.
+	End struct {
+		Of   int    `json:"of"`
+		Text string `json:"text"`
+	}
+
 	// Shell is a command that was run, and what came of it.
 	Shell struct {
 		Command   string `json:"command"`
@@ -40,6 +46,7 @@ type (
 		Stderr    string `json:"stderr,omitempty"`
 		Error     string `json:"error,omitempty"`    // why it was not run, or was ended
 		Terminal  bool   `json:"terminal,omitempty"` // it had the terminal: nobody but the person saw what it wrote
+		Ends      []End  `json:"ends,omitempty"`     // of output that was cut
 	}
 )
 

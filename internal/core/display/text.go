@@ -184,17 +184,21 @@ func (s Shell) Output(say func(string) string) string {
 	return "stdout:\n" + strings.TrimRight(s.Stdout, "\n") + "\nstderr:\n" + strings.TrimRight(s.Stderr, "\n")
 }
 
-// Cut is s with at most so many lines of each part of its output.
+// Cut is s with at most so many lines of each part of its output, and apart from those the
+// last few of what is cut.
 func (s Shell) Cut(lines int) Shell {
-	s.Stdout = cut(s.Stdout, lines, "...[output truncated for display]")
-	s.Stderr = cut(s.Stderr, lines, "...[error output truncated for display]")
+	cut := func(text, mark string) string {
+		all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+		if len(all) <= lines {
+			return text
+		}
+		s.Ends = append(s.Ends, End{len(all), strings.Join(all[max(lines, len(all)-endLines):], "\n")})
+		return strings.Join(append(all[:lines:lines], mark), "\n")
+	}
+	s.Stdout = cut(s.Stdout, "...[output truncated for display]")
+	s.Stderr = cut(s.Stderr, "...[error output truncated for display]")
 	return s
 }
 
-func cut(text string, lines int, mark string) string {
-	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	if len(all) <= lines {
-		return text
-	}
-	return strings.Join(append(all[:lines:lines], mark), "\n")
-}
+// endLines is how many lines the end of an output has.
+const endLines = 5

@@ -155,6 +155,8 @@ var elsewhere = map[string]string{
 	"cannot allocate memory": osError, "connection refused": osError, "connection reset by peer": osError,
 	"network is unreachable": osError, "no route to host": osError, "no such host": osError, "i/o timeout": osError,
 	"invalid character %s looking for beginning of %s": osError, "object key string": osError, "error parsing regexp: %s": osError,
+	"missing closing ): %s": osError, "missing closing ]: %s": osError, "missing argument to repetition operator: %s": osError, "invalid escape sequence: %s": osError, "unexpected ): %s": osError, "invalid character class range: %s": osError, "invalid nested repetition operator: %s": osError, "invalid repeat count: %s": osError, "invalid named capture: %s": osError, "invalid or unsupported Perl syntax: %s": osError,
+	"%s: unknown argument %q": "tool", "%s: unknown argument %q; it takes %s": "tool",
 	"unexpected EOF": osError, "context deadline exceeded": osError, "context canceled": osError,
 	"executable file not found in $PATH": osError, "input/output error": osError, "invalid argument": osError, "broken pipe": osError,
 }

@@ -78,6 +78,12 @@ func (p *Picker) Paste(text string) {
 	p.search(p.query + strings.Join(strings.Fields(typed(text)), " "))
 }
 
+// Find is the items that have every word of a text.
+func (p *Picker) Find(words string) []Item {
+	p.search(words)
+	return p.found()
+}
+
 // Query is what is searched for.
 func (p *Picker) Query() string { return p.query }
 

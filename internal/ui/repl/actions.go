@@ -75,8 +75,12 @@ func (r *REPL) goOn(l looked) error {
 		return nil
 	case l.agrees && !r.cards().Trust: // it is given
 		return r.reply(uip.Response{ID: r.open.question.ID, Author: "user", Option: uip.Approve})
+	case r.open.inParts():
+		return r.show()
 	}
-	return r.show()
+	cards := r.cards()
+	cards.Brief = true // the answer to the command stays in sight
+	return r.render.Insert(cards.Draw(r.open.question))
 }
 
 // echoing shows what a command says below what was typed.
@@ -112,22 +116,32 @@ func (r *REPL) takeElsewhere(ctx context.Context) error {
 }
 
 // stopTurn stops all that is going on. What was queued goes back to where it
-// was typed, behind what is being typed.
+// was typed, before what is being typed; a command does only if it is alone, since what
+// stands behind it would be taken for its arguments.
 func (r *REPL) stopTurn() error {
 	r.editor.Close()
 	r.turn.stopped.Store(true)
 	r.turn.cancel()
-	if back := r.queue.take(all); len(back) > 0 {
-		if !r.editor.Empty() {
-			back = append(back, r.editor.Draft())
-		}
-		var texts []string
-		for _, d := range back {
-			texts = append(texts, d.Text())
-		}
-		r.editor.SetText(strings.Join(texts, "\n"))
+	back := r.queue.take(all)
+	if len(back) == 0 {
+		return nil
 	}
-	return nil
+	if !r.editor.Empty() {
+		back = append(back, r.editor.Draft())
+	}
+	var texts, dropped []string
+	for _, d := range back {
+		if text := d.Text(); len(back) > 1 && !words(0, d) {
+			dropped = append(dropped, r.Words.T("no longer queued: %s", oneLine(text)))
+		} else {
+			texts = append(texts, text)
+		}
+	}
+	r.editor.SetText(strings.Join(texts, "\n"))
+	if dropped == nil {
+		return nil
+	}
+	return r.Say(r.Palette.Paint(dim, strings.Join(dropped, "\n")))
 }
 
 // keepDraft keeps what is typed and not sent, if that has changed.

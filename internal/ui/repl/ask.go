@@ -146,7 +146,14 @@ const trustInput = "/trust yes"
 
 // trusts reports whether a line says yes to a check, and to all that follow.
 func trusts(cards term.Cards, q uip.Request, line string) bool {
-	return cards.Trusts(q) && slices.Contains(trust, strings.ToLower(strings.TrimSpace(line)))
+	if line = strings.ToLower(strings.TrimSpace(line)); !cards.Trusts(q) {
+		return false
+	}
+	word, _, rest := firstWord(line) // yes, and trust this folder
+	for _, and := range []string{"and ", "并"} {
+		rest = strings.TrimPrefix(rest, and)
+	}
+	return slices.Contains(trust, line) || slices.Contains(yes, word) && (strings.HasPrefix(rest, "trust") || strings.HasPrefix(rest, "信任"))
 }
 
 // entered takes a line that was typed at a question. A command does what it does while a
@@ -187,7 +194,7 @@ func (r *REPL) answered(ctx context.Context, line string, draft lineedit.Draft) 
 		return r.look(ctx, trustInput, true)
 	}
 	a, ok := read(r.Words, q, line)
-	if !ok {
+	if !ok || unheard(q, a) {
 		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: hint(r.Words, r.cards(), q)}})
 	}
 	a.ID, a.Author = q.ID, "user"
@@ -204,6 +211,11 @@ func (r *REPL) answered(ctx context.Context, line string, draft lineedit.Draft) 
 	return r.reply(uip.Response{ID: d.question.ID, Author: "user", Parts: d.parts})
 }
 
+// unheard reports whether a yes has words that nobody would hear: no model asks.
+func unheard(q uip.Request, a uip.Response) bool {
+	return a.Comment != "" && a.Option != uip.Reject && (q.Author == event.ActorUser || q.Author == event.ActorVerifier)
+}
+
 func (r *REPL) reply(a uip.Response) error {
 	r.open.reply <- reply{Response: a}
 	r.open = nil
@@ -215,6 +227,9 @@ func (r *REPL) reply(a uip.Response) error {
 func hint(words term.Words, cards term.Cards, q uip.Request) string {
 	if q.Kind == uip.Composite {
 		return words.T("answer y for all, n for none, or the numbers to allow, such as: 1 3")
+	}
+	if q.Kind == uip.Select && q.Display.Metadata[uip.OnWords] != "" {
+		return words.T("answer with a number from 1 to %d; 1 and … tells the model more", len(q.Options))
 	}
 	if q.Kind == uip.Select {
 		return words.T("answer with a number from 1 to %d", len(q.Options))
@@ -255,16 +270,16 @@ func modeHint(words term.Words, q uip.Request) string {
 // numbers of hunks, and to trust a folder.
 var (
 	yes   = []string{"y", "yes", "ok", "是", "好", "好的", "同意", "可以"}
-	no    = []string{"n", "no", "否", "不", "不行", "拒绝"}
+	no    = []string{"n", "no", "否", "不", "不行", "不要", "不同意", "不可以", "拒绝"}
 	view  = []string{"v", "view", "all", "全部", "查看", "看"}
 	hunks = []string{"h", "hunk", "hunks", "块"}
-	trust = []string{"t", "trust", "信任"}
+	trust = []string{"t", "trust", "信任", "trust this folder", "信任此目录"}
 )
 
 // remembered are the words people say a yes with that is remembered.
 var remembered = map[string][]string{
-	uip.Always:  {"a", "always", "总是", "始终", "一直"},
-	uip.Session: {"s", "session", "本次", "本次会话", "会话"},
+	uip.Always:  {"a", "always", "always in this project", "总是", "始终", "一直", "本项目始终允许"},
+	uip.Session: {"s", "session", "always in this session", "本次", "本次会话", "会话", "本次会话始终允许"},
 	uip.Below:   {"d", "dir", "below", "目录", "此目录"},
 }
 
@@ -325,6 +340,8 @@ func readChoice(words term.Words, q uip.Request, line string) (uip.Response, boo
 		return uip.Response{Option: on[uip.OnNo], Comment: rest}, true
 	case option != "" && agreed:
 		return uip.Response{Option: option, Comment: comment}, true
+	case option != "" && option == on[uip.OnWords] && strings.Trim(word, "0123456789") == "": // whatever the words are, they go with it
+		return uip.Response{Option: option, Comment: rest}, true
 	case option != "" && (slices.Contains(yes, word) || strings.Trim(word, "0123456789") == ""):
 		return uip.Response{}, false
 	}
@@ -391,13 +408,15 @@ func readConfirm(q uip.Request, line string) (uip.Response, bool) {
 	word, between, rest := firstWord(line)
 	comment, agreed := goesOn(between, rest)
 	switch {
+	case strings.EqualFold(line, "yes, this once") || line == "仅此一次，同意":
+		return uip.Response{Option: uip.Approve}, true
 	case slices.Contains(yes, word) && agreed:
 		return uip.Response{Option: uip.Approve, Comment: comment}, true
 	case slices.Contains(no, word):
 		return uip.Response{Option: uip.Reject, Comment: rest}, true
 	}
 	for option, said := range remembered {
-		if slices.Contains(said, word) && rest == "" && offers(q, option) {
+		if (slices.Contains(said, word) && rest == "" || slices.Contains(said, strings.ToLower(line))) && offers(q, option) {
 			return uip.Response{Option: option}, true
 		}
 	}

@@ -20,10 +20,10 @@ type keyboard struct {
 	inputs   chan input    // closed when nothing more can be typed
 	lends    chan lent     // somebody wants the terminal
 	begins   <-chan string // what is to stand there as if it had been typed
+	keeps    func() bool   // Esc leaves what is typed where it is
 
 	line   []byte
 	typing bool
-	asked  bool // the line stands behind a prompt
 }
 
 // input is what a person did.
@@ -89,7 +89,11 @@ func (k *keyboard) read(ctx context.Context) (batch []tty.Event, away *lent, err
 	case text := <-k.begins:
 		stop()
 		<-done
-		return append(batch, tty.Paste{Text: text}), nil, nil
+		if len(k.line) > 0 {
+			text = "\n" + text
+		}
+		k.add(text)
+		return batch, nil, nil
 	}
 }
 
@@ -134,7 +138,11 @@ func (k *keyboard) key(key lineedit.Key) (input, bool) {
 	case lineedit.Key{Name: lineedit.Enter}, lineedit.WithCtrl('j'):
 		return k.enter()
 	case lineedit.Key{Name: lineedit.Escape}:
-		k.erase(0)
+		if k.keeps() {
+			k.page.aside()
+		} else {
+			k.erase(0)
+		}
 		return input{kind: stopped}, true
 	case lineedit.WithCtrl('c'):
 		return input{kind: interrupted}, true
@@ -161,7 +169,8 @@ func (k *keyboard) key(key lineedit.Key) (input, bool) {
 
 func (k *keyboard) add(text string) {
 	if !k.typing {
-		k.typing, k.asked = true, k.page.begin()
+		k.typing = true
+		k.page.begin()
 	}
 	if len(k.line) > maxLine {
 		return
@@ -179,18 +188,20 @@ func (k *keyboard) erase(to int) {
 	k.page.unshow(shown(k.line[to:]), shown(k.line[:to]))
 	if k.line = k.line[:to]; to == 0 {
 		k.typing = false
-		k.page.end(k.asked)
+		k.page.end(true)
 	}
 }
 
 // enter is the line, if there is one. An empty one counts only behind a prompt.
 func (k *keyboard) enter() (input, bool) {
 	if !k.typing {
-		if k.asked = k.page.asks(); !k.asked {
+		if !k.page.asks() {
 			return input{}, false
 		}
+		k.page.begin()
 	}
-	h := input{line: string(k.line), asked: k.asked, apart: k.page.end(false)}
+	h := input{line: string(k.line)}
+	h.apart, h.asked = k.page.end(false)
 	k.line, k.typing = nil, false
 	return h, true
 }

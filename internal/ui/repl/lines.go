@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -58,6 +59,7 @@ type Lines struct {
 	keys    chan input
 	program context.Context         // ends when the program is to end
 	end     context.CancelCauseFunc // ends it
+	running atomic.Bool             // a turn does
 	asking  atomic.Bool             // a question is open
 	asks    chan chan struct{}      // a question takes the keyboard until the channel is closed
 	stop    func()                  // stops the turn
@@ -92,6 +94,7 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 	l.program, l.end, l.asks, l.keys = ctx, end, make(chan chan struct{}), make(chan input)
 	l.lends, l.begins = make(chan lent), make(chan string, 1)
 	k := keyboard{terminal: l.Terminal, page: l.Page, inputs: l.keys, lends: l.lends, begins: l.begins}
+	k.keeps = func() bool { return l.running.Load() && !l.asking.Load() }
 	var reading sync.WaitGroup
 	reading.Go(func() { k.listen(ctx) })
 	defer func() { end(nil); l.looking.Wait(); reading.Wait(); l.keep(&k) }()
@@ -126,6 +129,61 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 // Put has text stand behind the next prompt, and an answer behind its question.
 func (l *Lines) Put(text string, begun Answer) { l.draft, l.half = text, begun }
 
+// maxListed is how many items of a list are printed at a time.
+const maxListed = 20
+
+// Pick lets the person choose from a list before anything else: by a number, by words that
+// only one item has, or the first one by Enter alone. It returns [ErrLeft] if they leave it,
+// and [ErrInterrupted] on Ctrl+C.
+func (l *Lines) Pick(ctx context.Context, p lineedit.Picker) (value string, err error) {
+	ctx, end := context.WithCancel(ctx)
+	keys := make(chan input)
+	k := keyboard{terminal: l.Terminal, page: l.Page, inputs: keys, keeps: func() bool { return false }}
+	var reading sync.WaitGroup
+	reading.Go(func() { k.listen(ctx) })
+	defer func() { end(); reading.Wait() }()
+	for items := p.Items; ; {
+		var text strings.Builder
+		for i, item := range items[:min(len(items), maxListed)] {
+			fmt.Fprintf(&text, "  %d. %s  %s\n", i+1, l.oneLine(item.Text), l.oneLine(item.Note))
+		}
+		if more := len(items) - maxListed; more > 0 {
+			fmt.Fprintf(&text, "  %s\n", l.Words.T("%d more: type some words of one", more))
+		}
+		if err := l.prompt(l.folded(text.String()) + p.Title); err != nil {
+			return "", err
+		}
+		var h input
+		var ok bool
+		select {
+		case h, ok = <-keys:
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+		line := strings.TrimSpace(h.line)
+		n, notNumber := strconv.Atoi(line)
+		switch found := p.Find(line); {
+		case !ok, h.kind == stopped, h.kind == left:
+			return "", ErrLeft
+		case h.kind == interrupted:
+			return "", ErrInterrupted
+		case line == "":
+			return items[0].Value, nil
+		case notNumber == nil && n >= 1 && n <= len(items):
+			return items[n-1].Value, nil
+		case len(found) == 1:
+			return found[0].Value, nil
+		case len(found) == 0:
+			if err := l.Say(l.Words.T("nothing matches")); err != nil {
+				return "", err
+			}
+			items = p.Items
+		default:
+			items = found
+		}
+	}
+}
+
 // keep tells what was typed and not sent.
 func (l *Lines) keep(k *keyboard) {
 	if k.typing {
@@ -150,20 +208,22 @@ func (l *Lines) keep(k *keyboard) {
 	l.Unsent(queue, draft, begun)
 }
 
-// ready says that the person is to type.
-func (l *Lines) ready() error {
+// ready says that the person is to type. What they type already goes on behind the prompt,
+// unless something that was queued stands there.
+func (l *Lines) ready(queued bool) error {
 	model, mode := l.Status()
 	above := l.folded(contextLine(l.Render.Cards().ASCII, l.Session().ContextUsed(), l.oneLine(model)))
-	return l.prompt(fmt.Sprintf("%s\n[%s] %s> ", above, mode, l.oneLine(l.Dir)))
+	return l.ask(fmt.Sprintf("%s\n[%s] %s> ", above, mode, l.oneLine(l.Dir)), !queued)
 }
 
 // next is the next input: what was queued, or what is typed now. What was typed
 // before there was a prompt is printed behind it.
 func (l *Lines) next(ctx context.Context) (string, error) {
-	if err := l.ready(); err != nil {
+	queued := l.queue.take(one)
+	if err := l.ready(len(queued) > 0); err != nil {
 		return "", err
 	}
-	for _, d := range l.queue.take(one) {
+	for _, d := range queued {
 		return d.Text(), l.repeat(d.String())
 	}
 	if l.draft != "" {
@@ -242,7 +302,9 @@ func (l *Lines) turn(ctx context.Context, input string, work func(context.Contex
 		_, err := work(tool.WithLender(inner, l.Lend), out)
 		done <- err
 	}()
+	l.running.Store(true)
 	err := l.attend(ctx, done)
+	l.running.Store(false)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -303,11 +365,21 @@ func (l *Lines) switchMode(ctx context.Context, mode string) {
 	l.note(l.Words.T("mode %s from the next step on", mode))
 }
 
-// stopTurn stops all that is going on. What was queued is not sent.
+// stopTurn stops all that is going on. What was queued stands behind the next prompt; a
+// command only if it is alone, since what stands behind it would be taken for its arguments.
 func (l *Lines) stopTurn() {
 	l.stop()
-	for _, d := range l.queue.take(all) {
-		l.note(l.Words.T("no longer queued: %s", l.oneLine(d.Text())))
+	back := l.queue.take(all)
+	var texts []string
+	for i, d := range back {
+		if len(back) > 1 && !words(i, d) {
+			l.note(l.Words.T("no longer queued: %s", l.oneLine(d.Text())))
+		} else {
+			texts = append(texts, d.Text())
+		}
+	}
+	if l.draft == "" {
+		l.draft = strings.Join(texts, "\n")
 	}
 }
 
@@ -361,12 +433,15 @@ func (l *Lines) oneLine(text string) string {
 const maxLine = 8 << 20
 
 // prompt prints what is asked. Its last line is what a line is typed behind.
-func (l *Lines) prompt(text string) error {
+func (l *Lines) prompt(text string) error { return l.ask(text, false) }
+
+// ask is prompt; takes says that a line that was begun before may stand behind it.
+func (l *Lines) ask(text string, takes bool) error {
 	i := strings.LastIndexByte(text, '\n') + 1
 	if err := l.Render.Insert(strings.TrimSuffix(text[:i], "\n")); err != nil {
 		return err
 	}
-	return l.Page.prompt(text[i:])
+	return l.Page.prompt(text[i:], takes)
 }
 
 // folded is text with its lines broken between words for the terminal.
@@ -424,19 +499,22 @@ func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 
 func (l *Lines) cards() term.Cards { return offering(l.Render.Cards(), l.Trust) }
 
-// card is the part of the question that is to be answered now.
-func (l *Lines) card(d *dialogue) string {
+// card is the part of the question that is to be answered now, in brief where all of it was
+// shown before.
+func (l *Lines) card(d *dialogue, brief bool) string {
+	cards := l.cards()
 	if d.inParts() {
-		return l.cards().Question(d.current(), d.at+1, len(d.question.Parts))
+		return cards.Question(d.current(), d.at+1, len(d.question.Parts))
 	}
-	return l.cards().Draw(d.question)
+	cards.Brief = brief
+	return cards.Draw(d.question)
 }
 
 // answer reads lines until one is an answer. Esc stops the turn at an approval,
 // and dismisses any other question. Where nothing can be read any more the
 // question stays open.
 func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
-	text := l.card(d)
+	text := l.card(d, false)
 	for q := d.current(); ; {
 		h, err := l.reply(ctx, strings.TrimPrefix(text+"\n> ", "\n"))
 		switch {
@@ -455,7 +533,7 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 		case l.Session().Looks(strings.TrimSpace(h.line)):
 			l.look(ctx, h)
 			l.looking.Wait()
-			text = l.card(d)
+			text = l.card(d, true)
 			continue
 		}
 		if said, ok := l.command(ctx, q, h.line); ok {
@@ -473,12 +551,12 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 			if !l.cards().Trust { // it is given
 				return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve}, nil
 			}
-			text = l.card(d)
+			text = l.card(d, true)
 			continue
 		}
 		a, ok := read(l.Words, q, h.line)
 		a.ID, a.Author = q.ID, "user"
-		if ok && uip.Check(q, a) == nil {
+		if ok && !unheard(q, a) && uip.Check(q, a) == nil {
 			l.now.Given = append(l.now.Given, h.line)
 			return a, nil
 		}

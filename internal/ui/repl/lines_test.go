@@ -217,7 +217,7 @@ func TestWhatIsTypedInLinesWhileATurnRunsIsWhole(t *testing.T) {
 	}
 }
 
-func TestEscInLinesStopsTheTurnAndWhatIsQueued(t *testing.T) {
+func TestEscInLinesStopsTheTurnAndKeepsWhatWasTyped(t *testing.T) {
 	s := streaming()
 	d, leave := sitInLines(t, func(*Lines) Session { return s })
 	d.sees("/w> ")
@@ -226,10 +226,9 @@ func TestEscInLinesStopsTheTurnAndWhatIsQueued(t *testing.T) {
 	d.keys("later\r")
 	d.sees("queued: later")
 	d.keys("hal\x1b")
-	d.sees("no longer queued: later")
 	d.sees("Cancelled by ESC")
-	d.sees("/w> ")
-	d.keys("x\x1b")
+	d.sees("/w> hal later")
+	d.keys("\x1b")
 	d.sees("\b \b")
 	d.keys("more\r")
 	s.says <- "the lazy \n"
@@ -340,27 +339,42 @@ func TestLinesAreCutWithTheSignsOfTheTerminal(t *testing.T) {
 }
 
 // What is printed while a line is typed waits, but not for ever for who does not go on
-// typing: whole lines are printed then, and the line once more below them.
+// typing. The line is not said again and again: it stands there once more when it is typed
+// on, or behind the prompt of the next turn; before a question it stands by itself.
 func TestAHalfTypedLineDoesNotHoldTheOutputForEver(t *testing.T) {
-	var out bytes.Buffer
-	p := NewPage(&out, true)
-	p.quiet = time.Hour
-	if _, err := p.Write([]byte("a stream ")); err != nil {
-		t.Fatal(err)
-	}
-	p.begin()
-	p.show("dra", "dra")
-	if _, err := p.Write([]byte("goes on\nand on\n[build] ")); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.prompt("/w> "); err != nil {
-		t.Fatal(err)
-	}
-	p.goOn()
-	p.show("ft", "draft")
-	p.goOn() // there is no more
-	p.end(false)
-	if got, want := out.String(), "a stream \n> dra\ngoes on\nand on\n> draft\n[build] /w> "; got != want {
-		t.Errorf("got\n%q, want\n%q", got, want)
+	for name, tt := range map[string]struct {
+		goesOn func(p *Page)
+		want   string
+		behind bool
+	}{
+		"typed on": {func(p *Page) { p.show("ft", "draft") }, "and on\n> draft\n", false},
+		"typed on within a line": {func(p *Page) {
+			_, _ = p.Write([]byte("and "))
+			p.show("ft", "draft")
+		}, "and on\nand \n> draft\n", false},
+		"more is said": {func(p *Page) { _, _ = p.Write([]byte("and on\n")) }, "and on\nand on\n", false},
+		"the next prompt": {func(p *Page) {
+			_ = p.prompt("/w> ", true)
+			p.show("ft", "draft")
+		}, "and on\n/w> draft\n", true},
+		"a question": {func(p *Page) {
+			_ = p.prompt("answer> ", false)
+			p.show("ft", "draft")
+		}, "and on\n> draft\nanswer> ", false},
+	} {
+		var out bytes.Buffer
+		p := NewPage(&out, true)
+		p.quiet = time.Hour
+		_, _ = p.Write([]byte("a stream "))
+		p.begin()
+		p.show("dra", "dra")
+		_, _ = p.Write([]byte("goes on\nand on\n"))
+		p.waited()
+		p.waited() // there is no more
+		tt.goesOn(p)
+		_, behind := p.end(false)
+		if got, want := out.String(), "a stream \n> dra\ngoes on\n"+tt.want; got != want || behind != tt.behind {
+			t.Errorf("%s: got\n%q, want\n%q; behind a prompt: %t", name, got, want, behind)
+		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 // Page is a terminal on which lines are printed and typed and nothing is drawn
 // again. What is printed while a line is typed waits for its end, so that
-// neither tears the other, or for a while in which nothing is typed: then whole lines
-// are printed, and the one being typed once more below them. Use [NewPage].
+// neither tears the other, or for a while in which nothing is typed: then it is printed,
+// and the line stands below it once more when it is typed on. Use [NewPage].
 type Page struct {
 	to    io.Writer
 	echo  bool // what is typed is shown by us
@@ -26,9 +26,12 @@ type Page struct {
 	typing bool
 	held   []byte      // printed while a line is typed
 	asked  bool        // what was printed last is a prompt
+	takes  bool        // behind which a line may stand that was begun before
+	behind bool        // the line being typed stands behind a prompt
 	inLine bool        // what was printed last does not end a line
 	torn   bool        // the line being typed was begun in the middle of a printed one
 	line   string      // what of it stands there
+	away   bool        // it does no more: something was printed since
 	rest   *time.Timer // until nothing was typed for a while
 }
 
@@ -39,25 +42,36 @@ func NewPage(to io.Writer, echo bool) *Page { return &Page{to: to, echo: echo, q
 // quiet is how long nothing is typed before what waits is printed.
 const quiet = 3 * time.Second
 
-func (p *Page) Write(text []byte) (int, error) { return p.print(text, false) }
+func (p *Page) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.print(text, false)
+}
 
-// prompt prints text, behind which a line is to be typed.
-func (p *Page) prompt(text string) error {
+// prompt prints text, behind which a line is to be typed. Takes says that one that was
+// begun before may stand there.
+func (p *Page) prompt(text string, takes bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.takes = takes
 	_, err := p.print([]byte(text), true)
 	return err
 }
 
 func (p *Page) print(text []byte, asks bool) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if len(text) == 0 {
 		return 0, nil
 	}
 	p.asked = asks
-	if p.typing {
+	switch {
+	case p.typing && p.away && asks:
+		p.held, p.away = append(p.held, text...), false
+		p.goOn()
+		return len(text), nil
+	case p.typing && !p.away:
 		p.held = append(p.held, text...)
 		if p.rest == nil && p.echo {
-			p.rest = time.AfterFunc(p.quiet, p.goOn)
+			p.rest = time.AfterFunc(p.quiet, p.waited)
 		}
 		return len(text), nil
 	}
@@ -72,20 +86,18 @@ func (p *Page) put(text []byte) (int, error) {
 // A terminal that is gone ends the program by itself: what is typed is shown if
 // it can be.
 
-// begin begins a line, on one of its own unless a prompt stands before it, and
-// reports whether one does.
-func (p *Page) begin() (asked bool) {
+// begin begins a line, on one of its own unless a prompt stands before it.
+func (p *Page) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	asked = p.asked
-	p.typing, p.torn, p.line = true, p.inLine && !asked, ""
+	p.behind = p.asked
+	p.typing, p.torn, p.line, p.away = true, p.inLine && !p.behind, "", false
 	if p.echo && p.torn {
 		_, _ = p.put([]byte("\n"))
 	}
-	if p.echo && !asked {
+	if p.echo && !p.behind {
 		_, _ = p.put([]byte("> "))
 	}
-	return asked
 }
 
 // show shows what is typed: the text that changes the line, which is then that.
@@ -96,33 +108,69 @@ func (p *Page) show(text, line string) {
 	if p.rest != nil {
 		p.rest.Reset(p.quiet)
 	}
+	if p.away { // it stands there once more
+		p.away, p.torn = false, p.inLine
+		if text = "> " + line; p.torn {
+			text = "\n" + text
+		}
+	}
 	if p.echo {
 		_, _ = p.put([]byte(text))
 	}
 }
 
-// goOn prints what has waited while nothing was typed, up to the end of a line, and the
-// line being typed below it: not behind a prompt, for it was begun before there was one.
-func (p *Page) goOn() {
+func (p *Page) waited() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.rest = nil
-	whole := bytes.LastIndexByte(p.held, '\n') + 1
-	if !p.typing || whole == 0 {
-		return
+	if p.rest = nil; p.typing && len(p.held) > 0 {
+		p.goOn()
 	}
-	text := p.held[:whole]
+}
+
+// aside has the line being typed give way to what is printed.
+func (p *Page) aside() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rest != nil {
+		p.rest.Stop()
+		p.rest = nil
+	}
+	if p.typing && !p.away {
+		p.goOn()
+	}
+}
+
+// goOn prints what has waited while nothing was typed. The line being typed goes behind a
+// prompt that takes it, below what stands before one that does not, and else away until it
+// is typed on.
+func (p *Page) goOn() {
+	text, kept := p.held, []byte(nil)
+	if p.asked && !p.takes {
+		whole := bytes.LastIndexByte(text, '\n') + 1
+		text, kept = text[:whole], bytes.Clone(text[whole:])
+	}
 	if p.torn {
 		text = bytes.TrimLeft(text, " ")
 	}
-	_, _ = p.put(slices.Concat([]byte("\n"), text, []byte("> "+p.line)))
-	p.held, p.torn = bytes.Clone(p.held[whole:]), false
+	if p.inLine {
+		text = slices.Concat([]byte("\n"), text)
+	}
+	switch {
+	case p.asked && p.takes:
+		text, p.behind = append(text, p.line...), true
+	case p.asked:
+		text = append(text, "> "+p.line...)
+	default:
+		p.away = true
+	}
+	_, _ = p.put(text)
+	p.held, p.torn = kept, false
 }
 
 // end ends the line being typed, prints what has waited for that, and reports
-// whether there was anything. A line that came to nothing and stands behind a
-// prompt leaves it as it was.
-func (p *Page) end(nothing bool) (printed bool) {
+// whether there was anything, and whether the line stood behind a prompt. One that came to
+// nothing there leaves the prompt as it was.
+func (p *Page) end(nothing bool) (printed, behind bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.rest != nil {
@@ -132,12 +180,12 @@ func (p *Page) end(nothing bool) (printed bool) {
 	held := p.held
 	p.typing, p.held = false, nil
 	if len(held) == 0 {
-		if nothing {
-			return false
+		if nothing && p.behind {
+			return false, true
 		}
 		p.asked = false
 	}
-	if p.echo {
+	if p.echo && !p.away {
 		_, _ = p.put([]byte("\n"))
 		if p.torn {
 			held = bytes.TrimLeft(held, " ")
@@ -146,7 +194,7 @@ func (p *Page) end(nothing bool) (printed bool) {
 	if len(held) > 0 {
 		_, _ = p.put(held)
 	}
-	return len(held) > 0
+	return len(held) > 0, p.behind
 }
 
 // asks reports whether a prompt stands there.

@@ -113,9 +113,11 @@ func (r *REPL) prompt() []lineedit.Span {
 	model, mode := r.Status()
 	width := r.width()
 	dir := cells.Middle(sanitize.Line(r.Dir, 0), width-width/5-cells.Width(mode)-len("[] > "), dots(r.ASCII)) // a fifth is for typing
+	used := r.Session().ContextUsed()
+	model = cells.Middle(sanitize.Line(model, 80), max(8, width-cells.Width(contextLine(r.ASCII, used, ""))), dots(r.ASCII))
 	// The wording of these two lines is fixed in every language.
 	return []lineedit.Span{
-		{Text: contextLine(r.ASCII, r.Session().ContextUsed(), sanitize.Line(model, 80)) + "\n", Style: r.sgr(dim)},
+		{Text: contextLine(r.ASCII, used, model) + "\n", Style: r.sgr(dim)},
 		{Text: "[" + mode + "]", Style: r.sgr(modeLook(mode))},
 		{Text: " " + dir + "> ", Style: r.sgr(good)},
 	}

@@ -97,7 +97,10 @@ func (r *Renderer) own(blocks display.Blocks, width int) {
 		case display.Checklist:
 			for _, c := range b {
 				mark := c.State.Mark()
-				if r.o.ASCII {
+				switch {
+				case r.o.Spoken:
+					mark = r.o.Words.Said(checkWords[mark])
+				case r.o.ASCII:
 					mark = checkASCII[mark]
 				}
 				r.page.hung(width, checkInk[c.State.Mark()], mark+" "+dots(r.o.ASCII, oneLine(c.Text, 0)), ink.Width(mark)+1)
@@ -133,6 +136,13 @@ func (r *Renderer) outcomeOf(b display.Shell, withOutput bool) {
 		}
 	}
 	r.page.fresh()
+	for _, end := range b.Ends {
+		if withOutput {
+			r.page.tell(ink.Dim, r.t("the last of %d lines:", end.Of))
+			r.page.put(ink.Look{}, cleaned(end.Text))
+			r.page.fresh()
+		}
+	}
 }
 
 // widestFirst bounds what a record may ask of the first column.
@@ -164,5 +174,6 @@ var ownSigns = strings.NewReplacer("…", "...", "≥", ">=")
 
 var (
 	checkASCII = map[string]string{"☑": "[x]", "◐": "[~]", "☐": "[ ]"}
+	checkWords = map[string]string{"☑": "done:", "◐": "under way:", "☐": "to do:"}
 	checkInk   = map[string]ink.Role{"☑": ink.Done, "◐": ink.Warn, "☐": ink.Dim}
 )

@@ -25,6 +25,7 @@ type Cards struct {
 	ASCII   bool
 	Spoken  bool // a screen reader reads it
 	Whole   bool // fold nothing
+	Brief   bool // what is long and was shown before is left out
 	Trust   bool // the card of a check offers trust in the folder
 }
 
@@ -369,6 +370,11 @@ const recommended = " (Recommended)"
 // content shows what will run or change, to the letter. Commands and texts are
 // indented, so that no line of them can pass for one of ours.
 func (d drawing) content(q uip.Request) {
+	if d.Brief && strings.Count(display.Blocks{q.Display.Content}.Plain(), "\n") > longDiff {
+		d.page.tell(ink.Dim, d.t("what it would do stands above"))
+		*d.hides = true
+		return
+	}
 	switch b := q.Display.Content.(type) {
 	case display.Code:
 		drawCode(display.Code{Lang: b.Lang, Source: d.fold(sanitize.RevealCommand(sanitize.MaskWords(b.Source)))}, d.indented())

@@ -321,19 +321,23 @@ func TestWords(t *testing.T) {
 // Of what a command of the person's own came to, only the program's own words
 // are translated.
 func TestWordsOfCommands(t *testing.T) {
-	for block, want := range map[display.Block]string{
-		display.Text("command mode denied"):                                                              "<command mode denied>",
-		display.Shell{Command: "a\nthinking", Error: "denied: no"}:                                       "$ a\nthinking\n<denied: no>",
-		display.Shell{Command: "a", Ran: true, Exit: 1, Stdout: "no"}:                                    "$ a\nexit=1 duration=0ms\nstdout:\nno",
-		display.Shell{Command: "a", Ran: true, Exit: 124, Stdout: "no", Error: "timed out after 1s"}:     "$ a\nexit=124 duration=0ms\nstdout:\nno\n<timed out after 1s>",
-		display.Shell{Command: "a", Ran: true, Exit: 124, Stdout: "stderr:\nexit=0\ntimed out after 1s"}: "$ a\nexit=124 duration=0ms\nstdout:\nstderr:\nexit=0\ntimed out after 1s",
+	for _, tt := range []struct {
+		block display.Block
+		want  string
+	}{
+		{display.Text("command mode denied"), "<command mode denied>"},
+		{display.Shell{Command: "a\nthinking", Error: "denied: no"}, "$ a\nthinking\n<denied: no>"},
+		{display.Shell{Command: "a", Ran: true, Exit: 1, Stdout: "no"}, "$ a\nexit=1 duration=0ms\nstdout:\nno"},
+		{display.Shell{Command: "a", Ran: true, Exit: 124, Stdout: "no", Error: "timed out after 1s"}, "$ a\nexit=124 duration=0ms\nstdout:\nno\n<timed out after 1s>"},
+		{display.Shell{Command: "a", Ran: true, Exit: 124, Stdout: "stderr:\nexit=0\ntimed out after 1s"}, "$ a\nexit=124 duration=0ms\nstdout:\nstderr:\nexit=0\ntimed out after 1s"},
+		{display.Shell{Command: "a", Ran: true, Stdout: "1\n2\n3"}.Cut(2), "$ a\nexit=0 duration=0ms\nstdout:\n1\n2\n...[output truncated for display]\nTHE LAST OF 3 LINES:\n3"},
 	} {
 		var b bytes.Buffer
 		r := term.New(term.Options{Out: &b, Words: upper{}})
 		ask := event.MessageAdded{Message: chat.Say(chat.User, "!a")}
-		rendertest.Play(t, r, []event.Record{{Task: "t", Event: event.TaskCreated{TaskID: "t"}}, {Task: "t", Event: ask}, {Task: "t", Event: event.MessageAdded{Message: chat.Say(chat.Assistant, "x"), Blocks: display.Blocks{block}}}})
-		if got := b.String(); got != "[COMMAND]\n"+want+"\n" {
-			t.Errorf("%q is shown as %q", block, got)
+		rendertest.Play(t, r, []event.Record{{Task: "t", Event: event.TaskCreated{TaskID: "t"}}, {Task: "t", Event: ask}, {Task: "t", Event: event.MessageAdded{Message: chat.Say(chat.Assistant, "x"), Blocks: display.Blocks{tt.block}}}})
+		if got := b.String(); got != "[COMMAND]\n"+tt.want+"\n" {
+			t.Errorf("%q is shown as %q", tt.block, got)
 		}
 	}
 }

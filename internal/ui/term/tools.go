@@ -225,7 +225,7 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 	role, line, more := r.outcome(c, e, named)
 	r.page.words(r.width(), role, line)
 	if more != "" {
-		r.bounded(more, 0)
+		r.bounded("    "+strings.ReplaceAll(more, "\n", "\n    "), 0)
 		r.page.fresh()
 	}
 	for _, span := range c.output.kept {
@@ -258,11 +258,11 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 
 // outcome is the last line of a call, and what is said beyond that line.
 func (r *Renderer) outcome(c *callView, e event.ToolFinished, named bool) (role ink.Role, line, more string) {
-	role, sign := ink.Good, mark(r.o.ASCII, "✓", "ok:")
+	role, sign := ink.Good, mark(r.o.ASCII, "✓ ", r.t("ok: "))
 	if e.Failed || e.Denied {
-		role, sign = ink.Bad, mark(r.o.ASCII, "✗", "failed:")
+		role, sign = ink.Bad, mark(r.o.ASCII, "✗ ", r.t("failed: "))
 	}
-	line = "  " + sign + " "
+	line = "  " + sign
 	switch {
 	case named && c.asks:
 		line += c.name() + ": "
@@ -271,7 +271,7 @@ func (r *Renderer) outcome(c *callView, e event.ToolFinished, named bool) (role 
 	}
 	said, more, _ := strings.Cut(strings.TrimSpace(r.result(e)), "\n")
 	line += dots(r.o.ASCII, oneLine(said, summaryRunes))
-	if !e.Denied {
+	if !e.Denied && more == "" { // else the sentence goes on
 		line += mark(r.o.ASCII, " · ", ", ") + display.Duration(e.Took)
 	}
 	return role, line, more

@@ -84,7 +84,7 @@ func TestAReasonOfSeveralLinesStaysThat(t *testing.T) {
 		emit(t, r, event.ToolStarted{CallID: "c", Tool: "edit", Title: "a.go"},
 			event.ToolFinished{CallID: "c", Tool: "edit", Title: "a.go", Failed: true, Summary: "a.go changed on disk\n--- a/a.go\n+++ b/a.go\n-x\n+y"})
 	})
-	if !strings.Contains(got, "✗ a.go changed on disk · ") || !strings.Contains(got, "\n--- a/a.go\n+++ b/a.go\n-x\n+y\n") {
+	if !strings.Contains(got, "  ✗ a.go changed on disk\n    --- a/a.go\n    +++ b/a.go\n    -x\n    +y\n") {
 		t.Errorf("got %q", got)
 	}
 }
