@@ -40,7 +40,7 @@ func (t *Terminal) Lend(use func(terminal *os.File) error) error {
 	}
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, unix.SIGWINCH)
-	resized <- unix.SIGWINCH // to begin with
+	_ = pty.InheritSize(t.in, ours) // before anybody looks at it; a terminal that is gone has none
 
 	var helpers sync.WaitGroup
 	done := make(chan struct{})
