@@ -41,12 +41,14 @@ func (t *terminal) recap(ctx context.Context) error {
 	}
 	shown := last[len(last)-1]
 	var said [][]ink.Span
-	for i, line := range strings.Split(strings.TrimSpace(sanitize.Text(sanitize.Mask(shown.prompt))), "\n") {
-		mark := "> "
-		if i > 0 {
-			mark = "  "
+	for _, words := range append([]string{shown.prompt}, shown.also...) {
+		for i, line := range strings.Split(strings.TrimSpace(sanitize.Text(sanitize.Mask(words))), "\n") {
+			mark := "> "
+			if i > 0 {
+				mark = "  "
+			}
+			said = append(said, append(span(ink.Good, mark), span(ink.Plain, line)...))
 		}
-		said = append(said, append(span(ink.Good, mark), span(ink.Plain, line)...))
 	}
 	switch {
 	case shown.calls == 0 || shown.open && shown.calls <= recalledCalls:
@@ -141,6 +143,7 @@ type exchange []struct {
 	seq    uint64
 	task   string
 	prompt string
+	also   []string // what the person said while the turn ran
 	calls  int
 	open   bool                // calls were the last that came of it
 	answer *event.MessageAdded // the last with words, if there is one
@@ -155,6 +158,8 @@ func (x *exchange) add(r event.Record, e event.MessageAdded) {
 	switch {
 	case event.ByPerson(r) && (n == 0 || (*x)[n-1].task != r.Task) && text != "":
 		*x = append(*x, exchange{{seq: r.Seq, task: r.Task, prompt: e.Message.Text()}}...)
+	case event.ByPerson(r) && text != "":
+		(*x)[n-1].also = append((*x)[n-1].also, e.Message.Text())
 	case e.Message.Role == chat.Assistant && n > 0 && (*x)[n-1].task == r.Task:
 		last := &(*x)[n-1]
 		last.calls += len(e.Message.Calls())

@@ -10,6 +10,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func New(person uip.Interactor) *Broker {
 
 // Recall tells b what the record says about a call that has not run yet: that q
 // was the last that was asked about it, alone or with others, and what was
-// answered if anything was. The caller makes sure that the answer is one that
+// answered if anything was. A question that is about no call goes by its own id. The caller makes sure that the answer is one that
 // this user gave to q.
 func (b *Broker) Recall(callID string, q uip.Request, a *uip.Response) {
 	if a != nil && a.Author == Itself {
@@ -80,7 +81,7 @@ func (b *Broker) On(sink event.Sink) uip.Interactor {
 		if q.Kind == uip.Composite && q.CallID() == "" {
 			return b.askAll(ctx, sink, q)
 		}
-		if x, ok := b.recalled(q.CallID()); ok { // its answer may be in the past
+		if x, ok := b.recalled(cmp.Or(q.CallID(), q.ID)); ok { // its answer may be in the past
 			switch {
 			case x.response != nil && q.Same(x.part):
 				return renamed(*x.response, x.part, q), nil

@@ -101,7 +101,7 @@ func (o *Orchestrator) guardLoop(ctx context.Context, st *turnState, calls []cha
 	if err := o.warn(ctx, st, what); err != nil {
 		return err
 	}
-	a, err := o.Person(st.sink).Ask(ctx, uip.Request{
+	return o.askAboutCircle(ctx, st, uip.Request{
 		ID: o.NewID("ui"), TaskID: st.task, Author: o.actor(ActorAgent), Kind: uip.Select, Purpose: uip.Generic,
 		Display: uip.Display{
 			Title: "The model may be going in circles. Go on?", Description: what,
@@ -109,6 +109,17 @@ func (o *Orchestrator) guardLoop(ctx context.Context, st *turnState, calls []cha
 		},
 		Options: []uip.Option{{ID: loopGoOn, Label: "Go on", Default: true}, {ID: loopStop, Label: "Stop the turn", Style: uip.Danger}},
 	})
+}
+
+// AsksAboutCircle reports whether a question is what to do about a circle.
+func AsksAboutCircle(q uip.Request) bool {
+	return q.CallID() == "" && q.Purpose == uip.Generic && q.Display.Metadata[uip.OnYes] == loopGoOn && q.Display.Metadata[uip.OnNo] == loopStop
+}
+
+// askAboutCircle asks what to do about a circle and does it.
+func (o *Orchestrator) askAboutCircle(ctx context.Context, st *turnState, q uip.Request) error {
+	what := q.Display.Description
+	a, err := o.Person(st.sink).Ask(ctx, q)
 	advice := cmp.Or(a.Input, a.Comment)
 	switch {
 	case err != nil:

@@ -79,6 +79,9 @@ type Unfinished struct {
 	Answered bool
 	Edited   []string
 	Check    string
+	// Circle, which may be nil, is the question what to do about a circle, since which the
+	// model was not asked again.
+	Circle *uip.Request
 	// Doubted says that nobody vouches for the record of it: its calls are asked
 	// about, and a command that it names allows nothing.
 	Doubted bool
@@ -118,6 +121,9 @@ func (o *Orchestrator) ContinueTurn(ctx context.Context, left Unfinished, out ev
 		st.recorded = true
 		err = o.toolLoopStep(ctx, st)
 		st.recorded = false
+	}
+	if err == nil && left.Circle != nil {
+		err = o.askAboutCircle(ctx, st, *left.Circle)
 	}
 	if err == nil {
 		if st.answered = left.Answered && len(st.calls) == 0; st.answered {

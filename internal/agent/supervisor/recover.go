@@ -106,6 +106,7 @@ func (h *history) note(r event.Record) {
 			h.replied, h.concluded = r.Vouched, len(e.Message.Calls()) == 0
 		case chat.User:
 			h.heard, h.concluded = true, false
+			delete(h.asked, "") // what is about no call was answered
 		case chat.System, chat.Tool:
 		}
 	case event.TaskCreated:
@@ -192,6 +193,13 @@ func (s *Session) recall(th thread) {
 			s.broker.Recall(id, q, nil)
 		}
 	}
+	if q := th.past.circle(); q != nil {
+		if a, ok := th.past.answered[q.ID]; ok {
+			s.broker.Recall(q.ID, *q, &a)
+		} else {
+			s.broker.Recall(q.ID, *q, nil)
+		}
+	}
 	if calls := len(th.conversation.Open()); calls > 0 && !th.past.replied {
 		s.ignored.calls += calls
 	}
@@ -206,6 +214,14 @@ func (h *history) check() string {
 		}
 	}
 	return ""
+}
+
+// circle is the question what to do about a circle, if the model was not asked again since.
+func (h *history) circle() *uip.Request {
+	if q, ok := h.asked[""]; ok && orchestrator.AsksAboutCircle(q) {
+		return &q
+	}
+	return nil
 }
 
 // repeatable reports whether a call that was under way can be run again

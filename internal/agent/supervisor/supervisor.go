@@ -406,7 +406,7 @@ func (s *Session) Continue(ctx context.Context, out event.Sink) (string, error) 
 // left is a task as its turn is taken up.
 func (s *Session) left(t task.Task) orchestrator.Unfinished {
 	return orchestrator.Unfinished{Task: t.ID, Input: t.Intent, Started: t.Status != task.Open, Heard: s.past.heard, Run: s.past.run, Doubted: s.main(t.ID).doubted(),
-		Answered: s.past.concluded, Edited: s.past.edited, Check: s.past.check()}
+		Answered: s.past.concluded, Edited: s.past.edited, Check: s.past.check(), Circle: s.past.circle()}
 }
 
 // ErrNoMessage reports that no message of the person's is the one that is meant.
