@@ -98,9 +98,6 @@ func (o *Orchestrator) guardLoop(ctx context.Context, st *turnState, calls []cha
 	if length > 1 {
 		what = fmt.Sprintf("the same %d calls came %d times in a row and gave the same results", length, n)
 	}
-	if err := o.warn(ctx, st, what); err != nil {
-		return err
-	}
 	return o.askAboutCircle(ctx, st, uip.Request{
 		ID: o.NewID("ui"), TaskID: st.task, Author: o.actor(ActorAgent), Kind: uip.Select, Purpose: uip.Generic,
 		Display: uip.Display{
@@ -120,6 +117,9 @@ func AsksAboutCircle(q uip.Request) bool {
 func (o *Orchestrator) askAboutCircle(ctx context.Context, st *turnState, q uip.Request) error {
 	what := q.Display.Description
 	a, err := o.Person(st.sink).Ask(ctx, q)
+	if err == nil && a.Unanswered() { // nobody was told by the question
+		err = o.warn(ctx, st, what)
+	}
 	advice := cmp.Or(a.Input, a.Comment)
 	switch {
 	case err != nil:
@@ -129,7 +129,7 @@ func (o *Orchestrator) askAboutCircle(ctx context.Context, st *turnState, q uip.
 	case a.Unanswered():
 		st.rounds.told = true
 		advice = what + ". Try something else, or end your turn and say what is in the way."
-	case a.Option == loopStop:
+	case a.Option == loopStop, a.Dismissed:
 		return ErrLoop
 	}
 	if advice == "" {

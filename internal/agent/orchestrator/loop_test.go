@@ -60,17 +60,17 @@ func TestAModelThatLeavesACircleGoesOn(t *testing.T) {
 }
 
 func TestAPersonDecidesAboutACircle(t *testing.T) {
-	for option, want := range map[string]error{loopGoOn: nil, loopStop: ErrLoop} {
+	for option, want := range map[string]error{loopGoOn: nil, loopStop: ErrLoop, "": ErrLoop} {
 		asked := 0
 		person := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
 			asked++
-			return uip.Response{ID: q.ID, TaskID: q.TaskID, Option: option, Author: "user"}, nil
+			return uip.Response{ID: q.ID, TaskID: q.TaskID, Option: option, Dismissed: option == "", Author: "user"}, nil
 		})
 		b := patient(t, strings.Repeat("call read {\"path\":\"a\"}\n---\n", 7)+"say done", person)
 		if _, err := b.RunTurn(t.Context(), "go", b); !errors.Is(err, want) {
 			t.Errorf("%s: %v", option, err)
 		}
-		if times := map[string]int{loopGoOn: 2, loopStop: 1}[option]; asked != times {
+		if times := map[string]int{loopGoOn: 2, loopStop: 1, "": 1}[option]; asked != times {
 			t.Errorf("%s: asked %d times, want %d", option, asked, times)
 		}
 	}
