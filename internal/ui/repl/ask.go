@@ -366,8 +366,18 @@ func firstWord(line string) (word, between, rest string) {
 }
 
 // readNumbers reads which calls of a card may run, and with a dot which hunks of
-// them: 1 2.1 2.3.
+// them: 1 2.1 2.3. Words behind them that go on from a yes are for the model, about what may
+// not run if there is any: 1 3 and leave the others.
 func readNumbers(q uip.Request, line string) (a uip.Response, ok bool) {
+	comment := ""
+	if end := strings.IndexFunc(line, func(c rune) bool { return !strings.ContainsRune("0123456789.,，、 \t", c) }); end > 0 {
+		var agreed bool
+		numbers := strings.TrimRight(line[:end], separators)
+		if comment, agreed = goesOn(line[len(numbers):end], line[end:]); !agreed {
+			return uip.Response{}, false
+		}
+		line = numbers
+	}
 	for _, part := range q.Parts {
 		a.Parts = append(a.Parts, uip.Response{ID: part.ID, Option: uip.Reject})
 	}
@@ -384,6 +394,12 @@ func readNumbers(q uip.Request, line string) (a uip.Response, ok bool) {
 			so.Option, so.Input = uip.Some, strings.TrimSpace(so.Input+" "+hunk)
 		}
 		ok = true
+	}
+	rejects := slices.ContainsFunc(a.Parts, func(p uip.Response) bool { return p.Option == uip.Reject })
+	for i := range a.Parts {
+		if p := &a.Parts[i]; comment != "" && (p.Option == uip.Reject) == rejects {
+			p.Comment = comment
+		}
 	}
 	return a, ok
 }

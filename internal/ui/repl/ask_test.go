@@ -115,6 +115,8 @@ func TestAnswers(t *testing.T) {
 		{"some", "1 3", card, some("a", "c"), true},
 		{"some with commas", "3，1,", card, some("a", "c"), true},
 		{"some twice", "2 2", card, some("b"), true},
+		{"some, and words", "1 3 and leave the readme", card, uip.Response{Parts: []uip.Response{{ID: "a", Option: uip.Approve}, {ID: "b", Option: uip.Reject, Comment: "leave the readme"}, {ID: "c", Option: uip.Approve}}}, true},
+		{"some, and a condition", "1 3 if the tests pass", card, uip.Response{}, false},
 		{"too many", "1 4", card, uip.Response{}, false},
 		{"none of them", "0", card, uip.Response{}, false},
 		{"no numbers", ", ,", card, uip.Response{}, false},
