@@ -49,8 +49,9 @@ type dialogue struct {
 	ask
 	at    int // the part under way, if it is asked part by part
 	parts []uip.Response
-	given []string // what was typed for each of them
-	whole bool     // all of what is to be approved has been shown
+	given []string       // what was typed for each of them
+	back  lineedit.Draft // what was typed last and was no answer
+	whole bool           // all of what is to be approved has been shown
 }
 
 // secondLook is the card with nothing left out, and what to say about it, if
@@ -195,6 +196,7 @@ func (r *REPL) answered(ctx context.Context, line string, draft lineedit.Draft) 
 	}
 	a, ok := read(r.Words, q, line)
 	if !ok || unheard(q, a) {
+		d.back = draft
 		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: hint(r.Words, r.cards(), q)}})
 	}
 	a.ID, a.Author = q.ID, "user"

@@ -457,6 +457,10 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 			return nil
 		}
 	}
+	if r.open != nil && r.answer.Empty() && k == (lineedit.Key{Name: lineedit.Up}) {
+		r.answer.SetDraft(r.open.back)
+		return nil
+	}
 	if r.turn != nil && r.open == nil && k.Name == lineedit.Escape && k.Mod == 0 && !r.editor.Asks() {
 		return r.stopTurn()
 	}
