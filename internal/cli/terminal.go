@@ -472,7 +472,18 @@ func (t *terminal) putDraft(ctx context.Context) {
 		draft.Text = cmp.Or(draft.Whole(), asked)
 		draft.Queue = nil
 	}
-	t.face.Put(draft.Whole(), begun)
+	parts := draft.Parts()
+	if len(parts) > 1 { // what stands behind a command would be taken for its arguments
+		parts = slices.DeleteFunc(parts, func(text string) bool {
+			command := strings.HasPrefix(strings.TrimSpace(text), "/") || strings.HasPrefix(strings.TrimSpace(text), "!")
+			if command {
+				t.sent(text) // Ctrl+R finds it
+				_ = t.say(ink.Dim, t.inv.words.T("no longer queued: %s", oneLine(text))) // said if it can be
+			}
+			return command
+		})
+	}
+	t.face.Put(strings.Join(parts, "\n"), begun)
 }
 
 // utf8 reports whether the person's terminal shows more than ASCII.

@@ -49,9 +49,12 @@ type Draft struct {
 func (d Draft) Empty() bool { return d.Whole() == "" && d.Mode == "" && len(d.Given) == 0 }
 
 // Whole is all of it as one text.
-func (d Draft) Whole() string {
+func (d Draft) Whole() string { return strings.Join(d.Parts(), "\n") }
+
+// Parts are the texts that it is made of.
+func (d Draft) Parts() []string {
 	all := append(slices.Clone(d.Queue), d.Text, d.Answer)
-	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), "\n")
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
 type entry struct {
@@ -194,7 +197,8 @@ func (b Book) Draft(session string, may func(session string) bool, now time.Time
 	}
 	d := b.read(newest)
 	_ = os.Remove(b.path(newest + draftEnding)) // else it is offered again
-	return Draft{Text: d.Whole()}               // an answer is to no other question
+	text := Draft{Text: d.Text, Answer: d.Answer}
+	return Draft{Queue: d.Queue, Text: text.Whole()} // an answer is to no other question
 }
 
 func (b Book) read(session string) (d Draft) {

@@ -253,7 +253,7 @@ func TestSubtaskShowsWhatItDoes(t *testing.T) {
 		child(event.ToolCallRequested{CallID: "3", Tool: "bash", Effects: []event.Effect{{Kind: event.EffectExec, Target: "ls"}}}),
 		child(event.ToolStarted{CallID: "3", Tool: "bash", Title: "ls"}), child(finished("3", "bash", "ls", "exit 0")), child(event.TodosChanged{}), child(event.TaskFailed{Reason: "unseen"}))
 	rs = append(rs, event.Record{Task: "t", Event: finished("1", "task", "look", "found")})
-	want := "[tool] task  look\n[tool] explore > read  x\n  ✓ 1 line · 3 ms\nout\n[tool] explore > bash  ls\n  ✓ exit 0 · 3 ms\n  ✓ task look: found · 3 ms\n"
+	want := "[tool] task  look\n[tool] explore > read  x\nout\n  ✓ 1 line · 3 ms\n[tool] explore > bash  ls\n  ✓ exit 0 · 3 ms\n  ✓ task look: found · 3 ms\n"
 	if got := play(t, term.Palette{}, rs); got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}

@@ -219,7 +219,17 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 	}
 	c.output.end(r.leftOut)
 	named := r.last != c
-	if named {
+	switch {
+	case len(c.output.kept) > 0: // what it printed stands between its name and its end, as always
+		if named {
+			r.head(c)
+		}
+		for _, span := range c.output.kept {
+			r.page.put(span.Look, span.Text)
+		}
+		r.page.fresh()
+		c.output.kept, named = nil, false
+	case named:
 		r.enter(toolLines)
 	}
 	role, line, more := r.outcome(c, e, named)
@@ -227,9 +237,6 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 	if more != "" {
 		r.bounded("    "+strings.ReplaceAll(more, "\n", "\n    "), 0)
 		r.page.fresh()
-	}
-	for _, span := range c.output.kept {
-		r.page.put(span.Look, span.Text)
 	}
 	r.page.fresh()
 	if text, ok := e.Show.(display.Text); (!ok || c.output.empty() && string(text) != e.Summary) && !c.todos {

@@ -48,7 +48,7 @@ func TestOutputStandsBelowItsName(t *testing.T) {
 			event.LocalAdded{Input: "/cost", Output: "it cost nothing"},
 			event.ToolOutput{CallID: "a", Text: "more of a\n"}, ended("a"))
 	})
-	const want = "[bash] run a\n[bash] run b\n  ✓ exit 0 · 1 s\nfrom b\n[bash] run a\nfrom a\n\nit cost nothing\n\n[bash] run a\nmore of a\n  ✓ exit 0 · 1 s\n"
+	const want = "[bash] run a\n[bash] run b\nfrom b\n  ✓ exit 0 · 1 s\n[bash] run a\nfrom a\n\nit cost nothing\n\n[bash] run a\nmore of a\n  ✓ exit 0 · 1 s\n"
 	if got = strings.ReplaceAll(got, "\u00a0", " "); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
