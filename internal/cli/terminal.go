@@ -477,7 +477,7 @@ func (t *terminal) putDraft(ctx context.Context) {
 		parts = slices.DeleteFunc(parts, func(text string) bool {
 			command := strings.HasPrefix(strings.TrimSpace(text), "/") || strings.HasPrefix(strings.TrimSpace(text), "!")
 			if command {
-				t.sent(text) // Ctrl+R finds it
+				t.sent(text)                                                             // Ctrl+R finds it
 				_ = t.say(ink.Dim, t.inv.words.T("no longer queued: %s", oneLine(text))) // said if it can be
 			}
 			return command

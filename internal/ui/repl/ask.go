@@ -313,6 +313,9 @@ func read(words term.Words, q uip.Request, line string) (uip.Response, bool) {
 	if on := q.Display.Metadata; on[uip.OnYes]+on[uip.OnNo]+on[uip.OnWords] != "" {
 		return readChoice(words, q, line)
 	}
+	if q.Author == event.ActorRecovery && strings.Trim(line, "0123456789") == "" { // no prompt for a model
+		return uip.Response{}, false
+	}
 	return uip.Response{Input: line}, true
 }
 

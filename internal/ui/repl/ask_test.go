@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term"
@@ -37,7 +38,8 @@ var (
 		ID: "q", Kind: uip.Select, Options: []uip.Option{{ID: "wait", Label: "Wait and go on"}, {ID: "stop", Label: "Stop the turn"}},
 		Display: uip.Display{Metadata: map[string]string{uip.OnYes: "wait", uip.OnNo: "stop"}},
 	}
-	choice = uip.Request{ID: "q", Kind: uip.Select, Options: []uip.Option{{ID: "1", Label: "red"}, {ID: "2", Label: "blue"}}}
+	recovery = uip.Request{ID: "q", Author: event.ActorRecovery, Kind: uip.Select, Options: []uip.Option{{ID: "goOn"}, {ID: "drop"}}}
+	choice   = uip.Request{ID: "q", Kind: uip.Select, Options: []uip.Option{{ID: "1", Label: "red"}, {ID: "2", Label: "blue"}}}
 )
 
 // some is the answer that allows the parts given.
@@ -121,6 +123,7 @@ func TestAnswers(t *testing.T) {
 		{"none of them", "0", card, uip.Response{}, false},
 		{"no numbers", ", ,", card, uip.Response{}, false},
 		{"an option", "2", choice, uip.Response{Option: "2"}, true},
+		{"a number that a question of the program's own does not have", "9", recovery, uip.Response{}, false},
 		{"own words", "green", choice, uip.Response{Input: "green"}, true},
 		{"a choice by its number, and words", "2 and be quick", plan, uip.Response{Option: "go:auto", Comment: "be quick"}, true},
 		{"a choice by its number, a comma and words", "2, and be quick", plan, uip.Response{Option: "go:auto", Comment: "be quick"}, true},

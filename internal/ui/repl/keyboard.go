@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"strings"
+	"sync/atomic"
 	"unicode"
 
 	"coder/internal/ui/cells"
@@ -21,6 +22,7 @@ type keyboard struct {
 	lends    chan lent     // somebody wants the terminal
 	begins   <-chan string // what is to stand there as if it had been typed
 	keeps    func() bool   // Esc leaves what is typed where it is
+	stands   atomic.Value  // the line as a string, for others to look at
 
 	line   []byte
 	typing bool
@@ -57,6 +59,7 @@ func (k *keyboard) listen(ctx context.Context) {
 		for _, e := range batch {
 			for _, key := range pressed(e) {
 				h, ok := k.key(key)
+				k.stands.Store(string(k.line))
 				if !ok {
 					continue
 				}
@@ -93,6 +96,7 @@ func (k *keyboard) read(ctx context.Context) (batch []tty.Event, away *lent, err
 			text = "\n" + text
 		}
 		k.add(text)
+		k.stands.Store(string(k.line))
 		return batch, nil, nil
 	}
 }

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
@@ -42,8 +44,8 @@ type Lines struct {
 	// After, which may be nil, is told of a finished input and its error. It
 	// may open another session. Its own error ends the program.
 	After func(ctx context.Context, input string, err error) error
-	// Sent, which may be nil, is told what the person sends; Unsent, which may be nil, in
-	// the end what is typed and not sent.
+	// Sent, which may be nil, is told what the person sends; Unsent, which may be nil, what
+	// is typed and not sent, now and then and in the end.
 	Sent   func(text string)
 	Unsent func(queue []string, draft string, begun Answer)
 	// Leaving, which may be nil, is told that the person ends the program while
@@ -64,9 +66,12 @@ type Lines struct {
 	asks    chan chan struct{}      // a question takes the keyboard until the channel is closed
 	stop    func()                  // stops the turn
 	queue   queue
-	looking sync.WaitGroup // commands that are answered while a turn runs
-	lends   chan lent      // from the turn
-	begins  chan string    // what is to stand there as if it had been typed; holds one
+	looking sync.WaitGroup   // commands that are answered while a turn runs
+	lends   chan lent        // from the turn
+	begins  chan string      // what is to stand there as if it had been typed; holds one
+	typed   func() string    // what stands there
+	beat    <-chan time.Time // when to keep it
+	kept    string           // what was kept last
 }
 
 // Out is where what happens is shown.
@@ -94,6 +99,10 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 	l.program, l.end, l.asks, l.keys = ctx, end, make(chan chan struct{}), make(chan input)
 	l.lends, l.begins = make(chan lent), make(chan string, 1)
 	k := keyboard{terminal: l.Terminal, page: l.Page, inputs: l.keys, lends: l.lends, begins: l.begins}
+	l.typed = func() string { line, _ := k.stands.Load().(string); return line }
+	beat := time.NewTicker(time.Second)
+	defer beat.Stop()
+	l.beat = beat.C
 	k.keeps = func() bool { return l.running.Load() && !l.asking.Load() }
 	var reading sync.WaitGroup
 	reading.Go(func() { k.listen(ctx) })
@@ -116,6 +125,7 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 		case "?":
 			line = "/keys"
 		}
+		l.keepDraft() // there is none any more, and the session may become another
 		if l.Sent != nil {
 			l.Sent(line)
 		}
@@ -181,6 +191,25 @@ func (l *Lines) Pick(ctx context.Context, p lineedit.Picker) (value string, err 
 		default:
 			items = found
 		}
+	}
+}
+
+// keepDraft keeps what is typed and not sent, if that has changed.
+func (l *Lines) keepDraft() {
+	if l.Unsent == nil {
+		return
+	}
+	var queue []string
+	for _, d := range l.queue.waiting() {
+		queue = append(queue, d.Text())
+	}
+	draft, begun := cmp.Or(l.typed(), l.draft), l.half
+	if l.asking.Load() {
+		draft, begun = l.draft, Answer{l.now.Question, l.now.Given, l.typed(), l.mode}
+	}
+	if all := strings.Join(slices.Concat(queue, begun.Given, []string{draft, begun.Question, begun.Text, begun.Mode}), "\x00"); all != l.kept {
+		l.kept = all
+		l.Unsent(queue, draft, begun)
 	}
 }
 
@@ -253,20 +282,24 @@ func (l *Lines) repeat(line string) error {
 
 // await waits for what the person does. Ctrl+C ends the program.
 func (l *Lines) await(ctx context.Context) (input, error) {
-	select {
-	case h, ok := <-l.keys:
-		switch {
-		case ctx.Err() != nil:
+	for {
+		select {
+		case h, ok := <-l.keys:
+			switch {
+			case ctx.Err() != nil:
+				return input{}, context.Cause(ctx)
+			case !ok:
+				return input{}, errLeave
+			case h.kind == interrupted:
+				l.interrupt()
+				return input{}, ErrInterrupted
+			}
+			return h, nil
+		case <-l.beat:
+			l.keepDraft()
+		case <-ctx.Done():
 			return input{}, context.Cause(ctx)
-		case !ok:
-			return input{}, errLeave
-		case h.kind == interrupted:
-			l.interrupt()
-			return input{}, ErrInterrupted
 		}
-		return h, nil
-	case <-ctx.Done():
-		return input{}, context.Cause(ctx)
 	}
 }
 
@@ -321,6 +354,8 @@ func (l *Lines) attend(ctx context.Context, done <-chan error) error {
 		select {
 		case err := <-done:
 			return err
+		case <-l.beat:
+			l.keepDraft()
 		case back := <-l.asks:
 			<-back
 		case h, ok := <-keys:

@@ -378,3 +378,18 @@ func TestAHalfTypedLineDoesNotHoldTheOutputForEver(t *testing.T) {
 		}
 	}
 }
+
+// What is typed is kept while it is typed: whatever ends the program, it is there again.
+func TestWhatIsTypedInLinesIsKeptMeanwhile(t *testing.T) {
+	kept := make(chan string, 100)
+	d, leave := sitInLines(t, func(l *Lines) Session {
+		l.Unsent = func(_ []string, draft string, _ Answer) { kept <- draft }
+		return streaming()
+	})
+	d.sees("/w> ")
+	d.keys("half a line")
+	for got := ""; got != "half a line"; {
+		got = <-kept
+	}
+	leave()
+}
