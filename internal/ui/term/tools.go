@@ -94,7 +94,7 @@ func (r *Renderer) tool(rec event.Record) {
 		r.status.changed = true
 	case event.ToolFinished:
 		c := r.call(rec.Task, e.CallID)
-		c.tool, c.title = e.Tool, e.Title
+		c.tool, c.title, c.own = e.Tool, e.Title, c.own || rec.Actor == event.ActorVerifier
 		r.finish(c, e)
 		delete(r.calls, callKey{rec.Task, e.CallID})
 		r.status.end(c)
