@@ -51,7 +51,7 @@ func (inv *invocation) runImport(ctx context.Context, a *app.App) error {
 		inv.words.T("session %s: %d records from %s", id, was.Records, oneLine(was.From)),
 		inv.words.T("this machine did not write them: coder audit verify %s says what is signed for", id),
 		inv.words.T("nothing that was allowed there is allowed here; coder -r %s goes on with it", id))
-	return inv.print(lines...)
+	return inv.tell(lines...)
 }
 
 // maxBundleFile is how large a file is read.

@@ -228,6 +228,17 @@ func (inv *invocation) print(lines ...string) error {
 	return err
 }
 
+// tell writes lines for people to stdout, broken between words for a terminal. What is
+// painted is laid out already.
+func (inv *invocation) tell(lines ...string) error {
+	for i, line := range lines {
+		if !strings.ContainsRune(line, '\x1b') {
+			lines[i] = ink.Folded(line, inv.columns)
+		}
+	}
+	return inv.print(lines...)
+}
+
 // printJSON writes v to stdout, for programs.
 func (inv *invocation) printJSON(v any) error {
 	_, err := fmt.Fprintf(inv.Stdout, "%s\n", jsonx.Must(v))

@@ -22,7 +22,7 @@ func (inv *invocation) runContext(ctx context.Context, a *app.App) error {
 	case inv.flags.json:
 		return inv.printJSON(book)
 	case len(book.Requests) == 0:
-		return inv.print(inv.words.T("the model was not asked in session %s, or did not count", id))
+		return inv.tell(inv.words.T("the model was not asked in session %s, or did not count", id))
 	}
 	text := fmt.Sprintf("%d tokens are in the window", book.Window())
 	return inv.show(append(display.Blocks{display.Text(text)}, slash.Sources(book, id)...)...)

@@ -42,7 +42,7 @@ func (inv *invocation) runDoctor(ctx context.Context) error {
 				lines = append(lines, "    "+inv.words.Said(f.Do))
 			}
 		}
-		err = inv.print(lines...)
+		err = inv.tell(lines...)
 	}
 	if err == nil && bad > 0 {
 		err = &exitError{code: cmp.Or(ExitCode(unread), ExitError), text: fmt.Sprintf("not everything is well: %d broken", bad)}

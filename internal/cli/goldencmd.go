@@ -69,7 +69,7 @@ func (inv *invocation) saveGolden(ctx context.Context, a *app.App, session, name
 	if len(left) > 0 {
 		inv.warn(fmt.Sprintf("left out, since they may hold secrets: %s", strings.Join(left, ", ")))
 	}
-	return inv.print(inv.words.T(display.Form(report.Steps, "saved in %s: %d step, %d records", "saved in %s: %d steps, %d records"), dir, report.Steps, report.Records))
+	return inv.tell(inv.words.T(display.Form(report.Steps, "saved in %s: %d step, %d records", "saved in %s: %d steps, %d records"), dir, report.Steps, report.Records))
 }
 
 // goldenResult is what came of a golden session, for programs.

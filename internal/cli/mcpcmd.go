@@ -49,7 +49,7 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return inv.print(inv.words.T("removed from %s: %s", file, rest[0]))
+		return inv.tell(inv.words.T("removed from %s: %s", file, rest[0]))
 	case what == "serve" && len(rest) == 0:
 		return inv.runMCPServe(ctx, a)
 	case what == "login" && len(rest) == 1:
@@ -62,7 +62,7 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return inv.print(inv.words.T("logged out: %s", rest[0]))
+		return inv.tell(inv.words.T("logged out: %s", rest[0]))
 	case what == "test" && len(rest) == 0:
 		return inv.mcpTest(ctx, a, a.MCPServers())
 	case (what == "get" || what == "test") && len(rest) == 1:
@@ -103,7 +103,7 @@ func (inv *invocation) mcpLogin(ctx context.Context, a *app.App, name string) er
 		}
 	})
 	err := a.LoginMCP(ctx, name, func(address string) {
-		_ = inv.print(inv.words.T("open this address in a browser and log in there:") + "\n" + address + "\n" + // who cannot see it ends the program
+		_ = inv.tell(inv.words.T("open this address in a browser and log in there:") + "\n" + address + "\n" + // who cannot see it ends the program
 			inv.words.T("if the browser is on another machine, paste the address here that it shows in the end"))
 	}, pasted)
 	stop()
@@ -111,7 +111,7 @@ func (inv *invocation) mcpLogin(ctx context.Context, a *app.App, name string) er
 	if err != nil {
 		return err
 	}
-	return inv.print(inv.words.T("logged in: %s", name))
+	return inv.tell(inv.words.T("logged in: %s", name))
 }
 
 // mcpScope is the file that is changed.
@@ -180,9 +180,9 @@ func (inv *invocation) mcpAdd(a *app.App, name string, line []string) error {
 		inv.warn(fmt.Sprintf("the MCP server %s is left out as long as this holds: %v", name, skipped[0].Err))
 	}
 	if inv.mcpScope() == app.MCPProject { // what is trusted is the file as it was
-		return inv.print(inv.words.T("written to %s: %s; coder trust lets it be used here, then coder mcp test %s tries it", file, name, name))
+		return inv.tell(inv.words.T("written to %s: %s; coder trust lets it be used here, then coder mcp test %s tries it", file, name, name))
 	}
-	return inv.print(inv.words.T("written to %s: %s; coder mcp test %s tries it", file, name, name))
+	return inv.tell(inv.words.T("written to %s: %s; coder mcp test %s tries it", file, name, name))
 }
 
 // mcpList tells which servers there are here. None is started.

@@ -32,12 +32,12 @@ func (inv *invocation) runModels(ctx context.Context, a *app.App) error {
 		}
 	}
 	if found == 0 {
-		if err := inv.print(inv.words.T("no endpoint is configured, and no key of a vendor is in the environment; coder setup connects one")); err != nil {
+		if err := inv.tell(inv.words.T("no endpoint is configured, and no key of a vendor is in the environment; coder setup connects one")); err != nil {
 			return err
 		}
 	}
 	for _, line := range silent {
-		if err := inv.print(inv.words.T("not found on this machine: %s", line)); err != nil {
+		if err := inv.tell(inv.words.T("not found on this machine: %s", line)); err != nil {
 			return err
 		}
 	}
@@ -53,11 +53,11 @@ func (inv *invocation) printEndpoint(e app.Endpoint) error {
 	if e.InUse {
 		head += "  " + inv.words.T("(in use)")
 	}
-	if err := inv.print(head); err != nil {
+	if err := inv.tell(head); err != nil {
 		return err
 	}
 	if e.Err != nil {
-		return inv.print("  " + inv.words.T("does not say which models it has: %s", inv.words.Said(e.Err.Error())))
+		return inv.tell("  " + inv.words.T("does not say which models it has: %s", inv.words.Said(e.Err.Error())))
 	}
 	return inv.show(offers(e.Models))
 }

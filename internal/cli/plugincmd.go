@@ -38,7 +38,7 @@ func (inv *invocation) runPlugin(ctx context.Context) error {
 		if err := a.PluginBook().Remove(rest[0]); err != nil {
 			return inputf("%v", err)
 		}
-		return inv.print(inv.words.T("removed: %s; its folder stays as it is", rest[0]))
+		return inv.tell(inv.words.T("removed: %s; its folder stays as it is", rest[0]))
 	case what == "remove":
 		return usagef("coder plugin remove needs the name of a plugin")
 	}
@@ -63,7 +63,7 @@ func (inv *invocation) pluginAdd(ctx context.Context, a *app.App, dir string) er
 	if overlap(a.Root, p.Dir) {
 		lines = append(lines, inv.words.T("it shares files with this workspace: commands cannot write them while it is added, and when one of them changes, by your work or the model's, the plugin is off until you add it again"))
 	}
-	if err := inv.print(lines...); err != nil {
+	if err := inv.tell(lines...); err != nil {
 		return err
 	}
 	if !inv.flags.yes {
@@ -83,7 +83,7 @@ func (inv *invocation) pluginAdd(ctx context.Context, a *app.App, dir string) er
 	if err := book.Add(p, held); err != nil {
 		return inputf("%v", err)
 	}
-	return inv.print(inv.words.T("added: %s, as its folder is now; when that changes it is off until you add it again", p.Name))
+	return inv.tell(inv.words.T("added: %s, as its folder is now; when that changes it is off until you add it again", p.Name))
 }
 
 // overlap reports whether one of two folders holds the other.
@@ -187,7 +187,7 @@ func (inv *invocation) pluginList(a *app.App) error {
 	case inv.flags.json:
 		return inv.printJSON(rows)
 	case len(rows) == 0:
-		return inv.print(inv.words.T("there are no plugins; coder plugin add PATH adds one"))
+		return inv.tell(inv.words.T("there are no plugins; coder plugin add PATH adds one"))
 	}
 	return inv.show(t)
 }

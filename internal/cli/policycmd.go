@@ -38,7 +38,7 @@ func (inv *invocation) runPolicy(ctx context.Context, a *app.App) error {
 		if err != nil {
 			return inputf("%v", err)
 		}
-		return inv.print(inv.words.Said(text))
+		return inv.tell(inv.words.Said(text))
 	case what == "revoke":
 		return usagef("coder policy revoke needs a number of coder policy list, or all")
 	case what == "test" && fl.against == "sessions":
@@ -64,7 +64,7 @@ func (inv *invocation) policyList(a *app.App) error {
 	}
 	words := inv.words
 	if len(all) == 0 {
-		return inv.print(words.T("nothing is always allowed in this project"))
+		return inv.tell(words.T("nothing is always allowed in this project"))
 	}
 	var lines []string
 	for _, g := range all {
@@ -148,7 +148,7 @@ func (inv *invocation) policyCheck(ctx context.Context, a *app.App, command stri
 	if len(v.Withheld) > 0 {
 		lines = append(lines, words.T("  withheld from commands: %s", strings.Join(v.Withheld, ", ")))
 	}
-	return inv.print(lines...)
+	return inv.tell(lines...)
 }
 
 // retrial is a past call judged again.
@@ -198,7 +198,7 @@ func (inv *invocation) policyTest(ctx context.Context, a *app.App) error {
 			lines = append(lines, "      "+words.Said(c.Why))
 		}
 	}
-	return inv.print(lines...)
+	return inv.tell(lines...)
 }
 
 // retry judges the calls of one session, each in the mode it was made in.

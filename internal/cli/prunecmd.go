@@ -257,7 +257,7 @@ func (inv *invocation) tellPruned(list []pruned, stay []spared) error {
 	case fl.yes:
 		text = words.T("%s deleted", sizeOf(total))
 	}
-	return errors.Join(err, inv.print(append(lines, text)...))
+	return errors.Join(err, inv.tell(append(lines, text)...))
 }
 
 // sizeOf is a number of bytes as people read it.

@@ -79,7 +79,7 @@ func (t *terminal) recap(ctx context.Context) error {
 		err = t.recallCalls(ctx, shown.task, calls[after:])
 	}
 	if _, cutOff := t.session.Unfinished(); err == nil && shown.calls > 0 && !cutOff {
-		if said, role := (turnLine{t.inv.words, t.apart()}).standing(t.app.Checked()); said != "" {
+		if said, role := (turnLine{t.inv.words, t.apart()}).standing(t.app.Checked()); said != "" && role != ink.Good { // what passed may be of an earlier turn
 			err = t.face.Tell(span(role, said))
 		}
 	}

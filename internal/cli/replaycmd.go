@@ -83,7 +83,7 @@ func (inv *invocation) verify(ctx context.Context, a *app.App, id string, record
 func (inv *invocation) tellRerun(name string, report *rerun.Report) error {
 	d := report.Difference
 	if d == nil {
-		return inv.print(inv.words.T(display.Form(report.Steps, "%s agrees: %d step, %d records, the same but for %s", "%s agrees: %d steps, %d records, the same but for %s"), oneLine(name), report.Steps, report.Records, inv.normalised()))
+		return inv.tell(inv.words.T(display.Form(report.Steps, "%s agrees: %d step, %d records, the same but for %s", "%s agrees: %d steps, %d records, the same but for %s"), oneLine(name), report.Steps, report.Records, inv.normalised()))
 	}
 	line := inv.words.T(display.Form(d.Agreement, "%s differs at step %d, record %d (%s), after %d record that agrees", "%s differs at step %d, record %d (%s), after %d records that agree"), oneLine(name), d.Step, d.Record, inv.whatDiffers(d), d.Agreement)
 	if report.Missing != "" {

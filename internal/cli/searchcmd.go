@@ -27,7 +27,7 @@ func (inv *invocation) runSearch(ctx context.Context) error {
 	case inv.flags.json:
 		return inv.printJSON(all)
 	case len(all) == 0:
-		return inv.print(inv.words.T("no session has all of these words"))
+		return inv.tell(inv.words.T("no session has all of these words"))
 	}
 	var lines []string
 	for _, f := range all[:min(len(all), hitsShown)] {

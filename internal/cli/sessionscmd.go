@@ -22,7 +22,7 @@ func (inv *invocation) runSessions(ctx context.Context, a *app.App) error {
 	case inv.flags.json:
 		return inv.printJSON(all)
 	case len(all) == 0:
-		return inv.print(inv.words.T("there are no sessions here"))
+		return inv.tell(inv.words.T("there are no sessions here"))
 	}
 	var t display.Table
 	for _, s := range all {
@@ -73,7 +73,7 @@ func (inv *invocation) verifyAudit(store *app.Store, id string) error {
 	if err != nil {
 		return fmt.Errorf("session %s: %d lines hold together, then: %w", id, report.Lines, err)
 	}
-	return inv.print(report.Sentences(id, inv.words.T)...)
+	return inv.tell(report.Sentences(id, inv.words.T)...)
 }
 
 // auditRow is one call for other programs.
@@ -89,7 +89,7 @@ func (inv *invocation) showAudit(ctx context.Context, store *app.Store, id strin
 		return err
 	}
 	if len(calls) == 0 && !inv.flags.json {
-		return inv.print(inv.words.T("session %s called no tool", id))
+		return inv.tell(inv.words.T("session %s called no tool", id))
 	}
 	var t display.Table
 	for _, c := range calls {

@@ -100,7 +100,7 @@ func (inv *invocation) runTasks(ctx context.Context) error {
 	case fl.full:
 		return inv.printQuestions(rows, strings.Join(fl.args, ""))
 	case len(rows) == 0:
-		return inv.print(words.T("there are no tasks here"))
+		return inv.tell(words.T("there are no tasks here"))
 	}
 	var lines []string
 	for _, r := range rows {
@@ -125,7 +125,7 @@ func (inv *invocation) runTasks(ctx context.Context) error {
 			lines = append(lines, fmt.Sprintf("      coder respond %s %s", q.ID, answerFlags(q)))
 		}
 	}
-	return inv.print(lines...)
+	return inv.tell(lines...)
 }
 
 // printQuestions shows everything that an open question is about: the one with
@@ -185,7 +185,7 @@ func (inv *invocation) runRespond(ctx context.Context, a *app.App) error {
 	a = in
 	err = inv.answer(ctx, a, session, q)
 	if errors.Is(err, errElsewhere) {
-		return inv.print(inv.words.T("answered; the process that asked goes on with it"))
+		return inv.tell(inv.words.T("answered; the process that asked goes on with it"))
 	}
 	if err != nil || fl.recordOnly {
 		return err

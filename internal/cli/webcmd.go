@@ -95,7 +95,7 @@ func (w *web) invite(at net.Addr, key browser.Key, cert *tls.Certificate) error 
 		lines = append(lines, words.T("the browser will ask about the certificate, which is of this run alone; its SHA-256 fingerprint is"), "  "+fingerprint(cert))
 	}
 	lines = append(lines, words.T("whoever has the address can do in your name what you can; Ctrl-C ends it"))
-	return w.inv.print(lines...)
+	return w.inv.tell(lines...)
 }
 
 // serve answers browsers until ctx ends.

@@ -114,7 +114,7 @@ const outputLimit = 6000
 // RepairPrompt is what the model is told after a failed check.
 func RepairPrompt(command string, v Verdict, stdout, stderr string) string {
 	output := strings.TrimSpace(strings.TrimRight(stdout, "\n") + "\n" + stderr)
-	return fmt.Sprintf("The check `%s` failed (%s). %s。\nFix the cause, not the check; the check then runs again.\n\n%s",
+	return fmt.Sprintf("The check `%s` failed (%s).\n%s。\nFix the cause, not the check; the check then runs again.\n\n%s",
 		command, v.Reason, FixAgain, ends(output, outputLimit))
 }
 

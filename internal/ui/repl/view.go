@@ -212,6 +212,9 @@ func (r *REPL) doing(width int) (rows []string) {
 		took := r.Now().Sub(c.Since).Truncate(time.Second)
 		say := func(name string) string {
 			name = f[r.turn.frame%len(f)] + " " + name
+			if c.Count != "" {
+				name += apart(r.ASCII) + c.Count
+			}
 			switch {
 			case i < len(calls)-1 && i < maxRunning-1:
 				return name + apart(r.ASCII) + took.String()

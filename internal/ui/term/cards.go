@@ -190,7 +190,7 @@ func (d drawing) fill(keys []string) string {
 		switch {
 		case i == 0:
 			line = key
-		case width <= 0 || column+ink.Width(apart)+wide <= width || wide > width:
+		case width <= 0 || column+ink.Width(apart)+wide <= width:
 			line += apart + key
 		default:
 			if column+ink.Width(end) <= width {

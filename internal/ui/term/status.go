@@ -17,6 +17,7 @@ type Doing struct {
 // Running is a call that runs.
 type Running struct {
 	Name  string
+	Count string // of the lines that it printed, if it did
 	Since time.Time
 	Tail  []string // the last lines of its output, where that is not in the stream
 }
@@ -48,10 +49,11 @@ func (r *Renderer) tell() {
 	d := Doing{What: s.text}
 	for _, c := range s.calls {
 		name := c.plainName()
+		count := ""
 		if n := c.output.lines; n > 0 {
-			name += mark(r.o.ASCII, " · ", ", ") + r.lines(n)
+			count = r.lines(n)
 		}
-		d.Calls = append(d.Calls, Running{Name: name, Since: c.since, Tail: c.recent.tail()})
+		d.Calls = append(d.Calls, Running{Name: name, Count: count, Since: c.since, Tail: c.recent.tail()})
 	}
 	s.show(d)
 }

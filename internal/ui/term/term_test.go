@@ -278,7 +278,9 @@ func TestLive(t *testing.T) {
 	live := func(d term.Doing) {
 		said := d.What
 		for _, c := range d.Calls {
-			said = c.Name
+			if said = c.Name; c.Count != "" {
+				said += " · " + c.Count
+			}
 		}
 		shown = append(shown, said)
 	}
