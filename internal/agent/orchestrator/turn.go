@@ -309,6 +309,9 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 		for _, e := range out.Effects {
 			switch e.Kind {
 			case tool.Write:
+				if out.Unchanged { // there is nothing new to check
+					continue
+				}
 				st.edited = append(st.edited, e.Target)
 				st.passed, st.failed = "", shellResult{}
 			case tool.Exec:

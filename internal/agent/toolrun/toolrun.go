@@ -135,6 +135,8 @@ type Outcome struct {
 	Images  []chat.Image // for the model to look at
 	Rebuild *tool.Rebuild
 	Denied  bool
+	// Unchanged says that every file is known to be as it was before the call.
+	Unchanged bool
 }
 
 // ErrRefused ends a turn whose person refused a call and wants to stop there.

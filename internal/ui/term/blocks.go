@@ -130,7 +130,12 @@ func (r *Renderer) outcomeOf(b display.Shell, withOutput bool) {
 		role ink.Role
 		text string
 	}{{role, b.Status()}, {ink.Plain, output}, {ink.Bad, why}} {
-		if part.text != "" {
+		switch {
+		case part.text == "":
+		case b.Terminal && part.text == output: // words of our own
+			r.page.fresh()
+			r.page.words(r.width(), part.role, part.text)
+		default:
 			r.page.fresh()
 			r.page.put(ink.Look{Role: part.role}, part.text)
 		}
