@@ -156,6 +156,8 @@ type App struct {
 	mcp        *mcp.Host                     // of the session in use; nil if there are none
 	chosen     atomic.Pointer[string]        // the model that /model chose
 	effort     atomic.Pointer[string]        // how hard the model is to think, by whoever drives the session
+	noted      sync.Once                     // how the folder stood in the book of trust at the start
+	inBook     bool                          // it was trusted there
 	jobs       atomic.Pointer[bash.Jobs]     // of the session in use
 	switched   atomic.Pointer[config.Config] // the settings of the profile that /model chose
 	windows    remembered[int]               // of models, by the word of their servers

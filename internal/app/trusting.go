@@ -131,8 +131,11 @@ func (a *App) PassesOver() bool {
 	return a.Trusted != trust.Trusted && (len(a.Report.Warnings) > 0 || slices.Contains(trust.Settings(a.Project), mcpFile))
 }
 
-// trusts reports whether the folder was trusted at the start, or is by now.
+// trusts reports whether the folder was trusted at the start and the person has not taken
+// that back, or is by now. It must be asked before they can.
 func (a *App) trusts() bool {
 	now, err := a.Trust.Of(a.Root)
-	return a.Trusted == trust.Trusted || err == nil && now == trust.Trusted
+	a.noted.Do(func() { a.inBook = err == nil && now == trust.Trusted })
+	takenBack := a.inBook && err == nil && now == trust.Unknown
+	return a.Trusted == trust.Trusted && !takenBack || err == nil && now == trust.Trusted
 }

@@ -483,7 +483,9 @@ func (t *terminal) putDraft(ctx context.Context) {
 			return command
 		})
 	}
-	t.face.Put(strings.Join(parts, "\n"), begun)
+	text := strings.Join(parts, "\n")
+	t.sent(text) // Ctrl+R finds it when it was thrown away
+	t.face.Put(text, begun)
 }
 
 // utf8 reports whether the person's terminal shows more than ASCII.

@@ -223,7 +223,7 @@ func (r *run) close(ctx context.Context, i int, a *admission, done execution, sh
 	if a.ran && r.Hooks != nil {
 		result.Text = string(r.tellHooks(ctx, a, f.text, done.took))
 	}
-	out := Outcome{Index: i, Tool: a.tool, Result: result, Denied: f.denied, Unchanged: known && len(changes) == 0}
+	out := Outcome{Index: i, Tool: a.tool, Result: result, Denied: f.denied, Unchanged: known && len(changes) == 0 && len(res.Effects) == 0}
 	if a.err == nil {
 		out.Images, out.Rebuild = res.Images, res.Rebuild
 	}

@@ -135,7 +135,8 @@ type Outcome struct {
 	Images  []chat.Image // for the model to look at
 	Rebuild *tool.Rebuild
 	Denied  bool
-	// Unchanged says that every file is known to be as it was before the call.
+	// Unchanged says that every file is known to be as it was before the call, which
+	// nobody else did the work of.
 	Unchanged bool
 }
 
