@@ -147,6 +147,7 @@ type REPL struct {
 	typedAt  time.Time        // when there was something typed last
 	escaped  bool             // the last key was Esc, and there was nothing to stop or to throw away
 	stays    bool             // the last key was Ctrl+D, and a turn runs
+	leaves   bool             // the person does when the turn has stopped
 	resized  bool             // the terminal has another size
 	settling bool             // and may be getting one more
 
@@ -477,7 +478,8 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		if r.turn == nil || r.open != nil { // a question that is open stays open
 			return errLeave
 		}
-		r.stays = true
+		r.leaves = r.turn.stopped.Load() // as soon as it has
+		r.stays = !r.leaves
 	case lineedit.Submit:
 		if r.open != nil {
 			return r.entered(ctx, action)

@@ -138,6 +138,9 @@ func (r *REPL) over(ctx context.Context, f finished) error {
 			return err
 		}
 	}
+	if r.leaves {
+		return errLeave
+	}
 	if r.turn != nil {
 		return nil // taken up where another session was left
 	}
