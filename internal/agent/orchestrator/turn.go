@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"coder/internal/agent/toolrun"
-	"coder/internal/agent/verify"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
@@ -310,9 +309,6 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 		for _, e := range out.Effects {
 			switch e.Kind {
 			case tool.Write:
-				if out.Unchanged && !verify.AskedFor(st.input) { // there is nothing new to check
-					continue
-				}
 				st.edited = append(st.edited, e.Target)
 				st.passed, st.failed = "", shellResult{}
 			case tool.Exec:

@@ -82,16 +82,16 @@ func (r *run) keep(ctx context.Context, a *admission) error {
 	return nil
 }
 
-// changes tells what a call did to files, and whether that is known.
-func (r *run) changes(ctx context.Context, a *admission) (changes []event.FileChange, known bool) {
+// changes tells what a call did to files.
+func (r *run) changes(ctx context.Context, a *admission) []event.FileChange {
 	if r.Keeper == nil || !a.ran || a.readOnly() {
-		return nil, false
+		return nil
 	}
 	changes, err := r.Keeper.Changes(context.WithoutCancel(ctx), a.kept)
 	if err != nil {
 		r.notice(ctx, event.Warn, fmt.Sprintf("what %s changed could not be determined: %v", a.tool, err))
 	}
-	return changes, err == nil
+	return changes
 }
 
 // verdict is how the gate ruled, in one word for the audit log.
@@ -208,10 +208,9 @@ func (r *run) close(ctx context.Context, i int, a *admission, done execution, sh
 			r.stop(err)
 		}
 	}
-	changes, known := r.changes(ctx, a)
 	err := r.emit(ctx, event.ToolCallCompleted{
 		CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Output: f.text,
-		IsError: f.failed, DurationMs: done.took.Milliseconds(), Timestamp: r.Now().UnixMilli(), Summary: summary(res, a.err), Changes: changes, Saw: sights(res.Saw),
+		IsError: f.failed, DurationMs: done.took.Milliseconds(), Timestamp: r.Now().UnixMilli(), Summary: summary(res, a.err), Changes: r.changes(ctx, a), Saw: sights(res.Saw),
 	})
 	if err != nil {
 		r.stop(err)
@@ -223,7 +222,7 @@ func (r *run) close(ctx context.Context, i int, a *admission, done execution, sh
 	if a.ran && r.Hooks != nil {
 		result.Text = string(r.tellHooks(ctx, a, f.text, done.took))
 	}
-	out := Outcome{Index: i, Tool: a.tool, Result: result, Denied: f.denied, Unchanged: known && len(changes) == 0 && len(res.Effects) == 0}
+	out := Outcome{Index: i, Tool: a.tool, Result: result, Denied: f.denied}
 	if a.err == nil {
 		out.Images, out.Rebuild = res.Images, res.Rebuild
 	}

@@ -135,9 +135,6 @@ type Outcome struct {
 	Images  []chat.Image // for the model to look at
 	Rebuild *tool.Rebuild
 	Denied  bool
-	// Unchanged says that every file is known to be as it was before the call, which
-	// nobody else did the work of.
-	Unchanged bool
 }
 
 // ErrRefused ends a turn whose person refused a call and wants to stop there.
