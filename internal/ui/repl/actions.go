@@ -149,10 +149,7 @@ func (r *REPL) keepDraft() {
 	if r.Unsent == nil {
 		return
 	}
-	var queue []string
-	for _, d := range r.queue.waiting() {
-		queue = append(queue, d.Text())
-	}
+	queue := r.queue.texts()
 	draft, begun := r.editor.Unsent(), r.begun
 	if r.open != nil {
 		begun = Answer{Question: r.open.question.ID, Given: r.open.given}

@@ -5,18 +5,15 @@ package repl
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"coder/internal/core/event"
-	"coder/internal/core/uip"
 	"coder/internal/tool"
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term"
@@ -139,70 +136,12 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 // Put has text stand behind the next prompt, and an answer behind its question.
 func (l *Lines) Put(text string, begun Answer) { l.draft, l.half = text, begun }
 
-// maxListed is how many items of a list are printed at a time.
-const maxListed = 20
-
-// Pick lets the person choose from a list before anything else: by a number, by words that
-// only one item has, or the first one by Enter alone. It returns [ErrLeft] if they leave it,
-// and [ErrInterrupted] on Ctrl+C.
-func (l *Lines) Pick(ctx context.Context, p lineedit.Picker) (value string, err error) {
-	ctx, end := context.WithCancel(ctx)
-	keys := make(chan input)
-	k := keyboard{terminal: l.Terminal, page: l.Page, inputs: keys, keeps: func() bool { return false }}
-	var reading sync.WaitGroup
-	reading.Go(func() { k.listen(ctx) })
-	defer func() { end(); reading.Wait() }()
-	for items := p.Items; ; {
-		var text strings.Builder
-		for i, item := range items[:min(len(items), maxListed)] {
-			fmt.Fprintf(&text, "  %d. %s  %s\n", i+1, l.oneLine(item.Text), l.oneLine(item.Note))
-		}
-		if more := len(items) - maxListed; more > 0 {
-			fmt.Fprintf(&text, "  %s\n", l.Words.T("%d more: type some words of one", more))
-		}
-		if err := l.prompt(l.folded(text.String()) + p.Title); err != nil {
-			return "", err
-		}
-		var h input
-		var ok bool
-		select {
-		case h, ok = <-keys:
-		case <-ctx.Done():
-			return "", ctx.Err()
-		}
-		line := strings.TrimSpace(h.line)
-		n, notNumber := strconv.Atoi(line)
-		switch found := p.Find(line); {
-		case !ok, h.kind == stopped, h.kind == left:
-			return "", ErrLeft
-		case h.kind == interrupted:
-			return "", ErrInterrupted
-		case line == "":
-			return items[0].Value, nil
-		case notNumber == nil && n >= 1 && n <= len(items):
-			return items[n-1].Value, nil
-		case len(found) == 1:
-			return found[0].Value, nil
-		case len(found) == 0:
-			if err := l.Say(l.Words.T("nothing matches")); err != nil {
-				return "", err
-			}
-			items = p.Items
-		default:
-			items = found
-		}
-	}
-}
-
 // keepDraft keeps what is typed and not sent, if that has changed.
 func (l *Lines) keepDraft() {
 	if l.Unsent == nil {
 		return
 	}
-	var queue []string
-	for _, d := range l.queue.waiting() {
-		queue = append(queue, d.Text())
-	}
+	queue := l.queue.texts()
 	draft, begun := cmp.Or(l.typed(), l.draft), l.half
 	if l.asking.Load() {
 		draft, begun = l.draft, Answer{l.now.Question, l.now.Given, l.typed(), l.mode}
@@ -221,10 +160,7 @@ func (l *Lines) keep(k *keyboard) {
 	if l.Unsent == nil {
 		return
 	}
-	var queue []string
-	for _, d := range l.queue.take(all) {
-		queue = append(queue, d.Text())
-	}
+	queue := l.queue.texts()
 	select {
 	case text := <-l.begins: // it did not come to that
 		k.line = append([]byte(text), k.line...)
@@ -485,166 +421,4 @@ func (l *Lines) folded(text string) string {
 		return ink.Folded(text, width())
 	}
 	return text
-}
-
-// Ask puts a question and reads its answer, part by part if it has parts.
-func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
-	back := make(chan struct{})
-	select {
-	case l.asks <- back:
-		defer close(back)
-	case <-ctx.Done():
-		return uip.Response{}, ctx.Err()
-	}
-	l.asking.Store(true)
-	defer func() {
-		if l.program.Err() == nil { // else the turn must not be stopped: the question stays open
-			l.asking.Store(false)
-		}
-	}()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(l.program, func() { cancel(uip.ErrParked) })()
-	d := dialogue{ask: ask{question: q}}
-	if l.now = l.half.at(q); l.half.Question == q.ID {
-		l.half = Answer{}
-	}
-	l.again, l.now.Given = l.now.Given, nil
-	if l.now.Mode != "" {
-		l.switchMode(ctx, l.now.Mode)
-	}
-	if _, mode := l.Status(); l.mode == mode { // it has come to it
-		l.mode = ""
-	}
-	if !l.Render.Cards().Hides(q) {
-		l.Render.Saw(q)
-	}
-	for {
-		a, err := l.answer(ctx, &d)
-		l.parted = errors.Is(err, uip.ErrParked)
-		if err != nil || a.Dismissed || !d.inParts() {
-			return a, err
-		}
-		d.parts = append(d.parts, a)
-		if d.at++; d.at == len(q.Parts) {
-			return uip.Response{ID: q.ID, Author: "user", Parts: d.parts}, nil
-		}
-	}
-}
-
-func (l *Lines) cards() term.Cards { return offering(l.Render.Cards(), l.Trust) }
-
-// card is the part of the question that is to be answered now, in brief where all of it was
-// shown before.
-func (l *Lines) card(d *dialogue, brief bool) string {
-	cards := l.cards()
-	if d.inParts() {
-		return cards.Question(d.current(), d.at+1, len(d.question.Parts))
-	}
-	cards.Brief = brief
-	return cards.Draw(d.question)
-}
-
-// answer reads lines until one is an answer. Esc stops the turn at an approval,
-// and dismisses any other question. Where nothing can be read any more the
-// question stays open.
-func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
-	text := l.card(d, false)
-	for q := d.current(); ; {
-		h, err := l.reply(ctx, strings.TrimPrefix(text+"\n> ", "\n"))
-		switch {
-		case ctx.Err() != nil:
-			return uip.Response{}, context.Cause(ctx)
-		case err != nil:
-			return uip.Response{}, uip.ErrParked
-		case h.kind == stopped && d.question.Purpose == uip.ConfirmRiskyAction:
-			l.stopTurn()
-			return uip.Response{}, context.Canceled
-		case h.kind == stopped:
-			return uip.Response{ID: d.question.ID, Author: "user", Dismissed: true}, nil
-		case h.kind == left, l.Session().Leaves(strings.TrimSpace(h.line)):
-			l.end(errLeave)
-			return uip.Response{}, uip.ErrParked
-		case l.Session().Looks(strings.TrimSpace(h.line)):
-			l.look(ctx, h)
-			l.looking.Wait()
-			text = l.card(d, true)
-			continue
-		}
-		if said, ok := l.command(ctx, q, h.line); ok {
-			text = said
-			continue
-		}
-		if all := d.secondLook(l.cards(), l.Words, h.line); all != "" {
-			l.Render.Saw(d.question)
-			text = all
-			continue
-		}
-		if trusts(l.cards(), q, h.line) {
-			l.look(ctx, input{line: trustInput})
-			l.looking.Wait()
-			if !l.cards().Trust { // it is given
-				return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve}, nil
-			}
-			text = l.card(d, true)
-			continue
-		}
-		a, ok := read(l.Words, q, h.line)
-		a.ID, a.Author = q.ID, "user"
-		if ok && !unheard(q, a) && uip.Check(q, a) == nil {
-			l.now.Given = append(l.now.Given, h.line)
-			return a, nil
-		}
-		text = l.folded(hint(l.Words, l.cards(), q))
-	}
-}
-
-// command does what a command that was typed at a question does while a turn runs, and is
-// what to say below it. It reports whether the line is one.
-func (l *Lines) command(ctx context.Context, q uip.Request, line string) (say string, ok bool) {
-	s := l.Session()
-	line = strings.TrimSpace(line)
-	switch mode := s.Switches(line); {
-	case mode != "" && decidesMode(q):
-		return l.folded(modeHint(l.Words, q)), true
-	case mode != "":
-		l.switchMode(ctx, mode)
-		return "", true
-	case s.Knows(line):
-		l.enqueue(line)
-		return "", true
-	}
-	if err := s.Unknown(line); err != nil {
-		return l.folded(l.Words.Said(err.Error())), true
-	}
-	return "", false
-}
-
-// reply asks and waits for a line typed behind the prompt, or Esc. A line that
-// was begun before the question was there is no answer to it.
-func (l *Lines) reply(ctx context.Context, text string) (input, error) {
-	if err := l.prompt(text); err != nil {
-		return input{}, err
-	}
-	if len(l.again) > 0 {
-		line := l.again[0]
-		l.again = l.again[1:]
-		return input{line: line}, l.repeat(line)
-	}
-	if l.now.Text != "" {
-		l.begins <- l.now.Text
-		l.now.Text = ""
-	}
-	for {
-		h, err := l.await(ctx)
-		switch {
-		case err != nil, h.kind == stopped, h.kind == left, h.kind == entered && h.asked:
-			return h, err
-		case h.kind == entered && strings.TrimSpace(h.line) != "":
-			l.enqueue(h.line)
-			if err := l.prompt("> "); err != nil {
-				return input{}, err
-			}
-		}
-	}
 }

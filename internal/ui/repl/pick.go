@@ -5,7 +5,11 @@ package repl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"strconv"
+	"strings"
+	"sync"
 
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/tty"
@@ -125,4 +129,59 @@ func (r *REPL) usual(k lineedit.Kind) error {
 		return r.Screen.Clear()
 	}
 	return nil
+}
+
+// maxListed is how many items of a list are printed at a time.
+const maxListed = 20
+
+// Pick lets the person choose from a list before anything else: by a number, by words that
+// only one item has, or the first one by Enter alone. It returns [ErrLeft] if they leave it,
+// and [ErrInterrupted] on Ctrl+C.
+func (l *Lines) Pick(ctx context.Context, p lineedit.Picker) (value string, err error) {
+	ctx, end := context.WithCancel(ctx)
+	keys := make(chan input)
+	k := keyboard{terminal: l.Terminal, page: l.Page, inputs: keys, keeps: func() bool { return false }}
+	var reading sync.WaitGroup
+	reading.Go(func() { k.listen(ctx) })
+	defer func() { end(); reading.Wait() }()
+	for items := p.Items; ; {
+		var text strings.Builder
+		for i, item := range items[:min(len(items), maxListed)] {
+			fmt.Fprintf(&text, "  %d. %s  %s\n", i+1, l.oneLine(item.Text), l.oneLine(item.Note))
+		}
+		if more := len(items) - maxListed; more > 0 {
+			fmt.Fprintf(&text, "  %s\n", l.Words.T("%d more: type some words of one", more))
+		}
+		if err := l.prompt(l.folded(text.String()) + p.Title); err != nil {
+			return "", err
+		}
+		var h input
+		var ok bool
+		select {
+		case h, ok = <-keys:
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+		line := strings.TrimSpace(h.line)
+		n, notNumber := strconv.Atoi(line)
+		switch found := p.Find(line); {
+		case !ok, h.kind == stopped, h.kind == left:
+			return "", ErrLeft
+		case h.kind == interrupted:
+			return "", ErrInterrupted
+		case line == "":
+			return items[0].Value, nil
+		case notNumber == nil && n >= 1 && n <= len(items):
+			return items[n-1].Value, nil
+		case len(found) == 1:
+			return found[0].Value, nil
+		case len(found) == 0:
+			if err := l.Say(l.Words.T("nothing matches")); err != nil {
+				return "", err
+			}
+			items = p.Items
+		default:
+			items = found
+		}
+	}
 }

@@ -57,6 +57,14 @@ func words(_ int, d lineedit.Draft) bool {
 	return !strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "!")
 }
 
+// texts are what the drafts there are say.
+func (q *queue) texts() (all []string) {
+	for _, d := range q.waiting() {
+		all = append(all, d.Text())
+	}
+	return all
+}
+
 // waiting is the drafts there are.
 func (q *queue) waiting() []lineedit.Draft {
 	q.mu.Lock()

@@ -1,0 +1,254 @@
+//go:build unix
+
+package repl
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/ui/term"
+)
+
+// The words people say yes and no with, what they say to see all of it, before the
+// numbers of hunks, and to trust a folder.
+var (
+	yes   = []string{"y", "yes", "ok", "是", "好", "好的", "同意", "可以"}
+	no    = []string{"n", "no", "否", "不", "不行", "不要", "不同意", "不可以", "拒绝"}
+	view  = []string{"v", "view", "all", "全部", "查看", "看"}
+	hunks = []string{"h", "hunk", "hunks", "块"}
+	trust = []string{"t", "trust", "信任", "trust this folder", "信任此目录"}
+)
+
+// remembered are the words people say a yes with that is remembered.
+var remembered = map[string][]string{
+	uip.Always:  {"a", "always", "always in this project", "总是", "始终", "一直", "本项目始终允许"},
+	uip.Session: {"s", "session", "always in this session", "本次", "本次会话", "会话", "本次会话始终允许"},
+	uip.Below:   {"d", "dir", "below", "目录", "此目录"},
+}
+
+// read makes an answer of a line.
+func read(words term.Words, q uip.Request, line string) (uip.Response, bool) {
+	line = strings.TrimSpace(line)
+	switch {
+	case line == "":
+		best := q.Display.Metadata[uip.OnEnter]
+		return uip.Response{Option: best}, best != ""
+	case q.Kind == uip.Composite:
+		// For all, for none, or the numbers of those that may run
+		if a, ok := readConfirm(q, line); ok {
+			return a, true
+		}
+		return readNumbers(q, line)
+	case q.Kind == uip.Confirm:
+		if a, ok := readHunks(q, line); ok {
+			return a, true
+		}
+		return readConfirm(q, line)
+	}
+	if q.Kind == uip.Input { // a number is a number there
+		return uip.Response{Input: line}, true
+	}
+	if option := chosen(q, line); option != "" {
+		return uip.Response{Option: option}, true
+	}
+	if on := q.Display.Metadata; on[uip.OnYes]+on[uip.OnNo]+on[uip.OnWords] != "" {
+		return readChoice(words, q, line)
+	}
+	if q.Author == event.ActorRecovery && strings.Trim(line, "0123456789") == "" { // no prompt for a model
+		return uip.Response{}, false
+	}
+	return uip.Response{Input: line}, true
+}
+
+// chosen is the option that a word names: by its number, its id or another name it has.
+func chosen(q uip.Request, word string) string {
+	for i, o := range q.Options {
+		if word == strconv.Itoa(i+1) || strings.EqualFold(word, o.ID) || strings.EqualFold(word, q.Display.Metadata[uip.Named+o.ID]) {
+			return o.ID
+		}
+	}
+	return ""
+}
+
+// readChoice reads the choice of one of the program's own options, and words for the
+// model behind it: yes, 2 and be quick, no, think of the tests. The beginning of a label
+// is a choice, too. Nothing is guessed: a choice with words that do not go on from it, such
+// as a condition, is none.
+func readChoice(words term.Words, q uip.Request, line string) (uip.Response, bool) {
+	word, between, rest := firstWord(line)
+	on, option := q.Display.Metadata, chosen(q, word)
+	if slices.Contains(yes, word) {
+		option = on[uip.OnYes]
+	}
+	comment, agreed := goesOn(between, rest)
+	switch {
+	case slices.Contains(no, word) && on[uip.OnNo] != "" && (rest == "" || strings.ContainsAny(between, ",，:：")):
+		return uip.Response{Option: on[uip.OnNo], Comment: rest}, true
+	case option != "" && agreed:
+		return uip.Response{Option: option, Comment: comment}, true
+	case option != "" && option == on[uip.OnWords] && strings.Trim(word, "0123456789") == "": // whatever the words are, they go with it
+		return uip.Response{Option: option, Comment: rest}, true
+	case option != "" && (slices.Contains(yes, word) || strings.Trim(word, "0123456789") == ""):
+		return uip.Response{}, false
+	}
+	for _, o := range q.Options {
+		for _, label := range []string{words.Said(o.Label), o.Label} {
+			if len(line) <= len(label) && strings.EqualFold(label[:len(line)], line) {
+				return uip.Response{Option: o.ID}, true
+			}
+		}
+	}
+	return uip.Response{Option: on[uip.OnWords], Comment: line}, on[uip.OnWords] != ""
+}
+
+// firstWord parts a line: "no, use b" is "no" and "use b", and what stands between.
+func firstWord(line string) (word, between, rest string) {
+	word = line
+	if i := strings.IndexAny(line, separators); i >= 0 {
+		rest = strings.TrimLeft(line[i:], separators)
+		word, between = line[:i], line[i:len(line)-len(rest)]
+	}
+	return strings.ToLower(word), between, rest
+}
+
+// readNumbers reads which calls of a card may run, and with a dot which hunks of
+// them: 1 2.1 2.3. Words behind them that go on from a yes are for the model, about what may
+// not run if there is any: 1 3 and leave the others.
+func readNumbers(q uip.Request, line string) (a uip.Response, ok bool) {
+	comment := ""
+	if end := strings.IndexFunc(line, func(c rune) bool { return !strings.ContainsRune("0123456789.,，、 \t", c) }); end > 0 {
+		var agreed bool
+		numbers := strings.TrimRight(line[:end], separators)
+		if comment, agreed = goesOn(line[len(numbers):end], line[end:]); !agreed {
+			return uip.Response{}, false
+		}
+		line = numbers
+	}
+	for _, part := range q.Parts {
+		a.Parts = append(a.Parts, uip.Response{ID: part.ID, Option: uip.Reject})
+	}
+	for _, f := range strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" ,，、\t", c) }) {
+		call, hunk, some := strings.Cut(f, ".")
+		n, err := strconv.ParseUint(call, 10, 16) // no sign: +1 is no number of a call
+		if err != nil || n < 1 || int(n) > len(q.Parts) || some && !offers(q.Parts[n-1], uip.Some) {
+			return uip.Response{}, false
+		}
+		switch so := &a.Parts[n-1]; {
+		case !some:
+			so.Option, so.Input = uip.Approve, ""
+		case so.Option != uip.Approve:
+			so.Option, so.Input = uip.Some, strings.TrimSpace(so.Input+" "+hunk)
+		}
+		ok = true
+	}
+	rejects := slices.ContainsFunc(a.Parts, func(p uip.Response) bool { return p.Option == uip.Reject })
+	for i := range a.Parts {
+		if p := &a.Parts[i]; comment != "" && (p.Option == uip.Reject) == rejects {
+			p.Comment = comment
+		}
+	}
+	return a, ok
+}
+
+// readHunks reads the hunks of a change that may be made, and words for the model
+// behind them: h 1 3 the rest can wait.
+func readHunks(q uip.Request, line string) (a uip.Response, ok bool) {
+	word, rest, _ := strings.Cut(line, " ")
+	if !slices.Contains(hunks, strings.ToLower(word)) || !offers(q, uip.Some) {
+		return a, false
+	}
+	end := strings.IndexFunc(rest, func(c rune) bool { return !strings.ContainsRune("0123456789-,，、 \t", c) })
+	if end < 0 {
+		end = len(rest)
+	}
+	return uip.Response{Option: uip.Some, Input: strings.TrimSpace(rest[:end]), Comment: strings.TrimLeft(rest[end:], separators)}, true
+}
+
+const separators = " ,，:：\t"
+
+func readConfirm(q uip.Request, line string) (uip.Response, bool) {
+	word, between, rest := firstWord(line)
+	comment, agreed := goesOn(between, rest)
+	switch {
+	case strings.EqualFold(line, "yes, this once") || line == "仅此一次，同意":
+		return uip.Response{Option: uip.Approve}, true
+	case slices.Contains(yes, word) && agreed:
+		return uip.Response{Option: uip.Approve, Comment: comment}, true
+	case slices.Contains(no, word):
+		return uip.Response{Option: uip.Reject, Comment: rest}, true
+	}
+	for option, said := range remembered {
+		if (slices.Contains(said, word) && rest == "" || slices.Contains(said, strings.ToLower(line))) && offers(q, option) {
+			return uip.Response{Option: option}, true
+		}
+	}
+	return uip.Response{}, false
+}
+
+// goesOn is what words behind a yes tell the model, if they go on from it: y and
+// keep it short, 好，并写测试, or ask it for something: y but please be brief,
+// 同意，但是请简短. Others, such as a condition, make a yes none: nothing here could
+// keep to it.
+func goesOn(between, words string) (comment string, ok bool) {
+	if comment, ok := wish(words); ok {
+		return comment, true
+	}
+	first, rest, _ := strings.Cut(words, " ")
+	switch first = strings.ToLower(first); {
+	case slices.Contains(yes, strings.ToLower(words)): // said twice
+		return "", true
+	case words == "" || slices.Contains([]string{"also", "then", "please"}, first):
+		return words, true
+	case first == "and":
+		return strings.TrimSpace(rest), true
+	case slices.Contains(conditions, strings.Trim(first, separators)):
+		return "", false
+	}
+	for _, c := range []string{"但", "不过", "除非", "除了", "如果", "只"} {
+		if strings.HasPrefix(words, c) {
+			return "", false
+		}
+	}
+	for _, c := range []string{"并", "另外", "然后", "请", "同时", "顺便"} {
+		if strings.HasPrefix(words, c) {
+			return words, true
+		}
+	}
+	return words, strings.ContainsAny(between, ",，:：")
+}
+
+// wish is what words behind a yes ask the model for, but for the "but" before it: but
+// please be brief, 但是请简短. What may take back or put off any of the yes is no wish.
+func wish(words string) (comment string, ok bool) {
+	for _, but := range []string{"but", "但是", "但", "不过"} {
+		if len(words) < len(but) || !strings.EqualFold(words[:len(but)], but) {
+			continue
+		}
+		comment = strings.TrimLeft(words[len(but):], separators)
+		first, rest, _ := strings.Cut(comment, " ")
+		switch {
+		case strings.EqualFold(first, "please"):
+			all := strings.FieldsFunc(strings.ToLower(rest), func(c rune) bool { return strings.ContainsRune(separators+".;!", c) })
+			return comment, !slices.ContainsFunc(all, func(w string) bool {
+				return slices.Contains(conditions, w) || slices.Contains(putOff, w) || strings.ContainsAny(w, "'’")
+			})
+		case strings.HasPrefix(comment, "请"):
+			return comment, !strings.ContainsAny(comment, "不别勿莫非无没未先等再才后仅只停慢缓明取消跳问如除")
+		}
+		return "", false
+	}
+	return "", false
+}
+
+// putOff are words by which a wish may put off or take back what it goes with.
+var putOff = []string{"first", "later", "tomorrow", "before", "until", "never", "stop", "hold", "cancel", "skip", "instead", "cannot", "ask"}
+
+// conditions are words by which a yes is taken back.
+var conditions = []string{"but", "if", "unless", "except", "only", "not", "when", "after", "once", "without", "n", "no", "don't", "dont", "wait"}
+
+func offers(q uip.Request, id string) bool {
+	return slices.ContainsFunc(q.Options, func(o uip.Option) bool { return o.ID == id })
+}
