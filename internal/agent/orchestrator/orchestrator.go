@@ -15,6 +15,7 @@ import (
 	"coder/internal/agent/conversation"
 	"coder/internal/agent/hooks"
 	"coder/internal/agent/toolrun"
+	"coder/internal/agent/verify"
 	"coder/internal/core/chat"
 	"coder/internal/core/clock"
 	"coder/internal/core/event"
@@ -47,6 +48,8 @@ type Engine struct {
 	Commands []Command       // those of the program's own, in the order of /help
 	// Todos, which may be nil, is the list of things to do.
 	Todos func() []event.Todo
+	// Checked, which may be nil, is what the session checked last, and what was changed since.
+	Checked func() verify.Check
 	// Files, which may be nil, is where checks of edited work are chosen from.
 	Files Files
 	// Library, which may be nil, is what people wrote down for use here. Without

@@ -69,6 +69,11 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	case st.failed.Command: // and nothing was done about it
 		return o.judgeCheck(ctx, st, choice.Command, st.failed)
 	}
+	if o.Checked != nil && !asked {
+		if last := o.Checked(); last.Command == choice.Command && last.Verified() && last.Untold == "" { // what was written is as it was then
+			return false, nil
+		}
+	}
 	id := st.check
 	if st.check = ""; id == "" {
 		id = o.NewID("verify")
