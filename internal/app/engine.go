@@ -79,7 +79,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	if a.Options.Attended {
 		runner.Waiver = a.Store().waiver()
 	}
-	memory := a.remember(judge)
+	memory := a.remember(judge, sessionID)
 	if memory != nil {
 		runner.Memory = memory
 	}

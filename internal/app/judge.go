@@ -40,13 +40,16 @@ func (a *App) newJudge(c *confine.Confiner, p *protectedFiles) (*judge.Judge, er
 	}), nil
 }
 
-// remember gives the judge its memory. Where there is no home nothing is
-// remembered.
-func (a *App) remember(j *judge.Judge) *judge.Memory {
+// remember gives the judge its memory, with what was said for a session. Where
+// there is no home nothing is remembered.
+func (a *App) remember(j *judge.Judge, sessionID string) *judge.Memory {
 	if a.Home == "" {
 		return nil
 	}
-	m, err := j.Remember(filepath.Join(a.Home, "always"), a.Config.Permission.CommandAllowlist)
+	if a.Options.Ephemeral {
+		sessionID = "" // nobody comes back to it
+	}
+	m, err := j.Remember(filepath.Join(a.Home, "always"), sessionID, a.Config.Permission.CommandAllowlist)
 	if err != nil {
 		a.warn(fmt.Sprintf("what was always allowed here could not be read, so it is asked about again: %v", err))
 	}
@@ -55,7 +58,7 @@ func (a *App) remember(j *judge.Judge) *judge.Memory {
 
 // Memory is what was always allowed here.
 func (a *App) Memory() (*judge.Memory, error) {
-	m := a.remember(judge.New(judge.Options{State: a.Modes, Root: a.Root, Now: a.Env.Now}))
+	m := a.remember(judge.New(judge.Options{State: a.Modes, Root: a.Root, Now: a.Env.Now}), "")
 	if m == nil {
 		return nil, inputf("nothing is remembered without a home folder")
 	}
@@ -91,7 +94,7 @@ func (a *App) Judge() (j *judge.Judge, c *confine.Confiner, done func() error, e
 		return nil, nil, nil, errors.Join(err, ws.Close())
 	}
 	a.judge = j
-	a.remember(j)
+	a.remember(j, "")
 	return j, c, func() error { return errors.Join(c.Close(), ws.Close()) }, nil
 }
 

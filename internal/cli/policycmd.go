@@ -49,7 +49,8 @@ func (inv *invocation) runPolicy(ctx context.Context, a *app.App) error {
 	return usagef("unknown: coder policy %s; it takes check, list, revoke or test", what)
 }
 
-// policyList tells what was always allowed in this project, when and why.
+// policyList tells what was always allowed in this project and in its sessions,
+// when and why.
 func (inv *invocation) policyList(a *app.App) error {
 	m, err := a.Memory()
 	if err != nil {
@@ -68,7 +69,11 @@ func (inv *invocation) policyList(a *app.App) error {
 	}
 	var lines []string
 	for _, g := range all {
-		lines = append(lines, fmt.Sprintf("%d. %s", g.Number, sanitize.Line(words.Said(g.Grant.String()), 0)),
+		what := words.Said(g.Grant.String())
+		if g.Session != "" {
+			what = words.T("in session %s: %s", g.Session, what)
+		}
+		lines = append(lines, fmt.Sprintf("%d. %s", g.Number, sanitize.Line(what, 0)),
 			"   "+words.T("since %s, said to: %s", g.When.Local().Format("2006-01-02 15:04"), oneLine(g.Why)))
 	}
 	return inv.print(append(lines, words.T("coder policy revoke N ends one of them, coder policy revoke all ends all"))...)

@@ -94,7 +94,7 @@ func subcommands() []subcommand {
 		}, []string{"check", "test", "list", "revoke"}, inWorkspace("coder policy takes check COMMAND, list, revoke N, or test --against sessions", (*invocation).runPolicy), []use{
 			{"check [--mode M] [--json] COMMAND", "what would become of a command, and why"},
 			{"test --against sessions [--json]", "what today's rules would have said to past calls"},
-			{"list [--json]", "what was always allowed in this project, when and why"},
+			{"list [--json]", "what was always allowed in this project and in its sessions, when and why"},
 			{"revoke N|all", "end it"},
 		}},
 		{"prune", none, nil, (*invocation).runPrune, []use{{"[--older-than 30d] [--yes] [--json]", "what is kept here and not used any more; --yes deletes it"}}},

@@ -97,7 +97,7 @@ func newDesk(t *testing.T, mode string) *desk {
 	t.Helper()
 	d := &desk{}
 	j := newJudge(t, mode, nil)
-	m, err := j.Remember(t.TempDir(), nil)
+	m, err := j.Remember(t.TempDir(), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package judge_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -106,16 +107,16 @@ func TestModeRulesAndRisksAreWeighedTogether(t *testing.T) {
 func TestWhatIsRememberedHoldsForOneProjectAndLaterJudges(t *testing.T) {
 	dir, root := t.TempDir(), t.TempDir()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	at := func(root string) (*judge.Judge, *judge.Memory) {
+	at := func(root, session string) (*judge.Judge, *judge.Memory) {
 		j := newJudge(t, "build", func(o *judge.Options) { o.Root, o.Now = root, func() time.Time { return now } })
-		m, err := j.Remember(dir, []string{"make"})
+		m, err := j.Remember(dir, session, []string{"make"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return j, m
 	}
-	j, m := at(root)
-	concurrent, _ := at(root)
+	j, m := at(root, "s1")
+	concurrent, _ := at(root, "s2")
 	if err := m.Add(t.Context(), run("go vet"), policy.ThisProject); err != nil {
 		t.Fatal(err)
 	}
@@ -127,19 +128,27 @@ func TestWhatIsRememberedHoldsForOneProjectAndLaterJudges(t *testing.T) {
 			t.Errorf("%s: %v", command, o.Verdict)
 		}
 	}
-	later, latersMemory := at(root)
-	other, _ := at(t.TempDir())
+	later, latersMemory := at(root, "")
+	other, _ := at(t.TempDir(), "s1")
+	resumed, _ := at(root, "s1")
 	if o := verdict(t, later, run("go vet ./...")); o.Verdict != policy.Allow {
 		t.Errorf("a later judge forgot: %v", o.Verdict)
 	}
 	if o := verdict(t, concurrent, run("go vet ./...")); o.Verdict != policy.Allow {
 		t.Errorf("a judge that was there already did not hear of it: %v", o.Verdict)
 	}
-	if o := verdict(t, later, run("npm run lint")); o.Verdict != policy.Ask {
-		t.Errorf("what was said for a session outlived it: %v", o.Verdict)
+	for _, who := range []*judge.Judge{later, concurrent} {
+		if o := verdict(t, who, run("npm run lint")); o.Verdict != policy.Ask {
+			t.Errorf("what was said for a session holds in another: %v", o.Verdict)
+		}
 	}
-	if o := verdict(t, other, run("go vet ./...")); o.Verdict != policy.Ask {
-		t.Errorf("another project remembers: %v", o.Verdict)
+	if o := verdict(t, resumed, run("npm run lint")); o.Verdict != policy.Allow {
+		t.Errorf("what was said for a session is asked again when it goes on: %v", o.Verdict)
+	}
+	for _, command := range []string{"go vet ./...", "npm run lint"} {
+		if o := verdict(t, other, run(command)); o.Verdict != policy.Ask {
+			t.Errorf("another project remembers %s: %v", command, o.Verdict)
+		}
 	}
 
 	list, err := m.List()
@@ -155,6 +164,9 @@ func TestWhatIsRememberedHoldsForOneProjectAndLaterJudges(t *testing.T) {
 			t.Errorf("%q was revoked", bad)
 		}
 	}
+	if list, err := latersMemory.List(); err != nil || len(list) != 2 || list[1].Session != "s1" {
+		t.Fatalf("without a session: %+v, %v", list, err)
+	}
 	if gone, err := latersMemory.Revoke("1"); err != nil || len(gone) != 1 {
 		t.Fatalf("%+v, %v", gone, err)
 	}
@@ -163,7 +175,13 @@ func TestWhatIsRememberedHoldsForOneProjectAndLaterJudges(t *testing.T) {
 			t.Errorf("it was revoked and runs: %v", o.Verdict)
 		}
 	}
-	if _, err := m.Revoke("all"); err != nil || verdict(t, j, run("npm run lint")).Verdict != policy.Ask {
+	if gone, err := latersMemory.Revoke("1"); err != nil || len(gone) != 1 || verdict(t, j, run("npm run lint")).Verdict != policy.Ask {
+		t.Errorf("it was revoked elsewhere and runs: %+v, %v", gone, err)
+	}
+	if err := m.Add(t.Context(), run("npm run lint"), policy.ThisSession); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Revoke("all"); err != nil || verdict(t, resumed, run("npm run lint")).Verdict != policy.Ask {
 		t.Errorf("all of it was revoked, %v", err)
 	}
 
@@ -172,14 +190,40 @@ func TestWhatIsRememberedHoldsForOneProjectAndLaterJudges(t *testing.T) {
 		t.Fatalf("files: %v", files)
 	}
 	if text, _ := os.ReadFile(files[0]); strings.Contains(string(text), "make") || strings.Contains(string(text), "lint") {
-		t.Errorf("what the configuration lists, or a session, was written down: %s", text)
+		t.Errorf("what the configuration lists, or what was revoked, is written down: %s", text)
 	}
 	if err := os.WriteFile(files[0], []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	broken := newJudge(t, "build", func(o *judge.Options) { o.Root = root })
-	if _, err := broken.Remember(dir, nil); err == nil || verdict(t, broken, run("go vet")).Verdict != policy.Ask {
+	if _, err := broken.Remember(dir, "", nil); err == nil || verdict(t, broken, run("go vet")).Verdict != policy.Ask {
 		t.Errorf("a broken file: %v", err)
+	}
+}
+
+func TestWhatIsRememberedOfSessionsIsBounded(t *testing.T) {
+	dir, root := t.TempDir(), t.TempDir()
+	at := func(session string, when int) (*judge.Judge, *judge.Memory) {
+		j := newJudge(t, "build", func(o *judge.Options) {
+			o.Root, o.Now = root, func() time.Time { return time.Unix(int64(when), 0) }
+		})
+		m, err := j.Remember(dir, session, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j, m
+	}
+	const sessions = 203
+	for i := range sessions {
+		if _, m := at(fmt.Sprint("s", i), i); m.Add(t.Context(), run("go vet"), policy.ThisSession) != nil {
+			t.Fatal("not remembered")
+		}
+	}
+	for i, want := range map[int]policy.Verdict{2: policy.Ask, 3: policy.Allow, sessions - 1: policy.Allow} {
+		j, _ := at(fmt.Sprint("s", i), 0)
+		if o := verdict(t, j, run("go vet")); o.Verdict != want {
+			t.Errorf("session %d: %v, want %v", i, o.Verdict, want)
+		}
 	}
 }
 
@@ -190,7 +234,7 @@ func fetch(address, sends string) policy.Case {
 func TestOnlyHostsThatThePersonNamedAreFetchedFromUnasked(t *testing.T) {
 	for _, mode := range []string{"plan", "build", "default", "auto-edit"} {
 		j := newJudge(t, mode, func(o *judge.Options) { o.Hosts = []string{"intranet", "*.corp.example"} })
-		m, err := j.Remember(t.TempDir(), nil)
+		m, err := j.Remember(t.TempDir(), "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +296,7 @@ func TestWhatSteersOthersIsAskedAboutHoweverItIsWritten(t *testing.T) {
 			}
 		}
 	})
-	if _, err := j.Remember(t.TempDir(), nil); err != nil {
+	if _, err := j.Remember(t.TempDir(), "", nil); err != nil {
 		t.Fatal(err)
 	}
 	write := func(path string) policy.Case {

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,17 +25,19 @@ import (
 	"coder/internal/policy/rule"
 )
 
-// Memory keeps what a person said "always" to: for this session in memory, for
-// this project in a folder of the person's own, so that a repository cannot
-// bring such answers along.
+// Memory keeps what a person said "always" to, for this project and for sessions
+// of it, in a folder of the person's own, so that a repository cannot bring such
+// answers along.
 type Memory struct {
-	book *rule.Book
-	path string
-	root string
-	now  func() time.Time
+	book    *rule.Book
+	path    string
+	root    string
+	session string // the one that is open; empty where none is
+	now     func() time.Time
 
-	mu   sync.Mutex // guards seen, and the file among this process's goroutines
-	seen stamp      // the file as it was last read
+	mu     sync.Mutex              // guards seen and others, and the file among this process's goroutines
+	seen   stamp                   // the file as it was last read
+	others map[string][]rule.Grant // what holds in sessions other than this one
 }
 
 // stamp tells one state of a file from another.
@@ -43,15 +47,20 @@ type stamp struct {
 }
 
 type remembered struct {
-	Root   string       `json:"root"`
-	Grants []rule.Grant `json:"grants"`
+	Root     string                  `json:"root"`
+	Grants   []rule.Grant            `json:"grants"`
+	Sessions map[string][]rule.Grant `json:"sessions,omitempty"`
 }
 
-// Remember gives j a memory kept below dir. List are commands that the person's
-// settings let pass. The error says what could not be read; it is asked about
-// again.
-func (j *Judge) Remember(dir string, list []string) (*Memory, error) {
-	m := &Memory{book: j.book, root: j.o.Root, now: j.o.Now, path: filepath.Join(dir, fileOf(j.o.Root))}
+// maxSessions bounds how many sessions something is remembered of.
+const maxSessions = 200
+
+// Remember gives j a memory kept below dir. Session is the one that is open; where
+// it is empty, what is said for a session ends with j. List are commands that the
+// person's settings let pass. The error says what could not be read; it is asked
+// about again.
+func (j *Judge) Remember(dir, session string, list []string) (*Memory, error) {
+	m := &Memory{book: j.book, root: j.o.Root, session: session, now: j.o.Now, path: filepath.Join(dir, fileOf(j.o.Root))}
 	if m.now == nil {
 		m.now = func() time.Time { return time.Time{} }
 	}
@@ -90,9 +99,14 @@ func (m *Memory) refresh() error {
 		}
 	}
 	if err != nil || r.Root != m.root {
-		r.Grants = nil
+		r.Grants, r.Sessions = nil, nil
 	}
 	m.book.Always.Replace(r.Grants)
+	if m.session != "" {
+		m.book.Session.Replace(r.Sessions[m.session])
+		delete(r.Sessions, m.session)
+	}
+	m.others = r.Sessions
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -107,7 +121,7 @@ func (m *Memory) Add(_ context.Context, c policy.Case, s policy.Scope) error {
 	if err := m.refresh(); err != nil {
 		return err
 	}
-	if _, err := m.book.Add(c, s, m.now()); err != nil || s != policy.ThisProject {
+	if _, err := m.book.Add(c, s, m.now()); err != nil || s != policy.ThisProject && m.session == "" {
 		return err
 	}
 	return m.save()
@@ -116,7 +130,17 @@ func (m *Memory) Add(_ context.Context, c policy.Case, s policy.Scope) error {
 func (m *Memory) save() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	text, err := json.MarshalIndent(remembered{m.root, m.book.Always.Grants()}, "", "  ")
+	sessions := maps.Clone(m.others)
+	if said := m.book.Session.Grants(); m.session != "" && len(said) > 0 {
+		if sessions == nil {
+			sessions = make(map[string][]rule.Grant)
+		}
+		sessions[m.session] = said
+	}
+	for _, old := range sessionsIn(sessions)[:max(0, len(sessions)-maxSessions)] {
+		delete(sessions, old)
+	}
+	text, err := json.MarshalIndent(remembered{m.root, m.book.Always.Grants(), sessions}, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -126,15 +150,32 @@ func (m *Memory) save() error {
 	return atomicfile.Write(m.path, append(text, '\n'), 0o600)
 }
 
+// sessionsIn are the sessions that something is remembered of, the one last said
+// something in at the end.
+func sessionsIn(all map[string][]rule.Grant) []string {
+	last := func(id string) (when time.Time) {
+		for _, g := range all[id] {
+			if g.When.After(when) {
+				when = g.When
+			}
+		}
+		return when
+	}
+	return slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		return cmp.Or(last(a).Compare(last(b)), strings.Compare(a, b))
+	})
+}
+
 // Carry copies what was always allowed in a project before a time to another
-// folder and another place of the project.
+// folder and another place of the project. What was said for a session is said
+// again when that is run again.
 func Carry(dir, root, toDir, toRoot string, before time.Time) error {
 	var r remembered
 	text, err := repofile.Own(filepath.Join(dir, fileOf(root)), maxMemory)
 	if err != nil || json.Unmarshal(text, &r) != nil || r.Root != root {
 		return nil // there is nothing, or nothing that counts
 	}
-	r.Root = toRoot
+	r.Root, r.Sessions = toRoot, nil
 	r.Grants = slices.DeleteFunc(r.Grants, func(g rule.Grant) bool { return !g.When.Before(before) })
 	for i, g := range r.Grants {
 		if g.What == root || strings.HasPrefix(g.What, root+"/") {
@@ -154,20 +195,32 @@ func Carry(dir, root, toDir, toRoot string, before time.Time) error {
 type Granted struct {
 	Number int `json:"number"`
 	rule.Grant
-	Scope policy.Scope `json:"scope"`
+	Scope   policy.Scope `json:"scope"`
+	Session string       `json:"session,omitempty"` // the one it holds in
 }
 
-// List is all that is remembered here, the project's before the session's.
+// List is all that is remembered here, the project's before the session's; where
+// no session is open, that of every session.
 func (m *Memory) List() ([]Granted, error) {
 	if err := m.refresh(); err != nil {
 		return nil, err
 	}
 	all := []Granted{}
 	for _, g := range m.book.Always.Grants() {
-		all = append(all, Granted{len(all) + 1, g, policy.ThisProject})
+		all = append(all, Granted{len(all) + 1, g, policy.ThisProject, ""})
 	}
 	for _, g := range m.book.Session.Grants() {
-		all = append(all, Granted{len(all) + 1, g, policy.ThisSession})
+		all = append(all, Granted{len(all) + 1, g, policy.ThisSession, m.session})
+	}
+	if m.session != "" {
+		return all, nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range sessionsIn(m.others) {
+		for _, g := range m.others[id] {
+			all = append(all, Granted{len(all) + 1, g, policy.ThisSession, id})
+		}
 	}
 	return all, nil
 }
@@ -188,13 +241,27 @@ func (m *Memory) Revoke(which string) ([]Granted, error) {
 		all = all[n-1 : n]
 	}
 	for _, g := range all {
-		if g.Scope == policy.ThisProject {
+		switch {
+		case g.Scope == policy.ThisProject:
 			m.book.Always.Revoke(g.Grant)
-		} else {
+		case g.Session == m.session:
 			m.book.Session.Revoke(g.Grant)
+		default:
+			m.forget(g)
 		}
 	}
 	return all, m.save()
+}
+
+// forget ends what was said for a session that is not open here.
+func (m *Memory) forget(g Granted) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	left := rule.Remember(m.others[g.Session]...)
+	left.Revoke(g.Grant)
+	if m.others[g.Session] = left.Grants(); len(m.others[g.Session]) == 0 {
+		delete(m.others, g.Session)
+	}
 }
 
 // rows lists what is remembered, with when and to what it was said.
