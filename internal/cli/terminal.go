@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +21,6 @@ import (
 	"coder/internal/host/pathfind"
 	"coder/internal/host/stdio"
 	"coder/internal/policy/mode"
-	"coder/internal/record/typed"
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/repl"
 	"coder/internal/ui/term"
@@ -433,59 +431,6 @@ func (t *terminal) follow(ctx context.Context) error {
 		t.face.Resume(ctx)
 	}
 	return nil
-}
-
-// sent and unsent keep what is typed. That it cannot be is no reason to stop
-// typing.
-func (t *terminal) sent(text string) { _ = t.app.Typed().Add(text) }
-
-func (t *terminal) unsent(queue []string, draft string, begun repl.Answer) {
-	_ = t.app.Typed().Keep(t.session.ID, typed.Draft{Queue: queue, Text: draft, Question: begun.Question, Given: begun.Given, Answer: begun.Text, Mode: begun.Mode})
-}
-
-// onlyDraft reports whether there is no session to go back to but one in which something
-// was typed and nothing sent: no other, or another that is open elsewhere.
-func (t *terminal) onlyDraft() bool {
-	store := t.app.Store()
-	last, err := store.Last()
-	typed, _ := t.app.Typed().Unsent()
-	if typed == "" || err != nil {
-		return typed != ""
-	}
-	return store.InUse(last) && (!slices.Contains(store.All(), typed) || store.Unused(typed))
-}
-
-// putDraft puts what was typed and not sent where it was typed: at the question that is
-// about to be asked again, or at the prompt.
-func (t *terminal) putDraft(ctx context.Context) {
-	draft, begun := t.app.Unsent(t.session.ID), repl.Answer{}
-	if t.session.Asks(draft.Question) {
-		begun = repl.Answer{Question: draft.Question, Given: draft.Given, Text: draft.Answer, Mode: draft.Mode}
-		draft.Answer = ""
-	}
-	asked, left := t.session.LeftCommand()
-	if draft.Mode != "" && left { // there is no step that it could wait for
-		_ = t.session.SwitchMode(ctx, draft.Mode, t.face.Out()) // it says so itself where it cannot
-	}
-	if asked != "" { // to be sent again; nobody but its question would want the answer
-		draft.Answer = ""
-		draft.Text = cmp.Or(draft.Whole(), asked)
-		draft.Queue = nil
-	}
-	parts := draft.Parts()
-	if len(parts) > 1 { // what stands behind a command would be taken for its arguments
-		parts = slices.DeleteFunc(parts, func(text string) bool {
-			command := strings.HasPrefix(strings.TrimSpace(text), "/") || strings.HasPrefix(strings.TrimSpace(text), "!")
-			if command {
-				t.sent(text)                                                             // Ctrl+R finds it
-				_ = t.say(ink.Dim, t.inv.words.T("no longer queued: %s", oneLine(text))) // said if it can be
-			}
-			return command
-		})
-	}
-	text := strings.Join(parts, "\n")
-	t.sent(text) // Ctrl+R finds it when it was thrown away
-	t.face.Put(text, begun)
 }
 
 // utf8 reports whether the person's terminal shows more than ASCII.

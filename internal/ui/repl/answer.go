@@ -12,6 +12,26 @@ import (
 	"coder/internal/ui/term"
 )
 
+// Answer is one that was begun: at which question, what was answered to its first parts,
+// what was typed at the next, and the mode that was chosen there, to count from the step
+// after it; "" if none was.
+type Answer struct {
+	Question   string
+	Given      []string
+	Text, Mode string
+}
+
+func (a Answer) empty() bool { return a.Text+a.Mode == "" && len(a.Given) == 0 }
+
+// at is what of it belongs to a question.
+func (a Answer) at(q uip.Request) Answer {
+	if a.Question != q.ID {
+		return Answer{Question: q.ID}
+	}
+	a.Given = a.Given[:min(len(a.Given), max(len(q.Parts)-1, 0))]
+	return a
+}
+
 // The words people say yes and no with, what they say to see all of it, before the
 // numbers of hunks, and to trust a folder.
 var (

@@ -106,26 +106,6 @@ type Options struct {
 	Now     func() time.Time
 }
 
-// Answer is one that was begun: at which question, what was answered to its first parts,
-// what was typed at the next, and the mode that was chosen there, to count from the step
-// after it; "" if none was.
-type Answer struct {
-	Question   string
-	Given      []string
-	Text, Mode string
-}
-
-func (a Answer) empty() bool { return a.Text+a.Mode == "" && len(a.Given) == 0 }
-
-// at is what of it belongs to a question.
-func (a Answer) at(q uip.Request) Answer {
-	if a.Question != q.ID {
-		return Answer{Question: q.ID}
-	}
-	a.Given = a.Given[:min(len(a.Given), max(len(q.Parts)-1, 0))]
-	return a
-}
-
 // Remote is what a person said in another place.
 type Remote struct {
 	Text string
