@@ -317,6 +317,7 @@ var (
 	dated   = regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d\b`)
 	tokens  = regexp.MustCompile(`context: \d+ tokens`)
 	request = regexp.MustCompile(`\d{4,}( tokens in| 个 token，)`) // an estimate of all that is sent
+	shorter = regexp.MustCompile(`(condensed: |became |已压缩：|变为 )\d+`)
 	process = regexp.MustCompile(`(process|进程) \d+`)
 	spinner = regexp.MustCompile(`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]`)
 )
@@ -326,6 +327,7 @@ func (s *scene) normal(picture string) string {
 	picture = strings.ReplaceAll(picture, "coder "+app.Version, "coder VERSION")
 	picture = tokens.ReplaceAllString(picture, "context: N tokens")
 	picture = request.ReplaceAllString(picture, "N$1")
+	picture = shorter.ReplaceAllString(picture, "${1}N")
 	picture = process.ReplaceAllString(picture, "$1 N")
 	picture = spinner.ReplaceAllString(picture, "⠋")
 	picture = dated.ReplaceAllString(picture, "2026-01-01 00:00")

@@ -27,7 +27,10 @@ func Compact() Command {
 				return outcome{Text: strings.Join(said, "\n")}, err
 			}
 			summary, err := c.Compact(ctx, c.Args)
-			return outcome{Text: summary}, err
+			if err != nil {
+				return outcome{}, err
+			}
+			return outcome{Text: summary, Blocks: display.Blocks{display.Code{Lang: display.Markdown, Source: summary}}}, nil
 		},
 	}
 }

@@ -59,6 +59,12 @@ type CommandError struct{ Text string }
 
 func (e *CommandError) Error() string { return e.Text }
 
+// stoppedError says what the person who stopped a command has of it.
+type stoppedError string
+
+func (e stoppedError) Error() string        { return string(e) }
+func (e stoppedError) Is(target error) bool { return target == context.Canceled }
+
 // runCommand runs a slash command.
 func (o *Orchestrator) runCommand(ctx context.Context, rawInput, name, args string, out event.Sink) (Outcome, error) {
 	st := &turnState{sink: o.Through(out)}
@@ -88,6 +94,7 @@ func (o *Orchestrator) runCommand(ctx context.Context, rawInput, name, args stri
 	if err != nil {
 		local = event.LocalAdded{Input: rawInput, Output: err.Error(), Failed: true}
 	}
+	ctx = context.WithoutCancel(ctx) // what was stopped is on record, too
 	if keepErr := errors.Join(o.emit(ctx, st, ActorUser, local), o.saveSession(ctx, st)); keepErr != nil {
 		return done, keepErr
 	}
@@ -285,8 +292,11 @@ func (c *Call) freeze() {
 func (c *Call) Compact(ctx context.Context, focus string) (string, error) {
 	c.freeze()
 	text, err := c.o.summarise(ctx, c.st, c.o.limits(c.st, true), focus, false)
-	if errors.Is(err, compact.ErrTooShort) {
+	switch {
+	case errors.Is(err, compact.ErrTooShort):
 		return "", &CommandError{err.Error()}
+	case ctx.Err() != nil:
+		return "", stoppedError("stopped; the conversation stays as it is")
 	}
 	return text, err
 }

@@ -8,6 +8,10 @@ package display
 // a terminal.
 type Block interface{ isBlock() }
 
+// Markdown is the language of a [Code] that is prose of a model: it is read rather than
+// shown to the letter.
+const Markdown = "markdown"
+
 type (
 	// Text is plain prose, a sentence a line.
 	Text string

@@ -17,6 +17,8 @@ func TestCheck(t *testing.T) {
 	choose := uip.Request{ID: "q", TaskID: "t", Kind: uip.Select, Options: options}
 	typed := uip.Request{ID: "q", TaskID: "t", Kind: uip.Input, Validation: &uip.Validation{Regex: `^\d+$`, Required: true}}
 	free := uip.Request{ID: "q", Kind: uip.Input}
+	several := uip.Request{ID: "q", Kind: uip.Composite, Purpose: uip.RequestInfo, Parts: []uip.Request{{ID: "q.1", Kind: uip.Select, Options: options}, {ID: "q.2", Kind: uip.Input}}}
+	first := func(option string) []uip.Response { return []uip.Response{{ID: "q.1", Option: option}} }
 	for _, c := range []struct {
 		name string
 		q    uip.Request
@@ -38,6 +40,12 @@ func TestCheck(t *testing.T) {
 		{"no number", typed, uip.Response{ID: "q", Input: "12a"}, "does not match"},
 		{"required", typed, uip.Response{ID: "q"}, "required"},
 		{"not required", free, uip.Response{ID: "q"}, ""},
+		{"one of two", several, uip.Response{ID: "q"}, "must be chosen"},
+		{"none of two", several, uip.Response{ID: "q", Dismissed: true}, ""},
+		{"one of two, the other dismissed", several, uip.Response{ID: "q", Dismissed: true, Parts: first(uip.Approve)}, ""},
+		{"one that is not offered, the other dismissed", several, uip.Response{ID: "q", Dismissed: true, Parts: first("x")}, "no option"},
+		{"a part that there is not, dismissed", several, uip.Response{ID: "q", Dismissed: true, Parts: []uip.Response{{ID: "q.3"}}}, "no part"},
+		{"an approval is not dismissed", uip.Request{ID: "q", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Options: options}, uip.Response{ID: "q", Dismissed: true}, "must be chosen"},
 		{"broken rule", uip.Request{ID: "q", Validation: &uip.Validation{Regex: "("}}, uip.Response{ID: "q", Input: "x"}, "broken"},
 	} {
 		err := uip.Check(c.q, c.a)

@@ -121,7 +121,7 @@ func Task(o Options) tool.Tool {
 				res.Summary = v.Error
 			}
 			if v.Summary != "" {
-				res.Show = display.Text(v.Summary)
+				res.Show = display.Code{Lang: display.Markdown, Source: v.Summary}
 			}
 			for _, path := range r.Wrote {
 				res.Effects = append(res.Effects, tool.Effect{Kind: tool.Write, Target: path})

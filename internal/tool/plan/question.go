@@ -164,7 +164,7 @@ func ask(ctx context.Context, qs []asked) (tool.Result, error) {
 	case a.Unanswered():
 		const text = "No user is available to answer. Decide yourself, and say in your answer what you assumed."
 		return tool.Result{Value: questionResult{Text: text}, Failed: true, Summary: "nobody to ask"}, nil
-	case a.Dismissed:
+	case a.Dismissed && len(a.Parts) == 0:
 		const text = "The user dismissed the questions without answering; no answer was given. Do not ask the same again: go on with what you know, or stop and say what you need."
 		return tool.Result{Value: questionResult{Text: text, Cancelled: true}, Failed: true, Summary: "cancelled"}, nil
 	}
@@ -175,12 +175,20 @@ func ask(ctx context.Context, qs []asked) (tool.Result, error) {
 		if len(req.Parts) > 0 {
 			one = a.Part(part)
 		}
+		if a.Dismissed && one.Option == "" && one.Input == "" {
+			continue
+		}
 		words := one.Input // or the labels of the options
 		if labels := chosen(part, one); len(labels) > 0 {
 			words = strings.Join(labels, ", ")
 		}
 		r.Answers = append(r.Answers, answer{qs[i].Question, words})
 		all, given = append(all, fmt.Sprintf("%q = %q", qs[i].Question, words)), append(given, strconv.Quote(words))
+	}
+	if a.Dismissed {
+		r.OK, r.Cancelled = false, true
+		r.Text = "The user answered " + strings.Join(all, ", ") + " and dismissed the other questions without answering. Do not ask the same again: go on with what you know, or stop and say what you need."
+		return tool.Result{Value: r, Failed: true, Summary: "cancelled"}, nil
 	}
 	r.Text = "User has answered your questions: " + strings.Join(all, ", ")
 	answers := strings.Join(given, ", ") // what was asked has been seen

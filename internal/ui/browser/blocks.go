@@ -60,6 +60,9 @@ func (p *page) block(b display.Block) markup {
 		}
 		return el("p", class("lines"), strings.Trim(p.words.Said(string(b)), "\n"))
 	case display.Code:
+		if b.Lang == display.Markdown {
+			return prose(b.Source)
+		}
 		return el("pre", el("code", b.Source))
 	case display.Diff:
 		return diffs(b.Unified)

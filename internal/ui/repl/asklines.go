@@ -85,7 +85,7 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 			l.stopTurn()
 			return uip.Response{}, context.Canceled
 		case h.kind == stopped:
-			return uip.Response{ID: d.question.ID, Author: "user", Dismissed: true}, nil
+			return uip.Response{ID: d.question.ID, Author: "user", Dismissed: true, Parts: d.parts}, nil
 		case h.kind == left, l.Session().Leaves(strings.TrimSpace(h.line)):
 			l.end(errLeave)
 			return uip.Response{}, uip.ErrParked

@@ -482,7 +482,7 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 			r.escaped = action.Kind == lineedit.Cancel && r.Lists != nil
 			return nil
 		case r.open.question.Purpose != uip.ConfirmRiskyAction:
-			return r.reply(uip.Response{ID: r.open.question.ID, Author: "user", Dismissed: true})
+			return r.reply(uip.Response{ID: r.open.question.ID, Author: "user", Dismissed: true, Parts: r.open.parts})
 		}
 		return r.stopTurn()
 	case lineedit.Edit:

@@ -3,6 +3,7 @@
 package repl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -197,8 +198,8 @@ func (r *REPL) doing(width int) (rows []string) {
 		return nil
 	}
 	calls := busy.Calls
-	if len(calls) == 0 && busy.What != "" {
-		calls = []term.Running{{Name: busy.What, Since: r.turn.began}}
+	if len(calls) == 0 {
+		calls = []term.Running{{Name: cmp.Or(busy.What, r.Words.T("working")), Since: r.turn.began}}
 	}
 	named := calls[:min(len(calls), maxRunning)]
 	f := frames

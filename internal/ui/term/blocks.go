@@ -5,6 +5,7 @@ import (
 
 	"coder/internal/core/display"
 	"coder/internal/ui/term/ink"
+	"coder/internal/ui/term/markdown"
 	"coder/internal/ui/term/syntax"
 )
 
@@ -29,6 +30,22 @@ func (r *Renderer) bounded(text string, width int) {
 	defer w.End()
 	box.write(strings.TrimRight(cleaned(text), "\n"))
 	box.end(r.leftOut)
+}
+
+// prose draws what was written in Markdown, for so many columns.
+func (r *Renderer) prose(width int) *markdown.Stream {
+	return &markdown.Stream{
+		Put: r.page.put, Width: func() int { return width }, Source: r.o.Palette.Level == None, ASCII: r.o.ASCII, Spoken: r.o.Spoken,
+	}
+}
+
+// boundedProse is bounded for what was written in Markdown.
+func (r *Renderer) boundedProse(text string) {
+	md := r.prose(r.width())
+	box := outputBox{ascii: r.o.ASCII, put: func(_ ink.Look, text string) { md.Write(text) }}
+	box.write(strings.TrimRight(cleaned(text), "\n"))
+	box.end(r.leftOut)
+	md.End()
 }
 
 // drawCode puts source, cleaned, line by line.
@@ -84,6 +101,14 @@ func (r *Renderer) own(blocks display.Blocks, width int) {
 				rest := strings.TrimLeft(text, " ")
 				line(display.Line{Cells: []string{rest}, Columns: []int{len(text) - len(rest)}})
 			}
+		case display.Code:
+			if b.Lang == display.Markdown {
+				md := r.prose(width)
+				md.Write(cleaned(b.Source))
+				md.End()
+			} else {
+				drawCode(display.Code{Lang: b.Lang, Source: cleaned(b.Source)}, r.page.put)
+			}
 		case display.Diff:
 			drawDiff(cleaned(b.Unified), r.page.put)
 		case display.Table:
@@ -132,7 +157,7 @@ func (r *Renderer) outcomeOf(b display.Shell, withOutput bool) {
 	}{{role, b.Status()}, {ink.Plain, output}, {ink.Bad, why}} {
 		switch {
 		case part.text == "":
-		case b.Terminal && part.text == output: // words of our own
+		case part.text == why, b.Terminal && part.text == output: // words of our own
 			r.page.fresh()
 			r.page.words(r.width(), part.role, part.text)
 		default:

@@ -249,7 +249,11 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 			}
 			r.bounded(string(b), width)
 		case display.Code:
-			r.bounded(b.Source, 0)
+			if b.Lang == display.Markdown {
+				r.boundedProse(b.Source)
+			} else {
+				r.bounded(b.Source, 0)
+			}
 		case display.Diff:
 			if r.page.fresh(); b.Unified != c.approved {
 				drawDiff(cleaned(b.Unified), r.page.put)

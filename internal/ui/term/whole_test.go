@@ -183,3 +183,22 @@ func TestAWideTableIsAListWhereLinesArePrinted(t *testing.T) {
 		}
 	}
 }
+
+// What a model wrote is read, wherever it stands; source is shown as it is.
+func TestProseIsReadAndSourceIsNot(t *testing.T) {
+	colour := term.Options{Palette: term.Palette{Level: term.Basic}}
+	const text = "a **b** c d\n\n- e f g h i j k l m\n"
+	prose := term.Text(display.Blocks{display.Code{Lang: display.Markdown, Source: text}}, 14, colour)
+	if strings.Contains(prose, "**") || !strings.Contains(prose, "\n  ") {
+		t.Errorf("prose: %q", prose)
+	}
+	if source := term.Text(display.Blocks{display.Code{Source: text}}, 14, colour); source != text {
+		t.Errorf("source: %q", source)
+	}
+	var b strings.Builder
+	r := term.New(term.Options{Out: &b, Width: func() int { return 14 }, Palette: colour.Palette})
+	emit(t, r, event.ToolStarted{CallID: "c", Tool: "task"}, event.ToolFinished{CallID: "c", Tool: "task", Show: display.Code{Lang: display.Markdown, Source: text}})
+	if strings.Contains(b.String(), "**") || !strings.Contains(b.String(), "\n  ") {
+		t.Errorf("of a subtask: %q", b.String())
+	}
+}

@@ -225,10 +225,14 @@ func (w *Wrap) putGap() {
 	w.gap = w.gap[:0]
 }
 
-// blanks is how many columns there are before the word.
+// blanks is how many columns there are before the word: a tab reaches to its next stop.
 func (w *Wrap) blanks() (n int) {
 	for _, s := range w.gap {
-		n += Width(strings.ReplaceAll(s.Text, "\t", " "))
+		for i := range len(s.Text) {
+			if n++; s.Text[i] == '\t' {
+				n += tabStop - 1 - (w.column+n-1)%tabStop
+			}
+		}
 	}
 	return n
 }

@@ -32,6 +32,7 @@ func TestAWordWiderThanALineIsBrokenAndStaysSetIn(t *testing.T) {
 		{"wider than the room beside the bullet", "- " + strings.Repeat("x", 29), 30, 2, "- " + strings.Repeat("x", 28) + "\n  x"},
 		{"it just fits", "- " + strings.Repeat("x", 28), 30, 2, "- " + strings.Repeat("x", 28)},
 		{"at the edge it can be copied whole", "see " + address, 30, 0, "see " + address},
+		{"a tab is as wide as to its stop", "a\tbb\tccc dddd", 22, 0, "a\tbb\tccc\ndddd"},
 		{"wide characters", "- a/" + strings.Repeat("/项", 12), 24, 2, "- a//项/项/项/项/项/项/\n  项/项/项/项/项/项"},
 	} {
 		for n := 1; n <= len(tt.text); n++ {
