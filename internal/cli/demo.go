@@ -356,9 +356,9 @@ func (d *demoReport) ofSession(ctx context.Context) error {
 	g.Draw(d.columns(), func(l ink.Look, text string) { table.WriteString(d.colours.Paint(l.Role, text)) })
 	verdict := ""
 	if report, err := store.Verify(d.session); err != nil {
-		verdict = d.colours.Paint(ink.Bad, words.T("the logs are not what was written: %v", words.Said(err.Error())))
+		verdict = d.colours.Paint(ink.Bad, ink.Folded(words.T("the logs are not what was written: %v", words.Said(err.Error())), d.columns()))
 	} else {
-		verdict = d.colours.Paint(ink.Good, words.T("%d records in three logs, each with a check of itself and those before it: unbroken", report.Lines))
+		verdict = d.colours.Paint(ink.Good, ink.Folded(words.T("%d records in three logs, each with a check of itself and those before it: unbroken", report.Lines), d.columns()))
 	}
 	if err := d.part(words.T("Audit"), table.String(), verdict); err != nil {
 		return fmt.Errorf("show the audit: %w", err)

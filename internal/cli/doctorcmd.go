@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"coder/internal/app"
+	"coder/internal/core/sanitize"
 )
 
 // runDoctor says of everything the program needs how it stands, and what to do.
@@ -37,7 +38,7 @@ func (inv *invocation) runDoctor(ctx context.Context) error {
 		marks := map[string]string{app.Good: " ", app.Noted: "·", app.Broken: "✗"}
 		var lines []string
 		for _, f := range list {
-			lines = append(lines, inv.words.Signs(marks[f.State])+" "+inv.words.T("%s: %s", inv.words.Said(f.What), oneLine(inv.words.Said(f.Found))))
+			lines = append(lines, inv.words.Signs(marks[f.State])+" "+inv.words.T("%s: %s", inv.words.Said(f.What), sanitize.Line(inv.words.Said(f.Found), 0)))
 			if f.Do != "" {
 				lines = append(lines, "    "+inv.words.Said(f.Do))
 			}

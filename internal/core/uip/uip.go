@@ -219,8 +219,8 @@ type Response struct {
 	Option  string `json:"selectedOptionId,omitempty"`
 	Input   string `json:"inputValue,omitempty"`
 	Comment string `json:"comment,omitempty"`
-	// Dismissed says that the person did not want to answer, or no more than Parts
-	// do. An approval cannot be dismissed: it is given or not.
+	// Dismissed says that the person did not want to answer at all. An approval
+	// cannot be dismissed: it is given or not.
 	Dismissed bool `json:"dismissed,omitempty"`
 	// Parts answer the parts of a [Composite] request, in any order.
 	Parts []Response `json:"parts,omitempty"`
@@ -352,8 +352,7 @@ func From(ctx context.Context) Interactor {
 
 // Check reports why a is not an answer to q, or nil.
 func Check(q Request, a Response) error {
-	dismissed := a.Dismissed && q.Purpose != ConfirmRiskyAction && a.ID == q.ID
-	if dismissed && len(a.Parts) == 0 {
+	if a.Dismissed && q.Purpose != ConfirmRiskyAction && a.ID == q.ID {
 		return nil
 	}
 	if q.Kind == Composite {
@@ -366,9 +365,6 @@ func Check(q Request, a Response) error {
 		known := make(map[string]bool)
 		for i, part := range q.Parts {
 			known[part.ID] = true
-			if dismissed && !slices.ContainsFunc(a.Parts, func(p Response) bool { return p.ID == part.ID }) {
-				continue
-			}
 			if err := checkOne(part, a.Part(part)); err != nil {
 				return fmt.Errorf("part %d: %w", i+1, err)
 			}

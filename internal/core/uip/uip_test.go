@@ -18,7 +18,6 @@ func TestCheck(t *testing.T) {
 	typed := uip.Request{ID: "q", TaskID: "t", Kind: uip.Input, Validation: &uip.Validation{Regex: `^\d+$`, Required: true}}
 	free := uip.Request{ID: "q", Kind: uip.Input}
 	several := uip.Request{ID: "q", Kind: uip.Composite, Purpose: uip.RequestInfo, Parts: []uip.Request{{ID: "q.1", Kind: uip.Select, Options: options}, {ID: "q.2", Kind: uip.Input}}}
-	first := func(option string) []uip.Response { return []uip.Response{{ID: "q.1", Option: option}} }
 	for _, c := range []struct {
 		name string
 		q    uip.Request
@@ -42,9 +41,6 @@ func TestCheck(t *testing.T) {
 		{"not required", free, uip.Response{ID: "q"}, ""},
 		{"one of two", several, uip.Response{ID: "q"}, "must be chosen"},
 		{"none of two", several, uip.Response{ID: "q", Dismissed: true}, ""},
-		{"one of two, the other dismissed", several, uip.Response{ID: "q", Dismissed: true, Parts: first(uip.Approve)}, ""},
-		{"one that is not offered, the other dismissed", several, uip.Response{ID: "q", Dismissed: true, Parts: first("x")}, "no option"},
-		{"a part that there is not, dismissed", several, uip.Response{ID: "q", Dismissed: true, Parts: []uip.Response{{ID: "q.3"}}}, "no part"},
 		{"an approval is not dismissed", uip.Request{ID: "q", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Options: options}, uip.Response{ID: "q", Dismissed: true}, "must be chosen"},
 		{"broken rule", uip.Request{ID: "q", Validation: &uip.Validation{Regex: "("}}, uip.Response{ID: "q", Input: "x"}, "broken"},
 	} {

@@ -164,7 +164,7 @@ func ask(ctx context.Context, qs []asked) (tool.Result, error) {
 	case a.Unanswered():
 		const text = "No user is available to answer. Decide yourself, and say in your answer what you assumed."
 		return tool.Result{Value: questionResult{Text: text}, Failed: true, Summary: "nobody to ask"}, nil
-	case a.Dismissed && len(a.Parts) == 0:
+	case a.Dismissed:
 		const text = "The user dismissed the questions without answering; no answer was given. Do not ask the same again: go on with what you know, or stop and say what you need."
 		return tool.Result{Value: questionResult{Text: text, Cancelled: true}, Failed: true, Summary: "cancelled"}, nil
 	}
@@ -175,20 +175,14 @@ func ask(ctx context.Context, qs []asked) (tool.Result, error) {
 		if len(req.Parts) > 0 {
 			one = a.Part(part)
 		}
-		if a.Dismissed && one.Option == "" && one.Input == "" {
-			continue
-		}
 		words := one.Input // or the labels of the options
 		if labels := chosen(part, one); len(labels) > 0 {
 			words = strings.Join(labels, ", ")
+		} else if legend := legend(part, words); legend != "" {
+			words += " (" + legend + ")"
 		}
 		r.Answers = append(r.Answers, answer{qs[i].Question, words})
 		all, given = append(all, fmt.Sprintf("%q = %q", qs[i].Question, words)), append(given, strconv.Quote(words))
-	}
-	if a.Dismissed {
-		r.OK, r.Cancelled = false, true
-		r.Text = "The user answered " + strings.Join(all, ", ") + " and dismissed the other questions without answering. Do not ask the same again: go on with what you know, or stop and say what you need."
-		return tool.Result{Value: r, Failed: true, Summary: "cancelled"}, nil
 	}
 	r.Text = "User has answered your questions: " + strings.Join(all, ", ")
 	answers := strings.Join(given, ", ") // what was asked has been seen
@@ -214,6 +208,20 @@ func chosen(q uip.Request, given uip.Response) (labels []string) {
 		}
 	}
 	return labels
+}
+
+// legend says which options are meant by the numbers that words begin with: it is not the
+// model that numbered them.
+func legend(q uip.Request, words string) string {
+	var means []string
+	for word := range strings.FieldsSeq(strings.NewReplacer(",", " ", "，", " ", "、", " ").Replace(words)) {
+		if n := slices.IndexFunc(q.Options, func(o uip.Option) bool { return o.ID == word }); n >= 0 {
+			means = append(means, fmt.Sprintf("%s = %s", word, q.Display.Metadata["label"+word]))
+		} else if len(means) == 0 || !slices.Contains([]string{"and", "or", "和", "与", "或"}, strings.ToLower(word)) {
+			break
+		}
+	}
+	return strings.Join(means, ", ")
 }
 
 func (q asked) request() uip.Request {

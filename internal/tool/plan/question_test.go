@@ -46,7 +46,8 @@ func TestAQuestionCanSayWhatItsAnswerMustBe(t *testing.T) {
 func TestSeveralOptionsCanBeChosen(t *testing.T) {
 	for input, want := range map[string]string{
 		"1 2": "red, blue", "1,2": "red, blue", "3、1": "green, red", "1 and 3": "red, green", "1 和 3": "red, green", "2 2": "blue", "3": "green",
-		"1 4": "1 4", "1 or 3": "1 or 3", "and": "and", "both": "both", "1 and 3 but darker": "1 and 3 but darker",
+		"1 4": `1 4 (1 = red)`, "1 or 3": `1 or 3 (1 = red, 3 = green)`, "and": "and", "both": "both", "not 2": "not 2",
+		"1 and 3 but darker": `1 and 3 but darker (1 = red, 3 = green)`, "2，浅一点": `2，浅一点 (2 = blue)`,
 	} {
 		call, err := plan.Question().Prepare(t.Context(), json.RawMessage(`{"questions":[{"question":"Which?","multiSelect":true,"options":["red",{"label":"blue","description":"like the sky"},"green"]}]}`))
 		if err != nil {

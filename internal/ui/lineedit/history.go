@@ -28,6 +28,9 @@ func (h *history) add(d Draft) {
 
 func (h *history) leave() { h.back, h.left = 0, Draft{} }
 
+// Remember has a draft found among those sent, though it was written elsewhere.
+func (e *Editor) Remember(d Draft) { e.history.add(d) }
+
 // at is the draft n back; behind the first of those sent come those from before.
 func (h *history) at(n int) Draft {
 	if n > len(h.sent) {

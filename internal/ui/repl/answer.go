@@ -3,11 +3,12 @@
 package repl
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
-	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/ui/term"
 )
@@ -77,16 +78,39 @@ func read(words term.Words, q uip.Request, line string) (uip.Response, bool) {
 	if on := q.Display.Metadata; on[uip.OnYes]+on[uip.OnNo]+on[uip.OnWords] != "" {
 		return readChoice(words, q, line)
 	}
-	if q.Author == event.ActorRecovery && strings.Trim(line, "0123456789") == "" { // no prompt for a model
-		return uip.Response{}, false
-	}
-	return uip.Response{Input: line}, true
+	return uip.Response{Input: line}, !misnumbered(q, line)
 }
 
-// chosen is the option that a word names: by its number, its id or another name it has.
+// misnumbered reports whether a line is nothing but numbers, one of which is no option's.
+func misnumbered(q uip.Request, line string) bool {
+	numbers := strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" ,，、", c) })
+	return strings.Trim(line, "0123456789 ,，、") == "" && slices.ContainsFunc(numbers, func(n string) bool { return chosen(q, n) == "" })
+}
+
+// hasWords reports whether a line that was typed at a question and not sent says more than
+// which of its answers is meant.
+func hasWords(words term.Words, q uip.Request, line string) bool {
+	a, ok := read(words, q, line)
+	said := a.Comment
+	if a.Option == "" {
+		said += a.Input
+	}
+	for _, part := range a.Parts {
+		said += part.Comment
+	}
+	return (!ok || said != "") && utf8.RuneCountInString(strings.TrimSpace(line)) > 3
+}
+
+// chosen is the option that a word names: by its number, its id, another name it has or
+// its label.
 func chosen(q uip.Request, word string) string {
 	for i, o := range q.Options {
 		if word == strconv.Itoa(i+1) || strings.EqualFold(word, o.ID) || strings.EqualFold(word, q.Display.Metadata[uip.Named+o.ID]) {
+			return o.ID
+		}
+	}
+	for _, o := range q.Options {
+		if strings.EqualFold(word, cmp.Or(q.Display.Metadata["label"+o.ID], o.Label)) {
 			return o.ID
 		}
 	}

@@ -232,6 +232,9 @@ func hint(words term.Words, cards term.Cards, q uip.Request) string {
 	if q.Kind == uip.Select && q.Display.Metadata[uip.OnWords] != "" {
 		return words.T("answer with a number from 1 to %d; 1 and … tells the model more", len(q.Options))
 	}
+	if q.Kind == uip.Select && q.Display.Metadata[uip.Quoted] != "" {
+		return words.T("answer with a number from 1 to %d, or in words of your own", len(q.Options))
+	}
 	if q.Kind == uip.Select {
 		return words.T("answer with a number from 1 to %d", len(q.Options))
 	}

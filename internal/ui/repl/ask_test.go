@@ -145,7 +145,11 @@ func TestAnswers(t *testing.T) {
 		{"no, where words choose nothing", "n", wait, uip.Response{Option: "stop"}, true},
 		{"words where they are a new prompt", "yes and more", uip.Request{ID: "q", Kind: uip.Select, Options: choice.Options, Display: uip.Display{Metadata: map[string]string{uip.OnEnter: "1"}}}, uip.Response{Input: "yes and more"}, true},
 		{"words that choose nothing", "think of the tests", wait, uip.Response{}, false},
-		{"a number that is no option", "3", choice, uip.Response{Input: "3"}, true},
+		{"a number that is no option", "3", choice, uip.Response{Input: "3"}, false},
+		{"numbers", "1 2", choice, uip.Response{Input: "1 2"}, true},
+		{"numbers of which one is no option", "1, 3", choice, uip.Response{Input: "1, 3"}, false},
+		{"a number and words", "3 of them", choice, uip.Response{Input: "3 of them"}, true},
+		{"a label that is a number", "30", uip.Request{ID: "q", Kind: uip.Select, Options: []uip.Option{{ID: "1", Label: "20"}, {ID: "2", Label: "30"}}}, uip.Response{Option: "2"}, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -76,6 +76,9 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 	text := l.card(d, false)
 	for q := d.current(); ; {
 		h, err := l.reply(ctx, strings.TrimPrefix(text+"\n> ", "\n"))
+		if err == nil && h.kind == stopped && l.Sent != nil && hasWords(l.Words, q, h.line) {
+			l.Sent(h.line) // it is thrown away, and found again by who looks for it
+		}
 		switch {
 		case ctx.Err() != nil:
 			return uip.Response{}, context.Cause(ctx)
@@ -85,7 +88,7 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 			l.stopTurn()
 			return uip.Response{}, context.Canceled
 		case h.kind == stopped:
-			return uip.Response{ID: d.question.ID, Author: "user", Dismissed: true, Parts: d.parts}, nil
+			return uip.Response{ID: d.question.ID, Author: "user", Dismissed: true}, nil
 		case h.kind == left, l.Session().Leaves(strings.TrimSpace(h.line)):
 			l.end(errLeave)
 			return uip.Response{}, uip.ErrParked

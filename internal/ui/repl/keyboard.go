@@ -144,10 +144,11 @@ func (k *keyboard) key(key lineedit.Key) (input, bool) {
 	case lineedit.Key{Name: lineedit.Escape}:
 		if k.keeps() {
 			k.page.aside()
-		} else {
-			k.erase(0)
+			return input{kind: stopped}, true
 		}
-		return input{kind: stopped}, true
+		line := string(k.line)
+		k.erase(0)
+		return input{kind: stopped, line: line}, true
 	case lineedit.WithCtrl('c'):
 		return input{kind: interrupted}, true
 	case lineedit.WithCtrl('d'):

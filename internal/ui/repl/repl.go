@@ -448,6 +448,10 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 	if r.open != nil && k == (lineedit.Key{Name: lineedit.Enter}) && r.answer.Empty() && r.open.current().Display.Metadata[uip.OnEnter] != "" {
 		return r.answered(ctx, "", lineedit.Draft{})
 	}
+	var half lineedit.Draft // of an answer
+	if r.open != nil {
+		half = r.answer.Draft()
+	}
 	action := r.line().Key(k)
 	again := r.escaped
 	r.escaped, r.stays = false, false
@@ -481,8 +485,15 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		case r.open == nil:
 			r.escaped = action.Kind == lineedit.Cancel && r.Lists != nil
 			return nil
-		case r.open.question.Purpose != uip.ConfirmRiskyAction:
-			return r.reply(uip.Response{ID: r.open.question.ID, Author: "user", Dismissed: true, Parts: r.open.parts})
+		}
+		if hasWords(r.Words, r.open.current(), half.Text()) {
+			r.editor.Remember(half)
+			if r.Sent != nil {
+				r.Sent(half.Text())
+			}
+		}
+		if r.open.question.Purpose != uip.ConfirmRiskyAction {
+			return r.reply(uip.Response{ID: r.open.question.ID, Author: "user", Dismissed: true})
 		}
 		return r.stopTurn()
 	case lineedit.Edit:

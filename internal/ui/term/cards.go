@@ -236,6 +236,8 @@ func (d drawing) question(q uip.Request, m, n int) {
 		d.page.words(d.width(), ink.Dim, d.fill([]string{
 			d.t("1 and … = tell the model more"), d.t("other words = %s, and tell the model", d.Words.Said(q.Options[i].Label)),
 		}))
+	} else if len(q.Options) > 0 && q.Display.Metadata[uip.Quoted] != "" && q.Display.Description == "" {
+		d.page.words(d.width(), ink.Dim, d.t("a number, or words of your own"))
 	}
 }
 
