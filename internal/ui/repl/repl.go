@@ -351,11 +351,12 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 			if r.turn != nil {
 				r.turn.frame++
 			}
+			err = r.render.Settle()
 			if ticks++; ticks%keepTicks == 0 {
 				r.keepDraft()
 			}
 			if ticks%elsewhereTicks == 0 {
-				err = r.takeElsewhere(ctx)
+				err = errors.Join(err, r.takeElsewhere(ctx))
 			}
 			if r.suggested.more {
 				r.suggest()

@@ -1,6 +1,9 @@
 package term
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // Ahead is what will be in the stream and can be seen before.
 type Ahead struct {
@@ -15,7 +18,8 @@ type Ahead struct {
 }
 
 // between has draw put something between the paragraphs of a reply: at once, or when the
-// one that is arriving has ended, unless nothing shows all of it before.
+// one that is arriving has ended. What cannot be shown whole before waits no longer than a
+// moment.
 func (r *Renderer) between(draw func()) {
 	if !r.arriving() || r.o.AtOnce {
 		draw()
@@ -32,10 +36,31 @@ func (r *Renderer) between(draw func()) {
 	}
 	r.aside, r.newest = strings.TrimRight(all.String(), "\n"), strings.Trim(r.newest, "\n")
 	r.page, r.section, r.last, r.later = stream, section, last, later
-	if r.o.Room != nil && strings.Count(r.aside, "\n") >= r.o.Room() {
+	switch {
+	case r.o.Room == nil || strings.Count(r.aside, "\n") < r.o.Room():
+	case r.o.Now == nil:
 		r.putLater()
+	case r.tears.IsZero():
+		r.tears = r.o.Now().Add(moment)
 	}
 }
+
+// moment is how long an answer that is taller than the room for it waits for the end of the
+// line that it would tear.
+const moment = 2 * time.Second
+
+// Settle puts what has waited for long enough.
+func (r *Renderer) Settle() error {
+	r.mu.Lock()
+	due := r.overdue()
+	r.mu.Unlock()
+	if !due {
+		return nil
+	}
+	return r.write(func() {})
+}
+
+func (r *Renderer) overdue() bool { return !r.tears.IsZero() && !r.o.Now().Before(r.tears) }
 
 // arriving reports whether a paragraph is, or a block of code: what is put now would
 // tear it.
@@ -47,16 +72,17 @@ func (r *Renderer) arriving() bool {
 	return p.shown && !(p.plain.wrote && p.plain.ends > 0)
 }
 
-// putIfBetween puts what waits, if no paragraph is arriving any more.
+// putIfBetween puts what waits, if no paragraph is arriving any more, or none that it may
+// wait for.
 func (r *Renderer) putIfBetween() {
-	if len(r.later) > 0 && !r.arriving() {
+	if len(r.later) > 0 && (!r.arriving() || r.overdue()) {
 		r.putLater()
 	}
 }
 
 func (r *Renderer) putLater() {
 	later := r.later
-	r.later, r.aside, r.newest = nil, "", ""
+	r.later, r.aside, r.newest, r.tears = nil, "", "", time.Time{}
 	for _, draw := range later {
 		draw()
 	}

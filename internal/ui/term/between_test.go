@@ -3,6 +3,7 @@ package term_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"coder/internal/core/event"
 	"coder/internal/ui/term"
@@ -71,6 +72,44 @@ func TestALineGoesOnBelowALongAnswer(t *testing.T) {
 	}
 	if want := "[ANSWER]\n- an item with a few\n\n> /cost\n\nit cost\nnothing\n\n  words that go on and\n  on\n"; text != want {
 		t.Errorf("got %q, want %q", text, want)
+	}
+}
+
+// Where there is a clock, what is longer than there is room for waits a moment for the end
+// of the line.
+func TestALongAnswerWaitsAMomentForTheEndOfALine(t *testing.T) {
+	for name, tt := range map[string]struct {
+		passes time.Duration
+		want   string
+	}{
+		"the line ends":   {time.Second, "[ANSWER]\nhalf a line and more\n\n> /cost\n\nit cost\nnothing\n"},
+		"it does not":     {2 * time.Second, "[ANSWER]\nhalf a\n\n> /cost\n\nit cost\nnothing\n\nline and more\n"},
+		"it ends at once": {0, "[ANSWER]\nhalf a line and more\n\n> /cost\n\nit cost\nnothing\n"},
+	} {
+		var text, aside string
+		now := time.Unix(0, 0)
+		r := term.New(term.Options{Width: func() int { return 80 }, Room: func() int { return 2 }, Now: func() time.Time { return now }, Stream: func(more string, a term.Ahead) error {
+			text, aside = text+more, a.Aside
+			return nil
+		}})
+		emit(t, r, event.TextDelta{Text: "half a "})
+		if err := r.Answer("> /cost", event.LocalAdded{Input: "/cost", Output: "it cost\nnothing"}); err != nil {
+			t.Fatal(err)
+		}
+		if seen := text + aside; !strings.HasSuffix(strings.TrimSpace(seen), "it cost\nnothing") {
+			t.Errorf("%s: what is asked is not seen: %q", name, seen)
+		}
+		now = now.Add(tt.passes)
+		if err := r.Settle(); err != nil {
+			t.Fatal(err)
+		}
+		emit(t, r, event.TextDelta{Text: "line and more\n"})
+		if err := r.Break(); err != nil {
+			t.Fatal(err)
+		}
+		if text != tt.want {
+			t.Errorf("%s: got %q, want %q", name, text, tt.want)
+		}
 	}
 }
 

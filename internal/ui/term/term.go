@@ -34,7 +34,7 @@ type Options struct {
 	// Live shows what is going on right now. It is called only when that changes
 	// and must not call back.
 	Live  func(Doing)
-	Now   func() time.Time // for Live; nil: nobody needs the time
+	Now   func() time.Time // for Live, and for what may wait a moment; nil: nobody needs the time
 	ASCII bool             // the terminal shows no marks beyond ASCII
 	// Spoken says that a screen reader reads the lines aloud: a table that does not fit is a list.
 	Spoken bool
@@ -54,10 +54,11 @@ type Renderer struct {
 	mu      sync.Mutex // guards the fields below and the order of writing
 	page    *page
 	section section
-	later   []func() // draw what waits for the end of a paragraph
-	aside   string   // what they draw
-	newest  string   // what the last of them does
-	preview preview  // of the table that is arriving
+	later   []func()  // draw what waits for the end of a paragraph
+	aside   string    // what they draw
+	tears   time.Time // when that is put, whatever it tears; zero: it is not
+	newest  string    // what the last of them does
+	preview preview   // of the table that is arriving
 	reply   reply
 	tasks   map[string]*taskView // by id
 	calls   map[callKey]*callView
