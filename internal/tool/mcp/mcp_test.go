@@ -261,7 +261,12 @@ func serving(t *testing.T, vision bool, kinds ...string) *world {
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		Taken: func(name string) bool { return name == "mcp__lies__a_list" },
 	})
-	w.probing, w.connecting, w.greeting = 50*time.Millisecond, 2*time.Second, time.Hour
+	w.probing, w.connecting, w.greeting = time.Hour, 2*time.Second, time.Hour
+	for _, late := range []string{"hangs on discover", "ignores discover", "slow"} {
+		if slices.Contains(kinds, late) { // the others would be given up, and ended by their answer, where the machine is slow
+			w.probing = 50 * time.Millisecond
+		}
+	}
 	t.Cleanup(func() { _ = w.Close() })
 	return w
 }
