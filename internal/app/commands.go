@@ -74,7 +74,7 @@ func (a *App) tasks(ctx context.Context, sessionID string) (rows []slash.Task, e
 	for _, t := range all.All() {
 		row := slash.Task{Title: t.Title, Status: taskWords[t.Status], Sub: t.Parent != "", Created: created[t.ID]}
 		if t.Pending != nil {
-			row.Waits = t.Pending.Display.Title
+			row.Waits = display.Cell{Text: t.Pending.Display.Title, Words: t.Pending.Worded()}
 		}
 		rows = append(rows, row)
 	}

@@ -270,6 +270,25 @@ func (p project) Exists(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
+// maxNames bounds how much of a folder is looked at.
+const maxNames = 2000
+
+// List is the names in a folder; those of folders end with a slash.
+func (p project) List(dir string) (names []string) {
+	list, _, err := p.ws.ReadDir(dir, maxNames)
+	if err != nil {
+		return nil
+	}
+	for _, e := range list {
+		name := e.Name()
+		if e.IsDir() {
+			name += "/"
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
 // Read reads a file that describes the project.
 func (p project) Read(path string) ([]byte, error) {
 	return repofile.Below(p.ws.Root()).Read(path, maxManifest)

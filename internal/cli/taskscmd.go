@@ -109,7 +109,7 @@ func (inv *invocation) runTasks(ctx context.Context) error {
 		lines = append(lines, fmt.Sprintf("%s  %s %s  (%s)", r.Created.Local().Format("2006-01-02 15:04"), status, oneLine(r.Title), r.Session))
 		for _, q := range r.Open {
 			title := q.Display.Title
-			if q.Display.Metadata[uip.Quoted] == "" {
+			if q.Worded() {
 				title = words.Said(title)
 			}
 			lines = append(lines, words.T("    waits for an answer: %s", sanitize.Reveal(oneLine(title))))

@@ -89,6 +89,9 @@ func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.B
 	case err != nil:
 		return nil, err
 	}
+	if path != "" && len(c.Files)+len(c.Untracked) == 0 {
+		return []display.Block{display.Text(fmt.Sprintf("nothing in %s changed since the last commit", sanitize.Line(path, 200)))}, nil
+	}
 	if !full {
 		return []display.Block{summary(c)}, nil
 	}
@@ -175,6 +178,8 @@ func (d *Changes) inSession(path string, full bool) []display.Block {
 		}
 	}
 	switch {
+	case len(lines) == 0 && dir != ".":
+		return []display.Block{display.Text(fmt.Sprintf("nothing in %s that this session changed is different now", sanitize.Line(path, 200)))}
 	case len(lines) == 0:
 		return []display.Block{display.Text("nothing that this session changed is different now")}
 	case full && all.Len() > 0:

@@ -161,7 +161,7 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 				return []Job{{ID: "job-1", State: "running", Runs: "3s", Command: "serve"}, {ID: "job-2", State: "ended", Exit: &zero, Command: "make", Log: "runs/2.log"}}
 			}),
 			Tasks(func(context.Context) ([]Task, error) {
-				return []Task{{Title: "look", Status: "running", Sub: true, Created: now()}, {Title: "go", Status: "waits for you", Created: now(), Waits: "edit a.txt"}}, nil
+				return []Task{{Title: "look", Status: "running", Sub: true, Created: now()}, {Title: "go", Status: "waits for you", Created: now(), Waits: display.Cell{Text: "edit a.txt"}}}, nil
 			}),
 			Context("s", func(context.Context, string, uint64) (*window.Book, error) { return window.New(nil), nil }), Cost(ledger), Compact(), Diff(changes), Undo(w.revert("undo")), Redo(w.revert("redo")),
 		},
@@ -200,12 +200,12 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 		{"/jobs", "job-1  running        3s        serve", ""},
 		{"/jobs", "job-2  ended, exit 0            make     runs/2.log", ""},
 		{"/tasks", "running        > look", ""},
-		{"/tasks", "waits for an answer: edit a.txt", ""},
+		{"/tasks", "asks           edit a.txt", ""},
 		{"/context", "of 1000 tokens are in use", ""},
 		{"/cost", "all         30  0       3    $0.5000", ""},
 		{"/diff", "in this session: 1 changed\n  a.txt +1 -1", ""},
 		{"/diff full", "-old\n+new", ""},
-		{"/diff a b.txt", "nothing that this session changed is different now", ""},
+		{"/diff a b.txt", "nothing in a b.txt that this session changed is different now", ""},
 		{"/diff full a.txt", "-old\n+new", ""},
 		{"/undo", "undone: the turn\n  restored: a\n  restored to what someone else made of it meanwhile: p\n  removed: b\n" +
 			"  left as it is: k (changed)\n  /undo force overwrites it\n  lost: l (too large)\n" +

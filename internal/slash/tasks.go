@@ -15,7 +15,7 @@ type Task struct {
 	Status  string // in the program's own words
 	Sub     bool   // another agent does it
 	Created time.Time
-	Waits   string // the question that waits for an answer, if one does
+	Waits   display.Cell // the question that waits for an answer, if one does
 }
 
 // tasksShown is how many tasks a list shows.
@@ -38,8 +38,9 @@ func Tasks(read func(context.Context) ([]Task, error)) Command {
 				title = "> " + title
 			}
 			t.Rows = append(t.Rows, []display.Cell{{Text: task.Created.Local().Format("2006-01-02 15:04")}, {Text: task.Status, Words: true}, {Text: title}})
-			if task.Waits != "" {
-				t.Rows = append(t.Rows, display.Words("", "", "waits for an answer: "+sanitize.Line(task.Waits, 200)))
+			if asks := task.Waits; asks.Text != "" {
+				asks.Text = sanitize.Line(asks.Text, 200)
+				t.Rows = append(t.Rows, []display.Cell{{}, {Text: "asks", Words: true}, asks})
 			}
 		}
 		if more := len(all) - tasksShown; more > 0 {

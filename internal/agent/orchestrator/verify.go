@@ -26,6 +26,7 @@ type Verification struct {
 type Files interface {
 	Exists(path string) bool
 	Read(path string) ([]byte, error)
+	List(dir string) []string // those of folders end with a slash
 }
 
 var whens = map[mode.Verify]verify.When{mode.Never: verify.Never, mode.OnRequest: verify.Request, mode.Automatic: verify.Auto}
@@ -49,7 +50,7 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	}
 	in := verify.Input{UserText: st.input, Configured: st.set.Verification.Commands, Edited: st.edited}
 	if o.Files != nil {
-		in.Exists, in.Read = o.Files.Exists, o.Files.Read
+		in.Exists, in.Read, in.List = o.Files.Exists, o.Files.Read, o.Files.List
 	}
 	choice := verify.Choose(in)
 	for _, refused := range choice.Refused {

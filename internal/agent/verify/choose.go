@@ -31,6 +31,8 @@ type Input struct {
 	Edited     []string
 	Exists     func(path string) bool
 	Read       func(path string) ([]byte, error)
+	// List, which may be nil, is the names in a folder; those of folders end with a slash.
+	List func(dir string) []string
 }
 
 // Source is where a choice comes from.
@@ -141,6 +143,9 @@ func moduleOf(in Input, file string) (dir, command string, blind bool) {
 	for dir = path.Dir(file); ; dir = path.Dir(dir) {
 		there := in
 		there.Exists = func(name string) bool { return in.Exists(path.Join(dir, name)) }
+		if dir != "." {
+			there.List = nil // tests that lie about are run from the root
+		}
 		if in.Read != nil {
 			there.Read = func(name string) ([]byte, error) { return in.Read(path.Join(dir, name)) }
 		}
@@ -283,16 +288,34 @@ func testScript(in Input) (manager string, ok bool) {
 
 func python(in Input) string {
 	configured := slices.ContainsFunc([]string{"pytest.ini", "pyproject.toml", "setup.cfg", "conftest.py", "tests/conftest.py", "tests/__init__.py"}, in.Exists)
-	tested := slices.ContainsFunc(in.Edited, func(f string) bool { return path.Ext(f) == ".py" && (in.Exists("tests") || pythonTest(in, f)) })
-	if configured || tested {
+	if configured || slices.ContainsFunc(in.Edited, func(f string) bool { return path.Ext(f) == ".py" && pythonTested(in, f) }) {
 		return "pytest -q"
 	}
 	return ""
 }
 
-// pythonTest reports whether a file of Python is a test, or has one beside it.
-func pythonTest(in Input, file string) bool {
-	dir, base := path.Split(file)
-	name := strings.TrimSuffix(base, ".py")
-	return strings.HasPrefix(name, "test_") || strings.HasSuffix(name, "_test") || in.Exists(dir+"test_"+base) || in.Exists(dir+name+"_test.py")
+// pythonTested reports whether a file of Python is a test, or there are some: beside it, at
+// the root, or in a folder for them.
+func pythonTested(in Input, file string) bool {
+	switch {
+	case isPythonTest(file):
+		return true
+	case in.List == nil:
+		return false
+	}
+	return slices.ContainsFunc([]string{path.Dir(file), "."}, func(dir string) bool { return hasPythonTests(in, dir, 0) }) ||
+		slices.ContainsFunc([]string{"tests", "test"}, func(dir string) bool { return hasPythonTests(in, dir, 1) })
+}
+
+// hasPythonTests reports whether a folder has tests, or one so far below it has.
+func hasPythonTests(in Input, dir string, depth int) bool {
+	return slices.ContainsFunc(in.List(dir), func(name string) bool {
+		folder, ok := strings.CutSuffix(name, "/")
+		return isPythonTest(name) || ok && depth > 0 && hasPythonTests(in, path.Join(dir, folder), depth-1)
+	})
+}
+
+func isPythonTest(file string) bool {
+	name, ok := strings.CutSuffix(path.Base(file), ".py")
+	return ok && (strings.HasPrefix(name, "test_") || strings.HasSuffix(name, "_test"))
 }

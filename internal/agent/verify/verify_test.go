@@ -2,6 +2,7 @@ package verify
 
 import (
 	"errors"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -69,6 +70,19 @@ type folder map[string]string
 
 func (f folder) exists(path string) bool { _, ok := f[path]; return ok }
 
+func (f folder) list(dir string) (names []string) {
+	for name := range f {
+		if rest, ok := strings.CutPrefix(path.Join("/", name), strings.TrimSuffix(path.Join("/", dir), "/")+"/"); ok {
+			first, _, below := strings.Cut(rest, "/")
+			if below {
+				first += "/"
+			}
+			names = append(names, first)
+		}
+	}
+	return names
+}
+
 func (f folder) read(path string) ([]byte, error) {
 	if text, ok := f[path]; ok {
 		return []byte(text), nil
@@ -107,12 +121,14 @@ func TestChoose(t *testing.T) {
 		"pytest":              {files: folder{"pytest.ini": ""}, want: "pytest -q", source: FromProject},
 		"pyproject":           {files: folder{"pyproject.toml": ""}, want: "pytest -q", source: FromProject},
 		"setup.cfg":           {files: folder{"setup.cfg": ""}, want: "pytest -q", source: FromProject},
-		"tests of something":  {files: folder{"tests": ""}},
-		"tests of Python":     {files: folder{"tests": ""}, edited: []string{"src/a.py"}, want: "pytest -q", source: FromProject},
+		"tests of something":  {files: folder{"tests/x": ""}},
+		"not of Python":       {files: folder{"tests/x.js": "", "tests/unit/y.js": ""}, edited: []string{"tools/a.py"}},
+		"tests of Python":     {files: folder{"tests/unit/test_x.py": ""}, edited: []string{"src/a.py"}, want: "pytest -q", source: FromProject},
 		"two kinds":           {files: folder{"go.mod": "", "pyproject.toml": ""}, want: "go test ./...", source: FromProject},
 		"a test beside it":    {files: folder{"src/test_a.py": ""}, edited: []string{"src/a.py"}, want: "pytest -q", source: FromProject},
 		"a test of Python":    {edited: []string{"a_test.py"}, want: "pytest -q", source: FromProject},
-		"Python without one":  {files: folder{"test_b.py": ""}, edited: []string{"a.py"}},
+		"a test at the root":  {files: folder{"test_b.py": ""}, edited: []string{"x/a.py"}, want: "pytest -q", source: FromProject},
+		"Python without one":  {files: folder{"b.py": "", "contest_of.py": "", "x/test_c.py": ""}, edited: []string{"a.py"}},
 		"two kinds, edited":   {files: folder{"go.mod": "", "pyproject.toml": ""}, edited: []string{"x/a.py"}, want: "pytest -q", source: FromProject},
 
 		"data":             {files: folder{"go.mod": ""}, edited: []string{"a/page.html", "b.json"}, want: "go test ./...", source: FromProject},
@@ -140,7 +156,7 @@ func TestChoose(t *testing.T) {
 		"quoted, no test":     {user: "rename `go` to `make x`"},
 		"part of a word":      {user: "see cargo testing and mycargo test"},
 	} {
-		got := Choose(Input{UserText: tt.user, Configured: tt.config, Edited: tt.edited, Exists: tt.files.exists, Read: tt.files.read})
+		got := Choose(Input{UserText: tt.user, Configured: tt.config, Edited: tt.edited, Exists: tt.files.exists, Read: tt.files.read, List: tt.files.list})
 		if got.Command != tt.want || got.Source != tt.source || !slices.Equal(got.Refused, tt.refused) || got.Blind != tt.blind {
 			t.Errorf("%s: %+v, want %q from %q, refused %q", name, got, tt.want, tt.source, tt.refused)
 		}
@@ -171,7 +187,7 @@ func TestModulesBelowTheRoot(t *testing.T) {
 		"outside":                        {folder{"../x/go.mod": "", "/y/go.mod": ""}, []string{"../x/a.go", "/y/a.go"}, ""},
 		"documents":                      {folder{"svc/go.mod": ""}, []string{"svc/README.md"}, ""},
 	} {
-		got := Choose(Input{Edited: tt.edited, Exists: tt.files.exists, Read: tt.files.read})
+		got := Choose(Input{Edited: tt.edited, Exists: tt.files.exists, Read: tt.files.read, List: tt.files.list})
 		if got.Command != tt.want || len(got.Refused) > 0 {
 			t.Errorf("%s: %+v, want %q", name, got, tt.want)
 		}

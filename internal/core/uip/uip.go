@@ -420,6 +420,12 @@ func checkOne(q Request, a Response) error {
 	return nil
 }
 
+// Worded reports whether the title is words of the program's own, to be said in the
+// person's language: not what a call is called, nor what somebody asks.
+func (r Request) Worded() bool {
+	return r.Display.Metadata[Quoted] == "" && (r.Purpose != ConfirmRiskyAction || r.Kind == Composite)
+}
+
 func (r Request) offers(id string) bool {
 	return slices.ContainsFunc(r.Options, func(o Option) bool { return o.ID == id })
 }

@@ -203,7 +203,11 @@ func (c *call) row(t queue.Task) {
 
 // question shows what a task waits for.
 func (c *call) question(q uip.Request) {
-	fmt.Fprintln(c.Stdout, c.words.T("    waits for an answer: %s", sanitize.Reveal(oneLine(c.words.Said(q.Display.Title)))))
+	title := q.Display.Title
+	if q.Worded() {
+		title = c.words.Said(title)
+	}
+	fmt.Fprintln(c.Stdout, c.words.T("    waits for an answer: %s", sanitize.Reveal(oneLine(title))))
 	if q.Display.Description != "" {
 		fmt.Fprintln(c.Stdout, "      "+sanitize.Reveal(oneLine(c.words.Said(q.Display.Description))))
 	}

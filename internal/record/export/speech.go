@@ -121,7 +121,10 @@ func (s Speech) outcome(c *Called) string {
 func (s Speech) question(a *Asked) (title, about string) {
 	q := a.Request
 	if q.Purpose != uip.ConfirmRiskyAction {
-		return s.said(q.Display.Title), s.said(q.Display.Description)
+		if title = q.Display.Title; q.Worded() {
+			title = s.said(title)
+		}
+		return title, s.said(q.Display.Description)
 	}
 	var why []string
 	for reason := range strings.SplitSeq(q.Display.Description, "; ") {

@@ -51,7 +51,10 @@ func (p *page) about(q uip.Request, content markup) markup {
 func (p *page) questionTitle(q uip.Request) string {
 	title := sanitize.MaskWords(q.Display.Title)
 	if q.Purpose != uip.ConfirmRiskyAction {
-		return p.words.Said(title)
+		if q.Worded() {
+			return p.words.Said(title)
+		}
+		return title
 	}
 	if q.Kind == uip.Composite {
 		return p.t("%d calls need approval", len(q.Parts))

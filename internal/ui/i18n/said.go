@@ -140,9 +140,14 @@ func (r reading) list(text string) (string, bool) {
 		before bool // what stands before was translated
 		any    bool
 	)
-	for i, part := range strings.Split(text, "; ") {
+	parts := strings.Split(text, "; ")
+	sentences := !slices.ContainsFunc(parts, func(part string) bool { return r.deeper().line(part) == part })
+	for i, part := range parts {
 		said := r.deeper().line(part)
-		known := said != part
+		known := said != part && (sentences || strings.Contains(part, " "))
+		if !known {
+			said = part // a word behind what is no sentence may be a command's own
+		}
 		switch {
 		case i > 0 && known && before:
 			b.WriteString("；")

@@ -100,7 +100,11 @@ func (r *REPL) put(ctx context.Context, a ask) error {
 	}
 	r.open = &dialogue{ask: a}
 	r.answer.Reset()
-	r.call(a.question.Display.Title, attended)
+	title := a.question.Display.Title
+	if a.question.Worded() {
+		title = r.Words.Said(title)
+	}
+	r.call(title, attended)
 	if err := r.show(); err != nil || r.begun.Question != a.question.ID {
 		return err
 	}
