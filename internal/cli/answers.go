@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -79,15 +80,26 @@ func (p *remoteAnswers) Ask(ctx context.Context, q uip.Request) (uip.Response, e
 			letter.PutBack() // for whoever asks again
 			return r.Response, r.err
 		}
-		given := oneLine(cmp.Or(letter.Answer.Option, letter.Answer.Input))
-		for _, o := range q.Options {
-			if o.ID == letter.Answer.Option && o.Label != "" {
-				given = oneLine(o.Label)
-			}
-		}
-		p.say(fmt.Sprintf("answered elsewhere: %s (%s)", given, letter.From))
+		p.say(fmt.Sprintf("answered elsewhere: %s (%s)", given(q, letter.Answer), letter.From))
 		return letter.Answer, nil
 	}
+}
+
+// given is what an answer says, on a line.
+func given(q uip.Request, a uip.Response) string {
+	if a.Option == "" && len(a.Parts) > 0 {
+		var parts []string
+		for _, part := range q.Parts {
+			parts = append(parts, given(part, a.Part(part)))
+		}
+		return strings.Join(parts, ", ")
+	}
+	for _, o := range q.Options {
+		if o.ID == a.Option && o.Label != "" {
+			return oneLine(o.Label)
+		}
+	}
+	return oneLine(cmp.Or(a.Option, a.Input))
 }
 
 // onRecord puts to person what is on the disk. Nobody could answer the rest from

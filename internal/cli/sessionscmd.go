@@ -107,7 +107,7 @@ func (inv *invocation) showAudit(ctx context.Context, store *app.Store, id strin
 		}
 		verdict := inv.words.T(string(c.Requested.Verdict))
 		if by := c.Requested.DecidedBy; by != "" {
-			verdict += " (" + by + ")"
+			verdict += " (" + inv.words.Said(by) + ")"
 		}
 		t.Rows = append(t.Rows, display.Data(
 			c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, oneLine(verdict), inv.words.T(outcome),

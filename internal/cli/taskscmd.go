@@ -155,7 +155,18 @@ func notOpen(id string) error {
 
 // answerFlags are those of coder respond that answer q.
 func answerFlags(q uip.Request) string {
-	how := "--option " + strings.Join(optionIDs(q), "|")
+	ids := optionIDs(q)
+	switch {
+	case len(ids) == 0 && len(q.Parts) > 0:
+		var parts []string
+		for _, part := range q.Parts {
+			parts = append(parts, "--answer "+part.ID+"="+cmp.Or(strings.Join(optionIDs(part), "|"), "TEXT"))
+		}
+		return strings.Join(parts, " ")
+	case len(ids) == 0:
+		return "--input TEXT"
+	}
+	how := "--option " + strings.Join(ids, "|")
 	if q.Display.Metadata[uip.Hunks] != "" {
 		how += ", or --hunks 1,2"
 	}
@@ -167,9 +178,6 @@ func optionIDs(q uip.Request) (ids []string) {
 		if o.ID != uip.Some { // it says nothing by itself
 			ids = append(ids, o.ID)
 		}
-	}
-	if len(ids) == 0 {
-		return []string{"ANSWER"}
 	}
 	return ids
 }
@@ -240,6 +248,9 @@ func (inv *invocation) answer(ctx context.Context, a *app.App, session string, q
 	for _, part := range fl.answers {
 		id, option, _ := strings.Cut(part, "=")
 		so := uip.Response{ID: id, Option: option}
+		if i := slices.IndexFunc(q.Parts, func(p uip.Request) bool { return p.ID == id }); i >= 0 && q.Purpose != uip.ConfirmRiskyAction && !slices.Contains(optionIDs(q.Parts[i]), option) {
+			so.Option, so.Input = "", option // words of their own
+		}
 		if which, ok := strings.CutPrefix(option, uip.Some+":"); ok {
 			so.Option, so.Input = uip.Some, which
 		}
@@ -247,7 +258,7 @@ func (inv *invocation) answer(ctx context.Context, a *app.App, session string, q
 	}
 	answer = a.WithoutKeys(answer)
 	if err := uip.Check(q, answer); err != nil {
-		return inputf("%v; the options are %s", err, strings.Join(optionIDs(q), ", "))
+		return inputf("%v; answer with %s", err, answerFlags(q))
 	}
 	err := a.Store().Records.Answer(ctx, session, answer)
 	if claimed := (*event.ClaimedError)(nil); errors.As(err, &claimed) && a.Home != "" {

@@ -103,7 +103,7 @@ func (r shellResult) block() display.Shell {
 	}
 	b := display.Shell{
 		Command: r.Command, Ran: true, Exit: r.ExitCode, Millis: r.DurationMS, Truncated: r.Truncated, Stdout: r.Stdout, Stderr: r.Stderr,
-		Terminal: r.Terminal,
+		Terminal: r.Terminal, Log: r.LogPath,
 	}
 	if r.TimedOut {
 		b.Error = r.Error

@@ -33,7 +33,8 @@ type (
 	}
 	// Checklist is what is to be done.
 	Checklist []Check
-	// End is the last lines of an output that was cut, and how many it had in all.
+	// End is the last lines of an output that was cut, and how many it had in all; 0 if
+	// nobody knows.
 	End struct {
 		Of   int    `json:"of"`
 		Text string `json:"text"`
@@ -51,6 +52,7 @@ type (
 		Error     string `json:"error,omitempty"`    // why it was not run, or was ended
 		Terminal  bool   `json:"terminal,omitempty"` // it had the terminal: nobody but the person saw what it wrote
 		Ends      []End  `json:"ends,omitempty"`     // of output that was cut
+		Log       string `json:"log,omitempty"`      // the file that has all of it, if one has
 	}
 )
 

@@ -192,7 +192,11 @@ func (s Shell) Cut(lines int) Shell {
 		if len(all) <= lines {
 			return text
 		}
-		s.Ends = append(s.Ends, End{len(all), strings.Join(all[max(lines, len(all)-endLines):], "\n")})
+		of := len(all)
+		if s.Truncated { // they are not all of them
+			of = 0
+		}
+		s.Ends = append(s.Ends, End{of, strings.Join(all[max(lines, len(all)-endLines):], "\n")})
 		return strings.Join(append(all[:lines:lines], mark), "\n")
 	}
 	s.Stdout = cut(s.Stdout, "...[output truncated for display]")

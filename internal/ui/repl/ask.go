@@ -216,6 +216,18 @@ func (r *REPL) answered(ctx context.Context, line string, draft lineedit.Draft) 
 	return r.reply(uip.Response{ID: d.question.ID, Author: "user", Parts: d.parts})
 }
 
+// forgo keeps words that were typed at the open question, which is not answered with them:
+// Up and Ctrl+R find them.
+func (r *REPL) forgo(half lineedit.Draft) {
+	if !hasWords(r.Words, r.open.current(), half.Text()) {
+		return
+	}
+	r.editor.Remember(half)
+	if r.Sent != nil {
+		r.Sent(half.Text())
+	}
+}
+
 // unheard reports whether a yes has words that nobody would hear: no model asks.
 func unheard(q uip.Request, a uip.Response) bool {
 	return a.Comment != "" && a.Option != uip.Reject && (q.Author == event.ActorUser || q.Author == event.ActorVerifier)

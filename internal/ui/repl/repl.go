@@ -334,6 +334,7 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 		case l := <-r.looked:
 			err = r.goOn(l)
 		case <-withdrawn: // answered elsewhere, or what asked has stopped
+			r.forgo(r.answer.Draft())
 			r.open = nil
 		case f := <-r.done:
 			err = r.over(ctx, f)
@@ -487,12 +488,7 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 			r.escaped = action.Kind == lineedit.Cancel && r.Lists != nil
 			return nil
 		}
-		if hasWords(r.Words, r.open.current(), half.Text()) {
-			r.editor.Remember(half)
-			if r.Sent != nil {
-				r.Sent(half.Text())
-			}
-		}
+		r.forgo(half)
 		if r.open.question.Purpose != uip.ConfirmRiskyAction {
 			return r.reply(uip.Response{ID: r.open.question.ID, Author: "user", Dismissed: true})
 		}

@@ -168,10 +168,17 @@ func (r *Renderer) outcomeOf(b display.Shell, withOutput bool) {
 	r.page.fresh()
 	for _, end := range b.Ends {
 		if withOutput {
-			r.page.tell(ink.Dim, r.t("the last of %d lines:", end.Of))
+			said := r.t("the last of %d lines:", end.Of)
+			if end.Of == 0 {
+				said = r.t("the last lines:")
+			}
+			r.page.tell(ink.Dim, said)
 			r.page.put(ink.Look{}, cleaned(end.Text))
 			r.page.fresh()
 		}
+	}
+	if b.Log != "" && b.Truncated {
+		r.page.words(r.width(), ink.Dim, r.t("all of it: %s", cleaned(b.Log)))
 	}
 }
 
