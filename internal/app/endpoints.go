@@ -96,6 +96,9 @@ func (a *App) EndpointInUse() (Endpoint, bool) {
 // A variable that says where one is counts more than where it usually is.
 func (a *App) localServers() []string {
 	list := slices.Clone(a.Config.Discovery.Local)
+	for i, address := range list {
+		list[i] = withScheme(strings.TrimSpace(address))
+	}
 	for _, p := range config.Presets() {
 		if address, variable := p.AddressIn(a.Env.Getenv); p.Local && variable != "" {
 			for i, usual := range list {

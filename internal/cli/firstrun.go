@@ -95,8 +95,9 @@ func (t *terminal) confirm(ctx context.Context, question string, byDefault bool)
 		case ctx.Err() != nil:
 			_, _ = io.WriteString(t.printer, "\n") // what follows has a line of its own
 			return false, ctx.Err()
-		case err != nil:
-			return false, nil // nobody answers
+		case err != nil: // nobody answers
+			_, _ = io.WriteString(t.printer, "\n")
+			return false, nil
 		}
 		switch strings.ToLower(strings.TrimSpace(line)) {
 		case "":

@@ -144,7 +144,9 @@ func (r Report) ordinary(c Command, word string) bool {
 			return false // a package of someone else's
 		}
 	}
-	p = path.Clean(p)
+	if p = path.Clean(p); p == r.facts.Cwd {
+		p = path.Join(p, "x") // what lies in the workspace counts, whatever that is called
+	}
 	return r.facts.isInside(p) && r.facts.isInside(r.facts.real(p)) && r.facts.protected(p) == ""
 }
 

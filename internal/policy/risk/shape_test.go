@@ -176,3 +176,14 @@ func TestAPersonsListNamesPrograms(t *testing.T) {
 		}
 	}
 }
+
+// A workspace that is called like a folder which steers is one all the same; one within
+// such a folder is not.
+func TestTheShapeOfALineDoesNotDependOnTheNameOfTheWorkspace(t *testing.T) {
+	for cwd, want := range map[string]string{"/home/me/other": "go test …", "/home/me/go": "go test …", "/home/me/.ssh": "go test ./... …"} {
+		f := risk.Facts{Cwd: cwd, IsInside: func(p string) bool { return p == cwd || strings.HasPrefix(p, cwd+"/") }}
+		if got, err := risk.Shapes(risk.Analyse("go test ./...", f)); err != nil || !slices.Equal(got, []string{want}) {
+			t.Errorf("%s: %q, %v; want %q", cwd, got, err, want)
+		}
+	}
+}
