@@ -41,6 +41,7 @@ var verbs = map[string]func(s *scene, args []string) error{
 	"shell":   (*scene).shell,
 	"ends":    (*scene).ends,
 	"release": func(s *scene, _ []string) error { return os.WriteFile(s.file("go-on"), nil, 0o644) },
+	"empty":   func(s *scene, args []string) error { return os.WriteFile(s.file(args[0]), nil, 0o644) },
 	"exit":    func(s *scene, args []string) error { code, _ := strconv.Atoi(args[0]); return s.exit(code) },
 	"leave":   (*scene).leave,
 	"made":    (*scene).made,

@@ -104,5 +104,8 @@ func (t turnLine) standing(c verify.Check) (said string, role ink.Role) {
 func (t *terminal) apart() string { return t.inv.apart() }
 
 func (inv *invocation) apart() string {
-	return inv.words.Signs(" · ")
+	if inv.ascii() {
+		return inv.words.T(", ")
+	}
+	return " · "
 }

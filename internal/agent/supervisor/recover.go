@@ -78,7 +78,7 @@ func (h *history) note(r event.Record) {
 	case event.ToolCallCompleted:
 		put(&h.completed, e.CallID, e)
 		for _, f := range h.requested[e.CallID].Effects {
-			if f.Kind == event.EffectWrite && !e.IsError && e.Author != event.ActorVerifier {
+			if f.Kind == event.EffectWrite && (!e.IsError || len(e.Changes) > 0) && e.Author != event.ActorVerifier {
 				h.edited = append(h.edited, f.Target)
 			}
 		}

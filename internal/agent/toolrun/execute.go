@@ -82,16 +82,16 @@ func (r *run) keep(ctx context.Context, a *admission) error {
 	return nil
 }
 
-// changes tells what a call did to files.
-func (r *run) changes(ctx context.Context, a *admission) []event.FileChange {
+// changes tells what a call did to files, and whether that is known.
+func (r *run) changes(ctx context.Context, a *admission) (changes []event.FileChange, known bool) {
 	if r.Keeper == nil || !a.ran || a.readOnly() {
-		return nil
+		return nil, false
 	}
 	changes, err := r.Keeper.Changes(context.WithoutCancel(ctx), a.kept)
 	if err != nil {
 		r.notice(ctx, event.Warn, fmt.Sprintf("what %s changed could not be determined: %v", a.tool, err))
 	}
-	return changes
+	return changes, err == nil
 }
 
 // verdict is how the gate ruled, in one word for the audit log.
@@ -208,9 +208,10 @@ func (r *run) close(ctx context.Context, i int, a *admission, done execution, sh
 			r.stop(err)
 		}
 	}
+	changes, known := r.changes(ctx, a)
 	err := r.emit(ctx, event.ToolCallCompleted{
 		CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Output: f.text,
-		IsError: f.failed, DurationMs: done.took.Milliseconds(), Timestamp: r.Now().UnixMilli(), Summary: summary(res, a.err), Changes: r.changes(ctx, a), Saw: sights(res.Saw),
+		IsError: f.failed, DurationMs: done.took.Milliseconds(), Timestamp: r.Now().UnixMilli(), Summary: summary(res, a.err), Changes: changes, Saw: sights(res.Saw),
 	})
 	if err != nil {
 		r.stop(err)
@@ -228,6 +229,9 @@ func (r *run) close(ctx context.Context, i int, a *admission, done execution, sh
 	}
 	if a.ran {
 		out.Effects = slices.Concat(a.plan().Effects, res.Effects)
+	}
+	if f.failed && known && len(changes) == 0 {
+		out.Effects = slices.DeleteFunc(out.Effects, func(e tool.Effect) bool { return e.Kind == tool.Write })
 	}
 	return out
 }

@@ -125,7 +125,7 @@ type Round struct {
 	Deliver func(context.Context, Outcome) error
 }
 
-// Outcome is one call's fate. Effects are those it was let do; nil if it never
+// Outcome is one call's fate. Effects are those it was let do, but for writes that failed; nil if it never
 // ran.
 type Outcome struct {
 	Index   int

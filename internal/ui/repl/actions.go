@@ -26,6 +26,9 @@ func (r *REPL) send(ctx context.Context, action lineedit.Action) error {
 	if r.turn != nil && s.Looks(action.Text) {
 		return r.look(ctx, action.Text, false)
 	}
+	if err := s.Unknown(action.Text); r.turn != nil && err != nil {
+		return r.render.Answer(r.echo(oneLine(action.Text)), event.LocalAdded{Output: err.Error(), Failed: true})
+	}
 	if r.turn != nil {
 		r.queue.add(action.Draft)
 		return nil

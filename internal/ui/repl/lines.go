@@ -321,6 +321,8 @@ func (l *Lines) meanwhile(ctx context.Context, h input) {
 		l.switchMode(ctx, s.Switches(line))
 	case s.Looks(line):
 		l.look(ctx, h)
+	case s.Unknown(line) != nil:
+		l.note(l.Words.Said(s.Unknown(line).Error()))
 	default:
 		l.enqueue(line)
 	}

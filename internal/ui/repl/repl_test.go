@@ -552,7 +552,7 @@ func TestWhatWaitsForAParagraphIsSeenFromItsFirstLine(t *testing.T) {
 		{"", "", nil},
 		{"a\nb\nc", "c", []string{"", "a", "b", "c", ""}},
 		{"a\nb\nc\nd\ne", "d\ne", []string{"", "d", "e", ""}},
-		{"a\n1\n2\n3\n4\n5\n6", "1\n2\n3\n4\n5\n6", []string{"", "1", "2", "3", "3 more lines when this paragraph has ended", ""}},
+		{"a\n1\n2\n3\n4\n5\n6", "1\n2\n3\n4\n5\n6", []string{"", "1", "2", "3", "3 more lines follow", ""}},
 	} {
 		face := &REPL{Options: d.face.Options}
 		if got := face.beside(term.Ahead{Aside: tt.all, Newest: tt.newest}, 80, 4); !slices.Equal(got, tt.want) {

@@ -33,6 +33,9 @@ const (
 // doing.
 const patience = time.Second
 
+// outputPatience is how long it may print something before that is shown.
+const outputPatience = 250 * time.Millisecond
+
 // maxRunning is how many calls that run are named.
 const maxRunning = 6
 
@@ -151,7 +154,7 @@ func (r *REPL) underway(ahead term.Ahead, width, height int) (rows []string, row
 		rows = rows[max(0, len(rows)-r.room()):] // those that came last
 	}
 	rows = append(rows, r.beside(ahead, width, max(4, r.room()-len(rows)))...)
-	if r.Now().Sub(r.turn.began) >= patience {
+	if took := r.Now().Sub(r.turn.began); took >= patience || took >= outputPatience && r.printing() {
 		rows = append(rows, r.doing(width)...)
 	}
 	rows = append(rows, r.waiting(width)...)
@@ -185,9 +188,15 @@ func (r *REPL) beside(ahead term.Ahead, width, most int) []string {
 		rows = strings.Split(ahead.Newest, "\n")
 	}
 	if n := len(rows) - most + 1; n > 1 {
-		rows = append(rows[:most-1], r.Palette.Paint(dim, r.fit(r.Words.T("%d more lines when this paragraph has ended", n), width)))
+		rows = append(rows[:most-1], r.Palette.Paint(dim, r.fit(r.Words.T("%d more lines follow", n), width)))
 	}
 	return slices.Concat([]string{""}, rows, []string{""})
+}
+
+// printing reports whether a call that runs has printed something.
+func (r *REPL) printing() bool {
+	busy := r.busy.Load()
+	return busy != nil && slices.ContainsFunc(busy.Calls, func(c term.Running) bool { return len(c.Tail) > 0 })
 }
 
 // doing is what the turn is busy with: the calls that run, each with its own
