@@ -1,0 +1,141 @@
+//go:build unix
+
+package repl
+
+import (
+	"context"
+	"strings"
+
+	"coder/internal/core/uip"
+	"coder/internal/ui/lineedit"
+	"coder/internal/ui/tty"
+)
+
+// take handles what was typed.
+func (r *REPL) take(ctx context.Context, batch []tty.Event) error {
+	for _, e := range batch {
+		var err error
+		switch e := e.(type) {
+		case tty.Key:
+			r.typedAt = r.Now()
+			err = r.key(ctx, lineedit.Key(e))
+		case tty.Paste:
+			r.escaped, r.stays, r.typedAt = false, false, r.Now()
+			if r.picker != nil && r.open == nil {
+				r.picker.Paste(e.Text)
+			} else {
+				r.line().Paste(e.Text)
+			}
+		case tty.Focus:
+			r.focused, r.tells = e.In, true
+		case tty.Background:
+			if r.Recolour != nil {
+				r.Palette = r.Recolour(e.Light)
+				r.render.Recolour(r.Palette)
+			}
+		case tty.Resumed:
+			err = r.Screen.Show()
+		case tty.Resize:
+			r.resized = true
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.suggest()
+	return nil
+}
+
+// typing reports whether the person is writing a draft at this moment.
+func (r *REPL) typing() bool {
+	return r.open == nil && !r.editor.Empty() && r.Now().Sub(r.typedAt) < typingPause
+}
+
+// line is the editor that typing goes to.
+func (r *REPL) line() *lineedit.Editor {
+	if r.open != nil {
+		return &r.answer
+	}
+	return &r.editor
+}
+
+func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
+	if r.picker != nil && r.open == nil {
+		return r.pickKey(ctx, k)
+	}
+	if r.turn != nil && r.open == nil && r.editor.Empty() && k.Name == lineedit.Up && k.Mod == 0 {
+		if d, ok := r.queue.takeBack(); ok {
+			r.editor.SetDraft(d)
+			return nil
+		}
+	}
+	if r.open != nil && r.answer.Empty() && k == (lineedit.Key{Name: lineedit.Up}) {
+		r.answer.SetDraft(r.open.back)
+		return nil
+	}
+	if r.turn != nil && r.open == nil && k.Name == lineedit.Escape && k.Mod == 0 && !r.editor.Asks() {
+		return r.stopTurn()
+	}
+	if r.open != nil && k == (lineedit.Key{Name: lineedit.Enter}) && r.answer.Empty() && r.open.current().Display.Metadata[uip.OnEnter] != "" {
+		return r.answered(ctx, "", lineedit.Draft{})
+	}
+	var half lineedit.Draft // of an answer
+	if r.open != nil {
+		half = r.answer.Draft()
+	}
+	action := r.line().Key(k)
+	again := r.escaped
+	r.escaped, r.stays = false, false
+	switch action.Kind {
+	case lineedit.Interrupt, lineedit.Suspend, lineedit.Redraw:
+		return r.usual(action.Kind)
+	case lineedit.EOF:
+		if r.turn == nil || r.open != nil { // a question that is open stays open
+			return errLeave
+		}
+		r.leaves = r.turn.stopped.Load() // as soon as it has
+		r.stays = !r.leaves
+	case lineedit.Submit:
+		if r.open != nil {
+			return r.entered(ctx, action)
+		}
+		if strings.TrimSpace(action.Text) == "?" {
+			action = lineedit.Action{Kind: lineedit.Submit, Text: "/keys"}
+		}
+		if r.list(strings.TrimSpace(action.Text)) {
+			return nil
+		}
+		return r.send(ctx, action)
+	case lineedit.Cancel, lineedit.Clear: // an approval stops the whole turn, any other question is dismissed
+		switch {
+		case r.open == nil && again:
+			if !r.list(backInput) {
+				return r.Say(r.Palette.Paint(dim, r.Words.T("there is no message to go back to")))
+			}
+			return nil
+		case r.open == nil:
+			r.escaped = action.Kind == lineedit.Cancel && r.Lists != nil
+			return nil
+		}
+		r.forgo(half)
+		if r.open.question.Purpose != uip.ConfirmRiskyAction {
+			return r.reply(uip.Response{ID: r.open.question.ID, Author: "user", Dismissed: true})
+		}
+		return r.stopTurn()
+	case lineedit.Edit:
+		return r.edit(ctx)
+	case lineedit.ToggleMode:
+		return r.switchMode(ctx, r.Toggle())
+	case lineedit.CycleMode:
+		_, mode := r.Status()
+		if r.turn != nil && r.turn.mode != "" {
+			mode = r.turn.mode
+		}
+		return r.switchMode(ctx, r.Next(mode))
+	case lineedit.None:
+	}
+	return nil
+}
+
+// backInput is what Esc, pressed twice on an empty line, stands for.
+const backInput = "/rewind"
