@@ -64,6 +64,9 @@ func undoReport(name string, r undo.Report) string {
 	if len(lines) == 0 {
 		lines = []string{"  no file had to be changed"}
 	}
+	for _, t := range slices.Backward(r.Own) {
+		lines = append([]string{"  passed over, a command of your own (all includes it): " + sanitize.Line(t.Title, 200)}, lines...)
+	}
 	switch n := len(r.Skipped); n {
 	case 0:
 	case 1:

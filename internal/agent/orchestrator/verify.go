@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -61,8 +62,16 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	if choice.Blind {
 		return false, nil
 	}
+	var last verify.Check
+	if o.Checked != nil {
+		last = o.Checked()
+	}
+	stands := last.Command != "" && last.Verified() && last.Untold == "" // for what is there now
+	if choice.Command == "" && stands {
+		return false, nil
+	}
 	if choice.Command == "" {
-		return false, o.warn(ctx, st, verify.NotRunNotice("no check is known for this project")...)
+		return false, o.warn(ctx, st, verify.NotRunNotice(cmp.Or(choice.Unfit, "no check is known for this project"))...)
 	}
 	switch choice.Command {
 	case st.passed: // the model has run it itself, on what is there now
@@ -70,10 +79,8 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	case st.failed.Command: // and nothing was done about it
 		return o.judgeCheck(ctx, st, choice.Command, st.failed)
 	}
-	if o.Checked != nil && !asked {
-		if last := o.Checked(); last.Command == choice.Command && last.Verified() && last.Untold == "" { // what was written is as it was then
-			return false, nil
-		}
+	if stands && !asked && verify.Stands(last.Command, choice.Command) {
+		return false, nil
 	}
 	id := st.check
 	if st.check = ""; id == "" {

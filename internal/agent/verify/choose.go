@@ -53,6 +53,8 @@ type Choice struct {
 	Source  Source
 	Refused []string
 	Blind   bool
+	// Unfit, where there is no command, is why the one there would be cannot be used.
+	Unfit string
 }
 
 // Choose picks the command: what the person named, else the first of the
@@ -70,6 +72,9 @@ func Choose(in Input) Choice {
 	}
 	suited, blind := byProject(in)
 	c.Blind = !c.take(FromProject, suited) && (blind || below)
+	if c.Command == "" && !c.Blind && in.Read != nil && watches(in) {
+		c.Unfit = "the test script runs node --test, which never ends with --watch=false"
+	}
 	return c
 }
 
@@ -271,19 +276,37 @@ func testScript(in Input) (manager string, ok bool) {
 	if in.Read == nil {
 		return "", false
 	}
+	script, manager := scriptIn(in)
+	return manager, script != "" && !strings.Contains(script, "no test specified") && !watches(in)
+}
+
+// scriptIn is what package.json says how to test, and which package manager it wants.
+func scriptIn(in Input) (script, manager string) {
 	data, err := in.Read("package.json")
 	if err != nil {
-		return "", false
+		return "", ""
 	}
 	var p struct {
 		Scripts map[string]any `json:"scripts"`
 		Manager string         `json:"packageManager"`
 	}
 	if json.Unmarshal(data, &p) != nil {
-		return "", false
+		return "", ""
 	}
-	script, _ := p.Scripts["test"].(string)
-	return p.Manager, strings.TrimSpace(script) != "" && !strings.Contains(script, "no test specified")
+	script, _ = p.Scripts["test"].(string)
+	return strings.TrimSpace(script), p.Manager
+}
+
+// watches reports whether a test script would take --watch=false for the wish to watch:
+// node's own runner does, whatever its value.
+func watches(in Input) bool {
+	script, _ := scriptIn(in)
+	last := script
+	for _, sep := range []string{"&&", "||", ";", "|"} {
+		last = last[strings.LastIndex(last, sep)+1:]
+	}
+	words := strings.Fields(strings.TrimLeft(last, "&|"))
+	return slices.Contains(words, "node") && slices.Contains(words, "--test")
 }
 
 func python(in Input) string {

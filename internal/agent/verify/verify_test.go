@@ -101,6 +101,7 @@ func TestChoose(t *testing.T) {
 		source  Source
 		refused []string
 		blind   bool
+		unfit   bool
 	}{
 		"nothing known":       {},
 		"go":                  {files: folder{"go.mod": ""}, want: "go test ./...", source: FromProject},
@@ -116,6 +117,8 @@ func TestChoose(t *testing.T) {
 		"pnpm by its name":    {files: folder{"package.json": `{"scripts":{"test":"x"},"packageManager":"pnpm@9.1.0"}`}, want: "pnpm test -- --watch=false", source: FromProject},
 		"no test script":      {files: folder{"package.json": `{"scripts":{"build":"x"}}`}},
 		"npm's own script":    {files: folder{"package.json": `{"scripts":{"test":"echo \"Error: no test specified\" && exit 1"}}`}},
+		"node's own runner":   {files: folder{"package.json": `{"scripts":{"test":"tsc && NODE_ENV=test node --test src"}}`}, unfit: true},
+		"before another":      {files: folder{"package.json": `{"scripts":{"test":"node --test && vitest"}}`}, want: "npm test -- --watch=false", source: FromProject},
 		"broken package.json": {files: folder{"package.json": `{"scripts":{"test":`}},
 		"odd package.json":    {files: folder{"package.json": `{"scripts":{"test":5}}`}},
 		"pytest":              {files: folder{"pytest.ini": ""}, want: "pytest -q", source: FromProject},
@@ -157,7 +160,7 @@ func TestChoose(t *testing.T) {
 		"part of a word":      {user: "see cargo testing and mycargo test"},
 	} {
 		got := Choose(Input{UserText: tt.user, Configured: tt.config, Edited: tt.edited, Exists: tt.files.exists, Read: tt.files.read, List: tt.files.list})
-		if got.Command != tt.want || got.Source != tt.source || !slices.Equal(got.Refused, tt.refused) || got.Blind != tt.blind {
+		if got.Command != tt.want || got.Source != tt.source || !slices.Equal(got.Refused, tt.refused) || got.Blind != tt.blind || (got.Unfit != "") != tt.unfit {
 			t.Errorf("%s: %+v, want %q from %q, refused %q", name, got, tt.want, tt.source, tt.refused)
 		}
 	}
@@ -303,4 +306,44 @@ func FuzzChoose(f *testing.F) {
 		AskedFor(text)
 		Judge(1, text, text)
 	})
+}
+
+func TestACheckStandsForAnother(t *testing.T) {
+	for _, tt := range []struct {
+		ran, check string
+		want       bool
+	}{
+		{"go test ./...", "go test ./...", true},
+		{"go test -v -count=1 ./... 2>&1", "go test ./...", true},
+		{"go test -run X ./...", "go test ./...", false},
+		{"go test -short ./...", "go test ./...", false},
+		{"go test ./pkg", "go test ./...", false},
+		{"go vet ./...", "go test ./...", false},
+		{"go test ./... | tail -3", "go test ./...", false},
+		{"go test ./... || true", "go test ./...", false},
+		{"python3 -m pytest -vv", "pytest -q", true},
+		{"uv run pytest --tb=short", "pytest -q", true},
+		{"pytest -k x", "pytest -q", false},
+		{"pytest tests/test_a.py", "pytest -q", false},
+		{"npm test", "npm test -- --watch=false", true},
+		{"npm t", "npm test -- --watch=false", true},
+		{"npm run test -- --coverage", "npm test -- --watch=false", true},
+		{"npm run -s test", "npm test -- --watch=false", true},
+		{"npm run test:unit", "npm test -- --watch=false", false},
+		{"npm test -- a.test.js", "npm test -- --watch=false", false},
+		{"yarn test", "npm test -- --watch=false", false},
+		{"pnpm run test", "pnpm test -- --watch=false", true},
+		{"cd web && npm test", "cd web && npm test -- --watch=false", true},
+		{"cd other && npm test", "cd web && npm test -- --watch=false", false},
+		{"cargo test --quiet", "cargo test", true},
+		{"cargo test --lib", "cargo test", false},
+		{"mvn -B test", "mvn -q test", true},
+		{"mvn verify", "mvn -q test", false},
+		{"", "go test ./...", false},
+		{"make test", "go test ./...", false},
+	} {
+		if got := Stands(tt.ran, tt.check); got != tt.want {
+			t.Errorf("%q for %q: %v", tt.ran, tt.check, got)
+		}
+	}
 }

@@ -408,17 +408,21 @@ func (h *History) Since(task string) (list []Turn) {
 	return list
 }
 
-// idleAfter names the turns right after a turn that changed no file.
-func (h *History) idleAfter(id string) (list []Turn) {
+// passedAfter names the turns after a turn that changed no file, and those that
+// were commands of the person's own.
+func (h *History) passedAfter(id string) (idle, own []Turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, later := range h.order[slices.Index(h.order, id)+1:] {
-		if i := h.index(later); i >= 0 && h.turns[i].touched() {
-			break
-		}
-		list = append(list, Turn{ID: later, Title: h.titles[later]})
+		t := Turn{ID: later, Title: h.titles[later]}
+		switch i := h.index(later); {
+		case i < 0 || !h.turns[i].touched():
+			idle = append(idle, t)
+		case h.turns[i].popped == 0 && h.turns[i].own():
+			own = append(own, t)
+		} // others were undone before
 	}
-	return list
+	return idle, own
 }
 
 // Needs reports whether a content is needed to undo one of the last turns, or

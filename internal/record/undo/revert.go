@@ -41,6 +41,7 @@ type Claim struct {
 type Report struct {
 	Turn     Turn     `json:"turn"`
 	Skipped  []Turn   `json:"skipped,omitempty"` // later ones that changed no file
+	Own      []Turn   `json:"own,omitempty"`     // and those that are commands of the person's own
 	DryRun   bool     `json:"dryRun,omitempty"`
 	Restored []string `json:"restored,omitempty"` // have the content and mode they had
 	Removed  []string `json:"removed,omitempty"`  // were made by the turn and are gone
@@ -109,7 +110,7 @@ func Undo(ctx context.Context, k *Keeper, h *History, c Call) (Report, error) {
 			continue // there is nothing more to do, nor to say
 		}
 		if c.Turn == "" && !t.going {
-			p.report.Skipped = h.idleAfter(t.ID)
+			p.report.Skipped, p.report.Own = h.passedAfter(t.ID)
 		}
 		return p.carryOut(ctx, undoTool, c, request{Turn: t.ID, All: c.All, Force: c.Force})
 	}
