@@ -72,7 +72,7 @@ func undoReport(name string, r undo.Report) string {
 	case 1:
 		lines = append([]string{"  passed over, since it changed no file: " + cmp.Or(sanitize.Line(r.Skipped[0].Title, 200), "the last turn")}, lines...)
 	default:
-		lines = append([]string{fmt.Sprintf("  passed over, since they changed no file: the last %d turns", n)}, lines...)
+		lines = append([]string{fmt.Sprintf("  passed over, since they changed no file: %d turns", n)}, lines...)
 	}
 	return joined(append([]string{upshot(name, r) + ": " + cmp.Or(r.Turn.Title, "the last turn")}, lines...))
 }
