@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -309,6 +310,9 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 		for _, e := range out.Effects {
 			switch e.Kind {
 			case tool.Write:
+				if strings.HasPrefix(out.Tool, "git_") {
+					continue // what is committed is as it was
+				}
 				st.edited = append(st.edited, e.Target)
 				st.passed, st.failed = "", shellResult{}
 			case tool.Exec:

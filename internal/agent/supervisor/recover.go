@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"coder/internal/agent/conversation"
 	"coder/internal/agent/orchestrator"
@@ -78,6 +79,9 @@ func (h *history) note(r event.Record) {
 	case event.ToolCallCompleted:
 		put(&h.completed, e.CallID, e)
 		for _, f := range h.requested[e.CallID].Effects {
+			if strings.HasPrefix(e.Tool, "git_") {
+				continue // what is committed is as it was
+			}
 			if f.Kind == event.EffectWrite && (!e.IsError || len(e.Changes) > 0) && e.Author != event.ActorVerifier {
 				h.edited = append(h.edited, f.Target)
 			}

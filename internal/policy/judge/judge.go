@@ -238,6 +238,7 @@ var samples = []struct {
 }{
 	{"read", "read", tool.Effect{Kind: tool.Read, Target: "file.txt"}},
 	{"write, edit, patch", "write", tool.Effect{Kind: tool.Write, Target: "file.txt"}},
+	{"git_add, git_commit", "git_commit", tool.Effect{Kind: tool.Write, Target: "history of ."}},
 	{"bash, read-only", "bash", tool.Effect{Kind: tool.Exec, Target: "ls"}},
 	{"bash, other", "bash", tool.Effect{Kind: tool.Exec, Target: "any-other-command"}},
 	{"bash, dangerous", "bash", tool.Effect{Kind: tool.Exec, Target: "rm file.txt"}},

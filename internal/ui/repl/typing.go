@@ -79,6 +79,9 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 	if r.open != nil && k == (lineedit.Key{Name: lineedit.Enter}) && r.answer.Empty() && r.open.current().Display.Metadata[uip.OnEnter] != "" {
 		return r.answered(ctx, "", lineedit.Draft{})
 	}
+	if r.open == nil && r.editor.Text() == "?" && (k == lineedit.Typed('/') || k == lineedit.Typed('!')) {
+		r.editor.Reset() // the keys have been looked up; a command follows
+	}
 	var half lineedit.Draft // of an answer
 	if r.open != nil {
 		half = r.answer.Draft()
