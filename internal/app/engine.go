@@ -82,6 +82,11 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	memory := a.remember(judge, sessionID)
 	if memory != nil {
 		runner.Memory = memory
+		if a.Store().logged(sessionID) == 0 { // it is new
+			if err := memory.Begin(); err != nil {
+				return supervisor.Engine{}, errors.Join(fmt.Errorf("forget what was allowed in another session: %w", err), kit.close())
+			}
+		}
 	}
 	own, err := hooks.New(hooks.Options{
 		Hooks: a.hooks, Runner: runner, Tool: kit.hook, NewID: NewID, Holds: a.pluginHolds, Warn: a.warn,

@@ -113,6 +113,15 @@ func (m *Memory) refresh() error {
 	return err
 }
 
+// Begin forgets what was said for an earlier session of the same name.
+func (m *Memory) Begin() error {
+	if m.session == "" || len(m.book.Session.Grants()) == 0 {
+		return nil
+	}
+	m.book.Session.Replace(nil)
+	return m.save()
+}
+
 // Offers say what would be remembered of a call, by how far it would reach.
 func (m *Memory) Offers(c policy.Case) ([]policy.Offer, error) { return m.book.Offers(c) }
 
