@@ -18,7 +18,7 @@ func (a *App) budget() meter.Budget {
 }
 
 func (a *App) newMeter() *meter.Meter {
-	price := func(model string) catalogue.Price { return a.figures(model).Price }
+	price := func(model string) catalogue.Price { return a.price(a.endpoint(), model) }
 	return meter.New(meter.Options{Budget: a.budget(), Price: price, Now: a.Env.Now})
 }
 
@@ -33,7 +33,7 @@ func (a *App) checkBudget() error {
 		return nil
 	}
 	for _, model := range append([]string{a.ModelName()}, a.endpoint().FallbackModels...) {
-		if !a.figures(model).Price.Known {
+		if !a.price(a.endpoint(), model).Known {
 			return &Error{BadConfig, meter.UnknownPrice(model)}
 		}
 	}

@@ -206,10 +206,8 @@ func (a *App) Ask(ctx context.Context, e *Endpoint) {
 		switch {
 		case m.Price != nil:
 			o.Price = catalogue.Price{In: m.Price.In, Out: m.Price.Out, CachedIn: m.Price.CachedIn, CacheWrite: m.Price.CacheWrite, Known: true}
-		case e.Local:
-			o.Price = catalogue.Price{Known: true} // nobody is paid
 		default:
-			o.Price = known.Price
+			o.Price = a.price(e.Provider, m.Name)
 		}
 		e.Models = append(e.Models, o)
 	}

@@ -365,8 +365,8 @@ func (a models) List(ctx context.Context) (t display.Table, err error) {
 		if i == 0 {
 			mark = "*"
 		}
-		if m.Price.Known {
-			in, out = fmt.Sprintf("%.2f", m.Price.In), fmt.Sprintf("%.2f", m.Price.Out)
+		if price := a.price(a.endpoint(), name); price.Known {
+			in, out = fmt.Sprintf("%.2f", price.In), fmt.Sprintf("%.2f", price.Out)
 		}
 		t.Rows = append(t.Rows, slices.Concat(display.Data(mark, oneLine(name), context, in, out), display.Words(strings.Join(can, ", "))))
 	}
@@ -396,6 +396,15 @@ func (a *App) figures(name string) catalogue.Model {
 	}
 	m, _ := catalogue.Lookup(name, own...)
 	return m
+}
+
+// price is what a model costs at an endpoint. At a server of the person's own nobody is
+// paid, unless they say otherwise.
+func (a *App) price(at config.Provider, model string) catalogue.Price {
+	if _, own := a.endpoint().ModelInfo[model]; !own && config.PresetNamed(at.Preset).Local {
+		return catalogue.Price{Known: true}
+	}
+	return a.figures(model).Price
 }
 
 // sees reports whether the model can be shown pictures: it is known to, or the

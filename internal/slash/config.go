@@ -16,8 +16,13 @@ func Config(report config.Report) Command {
 		Name: "config", Reads: true, Args: "[KEY]", Help: "show the settings and where each comes from",
 		Run: func(_ context.Context, c call) (outcome, error) {
 			t := display.Table{Head: display.Words("setting", "value", "from")}
+			matches := func(key string) bool { return strings.Contains(key, c.Args) }
+			section := func(key string) bool { return strings.HasPrefix(key, c.Args+".") }
+			if slices.ContainsFunc(report.Rows(), func(r config.Row) bool { return section(r.Key) }) {
+				matches = section
+			}
 			for _, r := range report.Rows() {
-				if strings.Contains(r.Key, c.Args) {
+				if matches(r.Key) {
 					t.Rows = append(t.Rows, slices.Concat(display.Data(r.Key, sanitize.Line(r.Value, 400)), display.Words(r.Origin.String())))
 				}
 			}
