@@ -51,32 +51,30 @@ func (t *terminal) recap(ctx context.Context) error {
 		}
 	}
 	switch {
-	case shown.calls == 0 || shown.open && shown.calls <= recalledCalls:
-	case shown.calls == 1:
-		said = append(said, span(ink.Dim, t.inv.words.T("1 call of a tool")))
+	case shown.calls <= recalledCalls:
 	default:
 		said = append(said, span(ink.Dim, t.inv.words.T("%d calls of tools", shown.calls)))
 	}
 	var calls [][]event.Record
-	if shown.open || shown.answer == nil {
-		var err error
+	var err error
+	if shown.calls > 0 || shown.answer == nil { // else the answer is that of the person's own command
 		if calls, err = t.endedCalls(ctx, shown.task); err != nil {
 			return err
 		}
 	}
+	brief := shown.answer != nil && !shown.open
 	after := slices.IndexFunc(calls, func(call []event.Record) bool { return call[0].Seq > shown.said })
 	if after < 0 {
 		after = len(calls)
 	}
-	err := t.face.Tell(said...)
-	if err == nil {
-		err = t.recallCalls(ctx, shown.task, calls[:after])
+	if err = t.face.Tell(said...); err == nil {
+		err = t.recallCalls(ctx, shown.task, calls[:after], brief)
 	}
 	if err == nil && shown.answer != nil {
 		err = t.face.Recall(*shown.answer, strings.HasPrefix(strings.TrimSpace(shown.prompt), "!"))
 	}
 	if err == nil {
-		err = t.recallCalls(ctx, shown.task, calls[after:])
+		err = t.recallCalls(ctx, shown.task, calls[after:], brief)
 	}
 	if _, cutOff := t.session.Unfinished(); err == nil && shown.calls > 0 && !cutOff {
 		if said, role := (turnLine{t.inv.words, t.apart()}).standing(t.app.Checked()); said != "" && role != ink.Good { // what passed may be of an earlier turn
@@ -86,7 +84,7 @@ func (t *terminal) recap(ctx context.Context) error {
 	return err
 }
 
-// recalledCalls is how many calls of a turn that had no answer are shown again.
+// recalledCalls is how many calls of a turn are shown again.
 const recalledCalls = 10
 
 // endedCalls are the records of the last calls of a turn and of how each of them ended,
@@ -124,18 +122,37 @@ func cutOff(call []event.Record, id string) bool {
 	return ok && e.CallID == id && e.Unknown
 }
 
-// recallCalls shows calls of a turn and how each of them ended.
-func (t *terminal) recallCalls(ctx context.Context, task string, calls [][]event.Record) error {
+// recallCalls shows calls of a turn and how each of them ended; in brief without what they
+// printed and changed.
+func (t *terminal) recallCalls(ctx context.Context, task string, calls [][]event.Record, brief bool) error {
 	if len(calls) == 0 {
 		return nil
 	}
-	out := newSeen(t.face.Out())
+	sink := t.face.Out()
+	if brief {
+		sink = outcomes{sink}
+	}
+	out := newSeen(sink)
 	for _, r := range slices.Concat(calls...) {
 		if err := out.Emit(ctx, r); err != nil {
 			return err
 		}
 	}
 	return t.face.Out().Emit(ctx, event.Record{Task: task, Event: event.StateChanged{}})
+}
+
+// outcomes passes on what was called and what came of it, and no more.
+type outcomes struct{ event.Sink }
+
+func (o outcomes) Emit(ctx context.Context, r event.Record) error {
+	switch e := r.Event.(type) {
+	case event.ToolOutput:
+		return nil
+	case event.ToolFinished:
+		e.Show = nil
+		r.Event = e
+	}
+	return o.Sink.Emit(ctx, r)
 }
 
 // exchange is what was said in a session, turn by turn.

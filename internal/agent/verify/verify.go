@@ -102,11 +102,6 @@ func isCode(file string) bool {
 		!slices.Contains(documentNames, path.Base(file))
 }
 
-// mayMatter reports whether a check could look at a file. Nothing is run for its
-// sake, so of text files all count: that an edit was left unchecked is better
-// said once too often.
-func mayMatter(file string) bool { return isCode(file) || strings.EqualFold(path.Ext(file), ".txt") }
-
 // codeText reports whether a text file is one that tests may look at.
 func codeText(file string) bool {
 	name := path.Base(file)

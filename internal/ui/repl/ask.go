@@ -243,7 +243,13 @@ func (r *REPL) reply(a uip.Response) error {
 // hint says which answers a question takes.
 func hint(words term.Words, cards term.Cards, q uip.Request) string {
 	if q.Kind == uip.Composite {
-		return words.T("answer y for all, n for none, or the numbers to allow, such as: 1 3")
+		all := []string{"y"}
+		for _, k := range []struct{ option, key string }{{uip.Session, "s"}, {uip.Always, "a"}, {uip.Below, "d"}} {
+			if offers(q, k.option) {
+				all = append(all, k.key)
+			}
+		}
+		return words.T("answer %s for all, n for none, or the numbers to allow, such as: 1 3", strings.Join(all, ", "))
 	}
 	if q.Kind == uip.Select && q.Display.Metadata[uip.OnWords] != "" {
 		return words.T("answer with a number from 1 to %d; 1 and … tells the model more", len(q.Options))

@@ -124,9 +124,15 @@ func (r *REPL) usual(k lineedit.Kind) error {
 		if err := r.hide(); err != nil {
 			return err
 		}
-		return r.Terminal.Suspend()
+		if err := r.Terminal.Suspend(); err != nil || r.open == nil {
+			return err
+		}
+		return r.show()
 	case lineedit.Redraw:
-		return r.Screen.Clear()
+		if err := r.Screen.Clear(); err != nil || r.open == nil {
+			return err
+		}
+		return r.show() // it is not answered unseen
 	}
 	return nil
 }

@@ -118,7 +118,8 @@ func (r *REPL) prompt() []lineedit.Span {
 	width := r.width()
 	dir := cells.Middle(sanitize.Line(r.Dir, 0), width-width/5-cells.Width(mode)-len("[] > "), dots(r.ASCII)) // a fifth is for typing
 	used := r.Session().ContextUsed()
-	model = cells.Middle(sanitize.Line(model, 80), max(8, width-cells.Width(contextLine(r.ASCII, used, ""))), dots(r.ASCII))
+	room := max(8, width-cells.Width(contextLine(r.ASCII, used, "")))
+	model = r.fit(cells.Middle(sanitize.Line(model, 80), room, dots(r.ASCII)), room+1)
 	// The wording of these two lines is fixed in every language.
 	return []lineedit.Span{
 		{Text: contextLine(r.ASCII, used, model) + "\n", Style: r.sgr(dim)},
