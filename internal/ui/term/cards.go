@@ -20,6 +20,7 @@ import (
 // long for a screen is folded and says so, so that nothing scrolls away unseen.
 type Cards struct {
 	Width   func() int
+	Room    func() int // lines of a card that are seen at once; nil: many
 	Palette Palette
 	Words   Words // nil: English
 	ASCII   bool
@@ -159,7 +160,11 @@ func decidedLine(text string, limit int) string {
 // is about and why it is asked can be seen together, however small the screen is.
 func (d drawing) again(q uip.Request) {
 	diff, ok := q.Display.Content.(display.Diff)
-	if ok && strings.Count(diff.Unified, "\n") > longDiff {
+	long := longDiff
+	if d.Room != nil {
+		long = min(long, d.Room())
+	}
+	if ok && strings.Count(diff.Unified, "\n") > long {
 		d.page.words(d.width(), ink.Warn, fmt.Sprintf("%s  +%d -%d", d.title(q), diff.Added, diff.Deleted))
 	}
 }

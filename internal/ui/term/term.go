@@ -73,7 +73,7 @@ func New(o Options) *Renderer {
 		o.Words = English{}
 	}
 	r := &Renderer{
-		o: o, cards: Cards{Width: o.Width, Palette: o.Palette, Words: o.Words, ASCII: o.ASCII, Spoken: o.Spoken},
+		o: o, cards: Cards{Width: o.Width, Room: o.Room, Palette: o.Palette, Words: o.Words, ASCII: o.ASCII, Spoken: o.Spoken},
 		page:  &page{palette: o.Palette},
 		tasks: make(map[string]*taskView), calls: make(map[callKey]*callView),
 		status: status{show: o.Live},
