@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ type Turn struct {
 	Files          int // that are not as they were
 	Added, Deleted int // lines of those that can be compared
 	Called         bool
+	Documents      bool         // all that changed is nothing that a check looks at
 	Check          verify.Check // how the session stands after it
 }
 
@@ -105,7 +107,12 @@ func (t *tally) end(ctx context.Context) (Turn, bool) {
 			t.turn.Added, t.turn.Deleted = t.turn.Added+added, t.turn.Deleted+deleted
 		}
 	}
+	t.turn.Documents = onlyDocuments(t.names)
 	return t.turn, true
+}
+
+func onlyDocuments(names []string) bool {
+	return len(names) > 0 && !slices.ContainsFunc(names, verify.IsCode)
 }
 
 // lines counts what became of a file since the turn began.
@@ -191,7 +198,7 @@ func (t *Turns) end(ctx context.Context, task string, at time.Time) (Turn, bool)
 	if task != t.root || t.begun.IsZero() || !t.told {
 		return Turn{}, false
 	}
-	t.turn.Took, t.turn.Check = at.Sub(t.begun)-t.waited, t.checks.Last()
+	t.turn.Took, t.turn.Check, t.turn.Documents = at.Sub(t.begun)-t.waited, t.checks.Last(), onlyDocuments(t.names)
 	t.begun = time.Time{}
 	ws, err := workspace.Open(t.app.Root, t.app.Options.AddDirs...)
 	if err != nil {

@@ -142,7 +142,7 @@ func byModule(in Input) (test string, blind bool) {
 // moduleOf finds the nearest folder above a file that is a project of its language, or
 // any project if the file is data that its tests may read, and its test.
 func moduleOf(in Input, file string) (dir, command string, blind bool) {
-	if path.IsAbs(file) || strings.HasPrefix(file, "../") || !isCode(file) {
+	if path.IsAbs(file) || strings.HasPrefix(file, "../") || !IsCode(file) {
 		return "", "", false
 	}
 	for dir = path.Dir(file); ; dir = path.Dir(dir) {
@@ -198,7 +198,7 @@ func byProject(in Input) (suited []string, blind bool) {
 		case command == "":
 		case slices.ContainsFunc(in.Edited, func(f string) bool { return slices.Contains(p.endings, path.Ext(f)) }):
 			suited = append(suited, command)
-		case len(in.Edited) == 0 || slices.ContainsFunc(in.Edited, func(f string) bool { return isCode(f) && !isForeign(f) }):
+		case len(in.Edited) == 0 || slices.ContainsFunc(in.Edited, func(f string) bool { return IsCode(f) && !isForeign(f) }):
 			others = append(others, command) // data that tests may read
 		default:
 			blind = true

@@ -68,7 +68,7 @@ func Needed(f Facts) Decision {
 	switch {
 	case len(f.Edited) == 0:
 		return Decision{Why: NothingEdited}
-	case !slices.ContainsFunc(f.Edited, isCode):
+	case !slices.ContainsFunc(f.Edited, IsCode):
 		return Decision{Why: OnlyDocuments}
 	case !f.Enabled:
 		return Decision{Why: SwitchedOff}
@@ -95,7 +95,8 @@ var (
 	documentNames   = []string{"readme", "license", "licence", "copying", "notice", "authors", "contributors", "changelog"}
 )
 
-func isCode(file string) bool {
+// IsCode reports whether a file is anything that a check may look at.
+func IsCode(file string) bool {
 	file = path.Clean(strings.ToLower(strings.ReplaceAll(file, `\`, "/")))
 	return !strings.HasPrefix(file, "docs/") &&
 		(!slices.Contains(documentEndings, path.Ext(file)) || codeText(file)) &&
