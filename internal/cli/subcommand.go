@@ -217,7 +217,16 @@ func findSubcommand(words []string) (*subcommand, error) {
 		if near := mistyped(words[0], names); near != "" && len(words) == 1 && strings.IndexAny(words[0], "/!@") != 0 {
 			return nil, usagef("there is no subcommand %s; did you mean %s? (coder -- %s makes it a prompt)", words[0], near, words[0])
 		}
+		if len(words) == 2 || len(words) == 3 { // a call, if the next word is one of what is nearly meant
+			for _, s := range all {
+				if mistyped(words[0], []string{s.name}) != "" && slices.Contains(s.verbs, words[1]) {
+					return nil, usagef("there is no subcommand %s; did you mean %s? (coder -- %s makes it a prompt)", words[0], s.name+" "+words[1], strings.Join(words, " "))
+				}
+			}
+		}
 		switch {
+		case len(words) == 2 && slices.Contains(elsewhere, words[0]) && slices.Contains(elsewhereVerbs, words[1]):
+			return nil, usagef("there is no subcommand %s; coder --help lists them (coder -- %s makes it a prompt)", words[0], strings.Join(words, " "))
 		case len(words) > 1:
 		case slices.Contains(inSession, words[0]):
 			return nil, usagef("there is no subcommand %s; in a session it is /%s (coder -- %s makes it a prompt)", words[0], words[0], words[0])
@@ -253,7 +262,9 @@ func findSubcommand(words []string) (*subcommand, error) {
 // other programs have: neither alone is anything that somebody would ask a model.
 var (
 	inSession = []string{"agents", "compact", "cost", "diff", "exit", "init", "jobs", "keys", "mode", "model", "new", "permissions", "plan", "quit", "redo", "resume", "rewind", "skills", "status", "todos", "tools", "undo"}
-	elsewhere = []string{"account", "auth", "chat", "continue", "debug", "history", "info", "install", "list", "log", "login", "logout", "logs", "ls", "open", "plugins", "providers", "ps", "restart", "server", "serve", "session", "settings", "start", "stats", "stop", "uninstall", "update", "upgrade", "usage", "whoami"}
+	elsewhere = []string{"account", "auth", "chat", "clean", "continue", "debug", "history", "info", "install", "list", "log", "login", "logout", "logs", "ls", "open", "plugins", "providers", "ps", "reset", "restart", "server", "serve", "session", "settings", "start", "stats", "stop", "uninstall", "update", "upgrade", "usage", "whoami"}
+
+	elsewhereVerbs = []string{"add", "delete", "list", "login", "logout", "ls", "remove", "rm", "show", "status"}
 )
 
 // mistyped is the name that a word is within two letters of, "" if there is none.
