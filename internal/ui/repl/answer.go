@@ -75,10 +75,13 @@ func read(words term.Words, q uip.Request, line string) (uip.Response, bool) {
 	if option := chosen(q, line); option != "" {
 		return uip.Response{Option: option}, true
 	}
+	if misnumbered(q, line) {
+		return uip.Response{}, false
+	}
 	if on := q.Display.Metadata; on[uip.OnYes]+on[uip.OnNo]+on[uip.OnWords] != "" {
 		return readChoice(words, q, line)
 	}
-	return uip.Response{Input: line}, !misnumbered(q, line)
+	return uip.Response{Input: line}, true
 }
 
 // misnumbered reports whether a line is nothing but numbers, one of which is no option's.
