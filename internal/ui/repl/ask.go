@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
@@ -51,6 +52,17 @@ type dialogue struct {
 	given []string       // what was typed for each of them
 	back  lineedit.Draft // what was typed last and was no answer
 	whole bool           // all of what is to be approved has been shown
+
+	since  time.Time // when it was put
+	called bool      // for a person who looked elsewhere
+}
+
+// titleOf is what a question is about, for people.
+func (r *REPL) titleOf(q uip.Request) string {
+	if q.Worded() {
+		return r.Words.Said(q.Display.Title)
+	}
+	return q.Display.Title
 }
 
 // secondLook is the card with nothing left out, and what to say about it, if
@@ -98,13 +110,9 @@ func (r *REPL) put(ctx context.Context, a ask) error {
 		return nil
 	default:
 	}
-	r.open = &dialogue{ask: a}
+	r.open = &dialogue{ask: a, since: r.Now()}
 	r.answer.Reset()
-	title := a.question.Display.Title
-	if a.question.Worded() {
-		title = r.Words.Said(title)
-	}
-	r.call(title, attended)
+	r.open.called = r.call(r.titleOf(a.question), attended)
 	if err := r.show(); err != nil || r.begun.Question != a.question.ID {
 		return err
 	}

@@ -350,6 +350,7 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 			if r.turn != nil {
 				r.turn.frame++
 			}
+			r.remind()
 			err = r.render.Settle()
 			if ticks++; ticks%keepTicks == 0 {
 				r.keepDraft()

@@ -560,3 +560,31 @@ func TestWhatWaitsForAParagraphIsSeenFromItsFirstLine(t *testing.T) {
 		}
 	}
 }
+
+// A question that came at once, and is left alone, calls for the person after a while.
+func TestAQuestionThatIsLeftAloneCallsThePerson(t *testing.T) {
+	d := sit(t, func(ctx context.Context, face *REPL, _ event.Sink) error {
+		_, err := face.Ask(ctx, uip.Request{ID: "q", Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: "which way?"}})
+		return err
+	})
+	d.sees("/w> ")
+	d.keys("go\r")
+	d.sees("which way?")
+	called := func() []string {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return slices.Clone(d.call)
+	}
+	if got := called(); len(got) > 0 {
+		t.Errorf("called at once: %q", got)
+	}
+	d.ahead.Store(int64(time.Hour))
+	for len(called()) == 0 { // the test's own time limit ends this
+		time.Sleep(time.Millisecond)
+	}
+	d.keys("left\r")
+	d.shows("[build] /w>")
+	if got := called(); got[0] != "which way?" {
+		t.Errorf("called for %q", got)
+	}
+}

@@ -108,15 +108,28 @@ func (r *REPL) steer() []string {
 const (
 	long     = 20 * time.Second
 	attended = 5 * time.Second
+	// and how long a question that came sooner is left alone, with nothing typed
+	ignored = 15 * time.Second
 )
 
 // call calls for a person who looks elsewhere: the terminal says so, or it never
 // tells and the turn has taken so long.
-func (r *REPL) call(text string, after time.Duration) {
+func (r *REPL) call(text string, after time.Duration) (called bool) {
 	away := r.tells && !r.focused || !r.tells && r.turn != nil && r.Now().Sub(r.turn.began) >= after
 	if away && r.Notify != nil {
 		r.Notify(text)
 	}
+	return away
+}
+
+// remind calls for a person who left a question alone, once.
+func (r *REPL) remind() {
+	d := r.open
+	if d == nil || d.called || r.Notify == nil || r.tells && r.focused || r.Now().Sub(d.since) < ignored || r.Now().Sub(r.typedAt) < ignored {
+		return
+	}
+	d.called = true
+	r.Notify(r.titleOf(d.question))
 }
 
 // over takes note of the end of a turn and goes on with what was queued.
