@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
@@ -127,6 +128,10 @@ const (
 	Note    = event.EffectNote
 	Read    = event.EffectRead
 )
+
+// Edits reports whether a file is changed by an effect of a call of a tool. What git is told
+// of files leaves them as they are.
+func Edits(name string, e Effect) bool { return e.Kind == Write && !strings.HasPrefix(name, "git_") }
 
 // Kept is what was saved before a call: the files it names, and the name
 // of the state of all files for a call whose targets nobody can tell.

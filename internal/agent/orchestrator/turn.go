@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -308,14 +307,11 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 			res.Text, st.broke = markInterrupted(res.Text), true
 		}
 		for _, e := range out.Effects {
-			switch e.Kind {
-			case tool.Write:
-				if strings.HasPrefix(out.Tool, "git_") {
-					continue // what is committed is as it was
-				}
+			switch {
+			case tool.Edits(out.Tool, e):
 				st.edited = append(st.edited, e.Target)
 				st.passed, st.failed = "", shellResult{}
-			case tool.Exec:
+			case e.Kind == tool.Exec:
 				st.failed = shellResult{}
 				if st.passed = e.Target; res.Failed {
 					st.passed = ""

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"coder/internal/agent/conversation"
 	"coder/internal/agent/orchestrator"
@@ -17,6 +16,7 @@ import (
 	"coder/internal/core/task"
 	"coder/internal/core/uip"
 	"coder/internal/record/session"
+	"coder/internal/tool"
 )
 
 // errUnknownOutcome is what the model is told of a call that was under way
@@ -79,10 +79,7 @@ func (h *history) note(r event.Record) {
 	case event.ToolCallCompleted:
 		put(&h.completed, e.CallID, e)
 		for _, f := range h.requested[e.CallID].Effects {
-			if strings.HasPrefix(e.Tool, "git_") {
-				continue // what is committed is as it was
-			}
-			if f.Kind == event.EffectWrite && (!e.IsError || len(e.Changes) > 0) && e.Author != event.ActorVerifier {
+			if tool.Edits(e.Tool, f) && (!e.IsError || len(e.Changes) > 0) && e.Author != event.ActorVerifier {
 				h.edited = append(h.edited, f.Target)
 			}
 		}

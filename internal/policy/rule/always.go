@@ -269,7 +269,7 @@ func (b *Book) grants(c policy.Case, s policy.Scope) ([]Grant, error) {
 		folder := ""
 		for _, e := range c.Plan.Effects {
 			place := b.place(e.Target)
-			if e.Kind != tool.Write || strings.HasPrefix(c.Tool, "git_") || path.IsAbs(place) || strings.HasPrefix(place, "../") || risk.Protected(e.Target) != "" || secret.Is(place) {
+			if !tool.Edits(c.Tool, e) || path.IsAbs(place) || strings.HasPrefix(place, "../") || risk.Protected(e.Target) != "" || secret.Is(place) {
 				return nil, errEveryTime
 			}
 			top, _, deep := strings.Cut(place, "/")

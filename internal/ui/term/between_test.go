@@ -75,20 +75,27 @@ func TestALineGoesOnBelowALongAnswer(t *testing.T) {
 	}
 }
 
-// Where there is a clock, what is longer than there is room for waits a moment for the end
-// of the line.
-func TestALongAnswerWaitsAMomentForTheEndOfALine(t *testing.T) {
+// What is longer than there is room for beside a paragraph is put whole, and the paragraph
+// goes on below it: at once, or where there is a clock after a moment in which the line may
+// end.
+func TestALongAnswerBreaksAParagraph(t *testing.T) {
+	const torn, whole = "[ANSWER]\nhalf a\n\n> /cost\n\nit cost\nnothing\n\nline and more\n", "[ANSWER]\nhalf a line and more\n\n> /cost\n\nit cost\nnothing\n"
+	now := time.Unix(0, 0)
+	clock := func() time.Time { return now }
 	for name, tt := range map[string]struct {
+		room   int
+		clock  func() time.Time
 		passes time.Duration
 		want   string
 	}{
-		"the line ends":   {time.Second, "[ANSWER]\nhalf a line and more\n\n> /cost\n\nit cost\nnothing\n"},
-		"it does not":     {2 * time.Second, "[ANSWER]\nhalf a\n\n> /cost\n\nit cost\nnothing\n\nline and more\n"},
-		"it ends at once": {0, "[ANSWER]\nhalf a line and more\n\n> /cost\n\nit cost\nnothing\n"},
+		"no room":                     {2, nil, 0, torn},
+		"room":                        {5, nil, 0, whole},
+		"the line ends at once":       {2, clock, 0, whole},
+		"it ends in time":             {2, clock, time.Second, whole},
+		"it does not end in a moment": {2, clock, 2 * time.Second, torn},
 	} {
 		var text, aside string
-		now := time.Unix(0, 0)
-		r := term.New(term.Options{Width: func() int { return 80 }, Room: func() int { return 2 }, Now: func() time.Time { return now }, Stream: func(more string, a term.Ahead) error {
+		r := term.New(term.Options{Width: func() int { return 80 }, Room: func() int { return tt.room }, Now: tt.clock, Stream: func(more string, a term.Ahead) error {
 			text, aside = text+more, a.Aside
 			return nil
 		}})
@@ -109,35 +116,6 @@ func TestALongAnswerWaitsAMomentForTheEndOfALine(t *testing.T) {
 		}
 		if text != tt.want {
 			t.Errorf("%s: got %q, want %q", name, text, tt.want)
-		}
-	}
-}
-
-// What is longer than there is room for beside a paragraph is put at once, whole, and the
-// paragraph goes on below it.
-func TestALongAnswerBreaksAParagraph(t *testing.T) {
-	for room, want := range map[int]string{
-		2: "[ANSWER]\nhalf a\n\n> /cost\n\nit cost\nnothing\n\nline and more\n",
-		5: "[ANSWER]\nhalf a line and more\n\n> /cost\n\nit cost\nnothing\n",
-	} {
-		var text, aside string
-		r := term.New(term.Options{Width: func() int { return 80 }, Room: func() int { return room }, Stream: func(more string, a term.Ahead) error {
-			text, aside = text+more, a.Aside
-			return nil
-		}})
-		emit(t, r, event.TextDelta{Text: "half a "})
-		if err := r.Answer("> /cost", event.LocalAdded{Input: "/cost", Output: "it cost\nnothing"}); err != nil {
-			t.Fatal(err)
-		}
-		if seen := text + aside; !strings.HasSuffix(strings.TrimSpace(seen), "it cost\nnothing") {
-			t.Errorf("room for %d: what is asked is not seen: %q", room, seen)
-		}
-		emit(t, r, event.TextDelta{Text: "line and more\n"})
-		if err := r.Break(); err != nil {
-			t.Fatal(err)
-		}
-		if text != want {
-			t.Errorf("room for %d: got %q, want %q", room, text, want)
 		}
 	}
 }
