@@ -231,10 +231,18 @@ func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits comp
 // askForSummary has the model write the summary. It sees no tools and nothing
 // of it is shown as an answer.
 func (o *Orchestrator) askForSummary(ctx context.Context, st *turnState, old []chat.Message, focus string, room int) (string, error) {
+	if err := o.emit(ctx, st, ActorAgent, event.Waiting{Why: event.WaitSummary}); err != nil {
+		return "", err
+	}
 	req := provider.Request{Model: st.set.Model, System: compact.SummarySystem, Messages: compact.SummaryPrompt(old, focus, room)}
 	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error {
-		switch d.(type) {
-		case provider.Restart, provider.Spent, provider.Waiting, provider.Window:
+		switch d := d.(type) {
+		case provider.Waiting:
+			if !d.Loading {
+				return o.emit(ctx, st, ActorAgent, event.Waiting{Why: event.WaitSummary, Waited: d.Waited, Read: d.Read, Of: d.Of})
+			}
+			return o.show(ctx, st, d)
+		case provider.Restart, provider.Spent, provider.Window:
 			return o.show(ctx, st, d)
 		}
 		return nil

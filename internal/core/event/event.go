@@ -362,6 +362,7 @@ const (
 	WaitReply   WaitReason = "reply"   // the model has not begun
 	WaitLoading WaitReason = "loading" // the server loads the model
 	WaitLimit   WaitReason = "limit"   // of the provider, which ends by itself
+	WaitSummary WaitReason = "summary" // the model sums the conversation up, which makes it shorter
 )
 
 // Level is how much a notice matters.

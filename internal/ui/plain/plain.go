@@ -151,6 +151,8 @@ func (r *Renderer) waiting(e event.Waiting) string {
 		return ""
 	case e.Why == event.WaitLoading:
 		return notice(words.T("the server is still loading the model (%s)", took))
+	case e.Why == event.WaitSummary:
+		return notice(words.T("still summing up the conversation (%s)", took))
 	case e.Of > 0:
 		return notice(words.T("the model has read %d of %d tokens (%s)", e.Read, e.Of, took))
 	}

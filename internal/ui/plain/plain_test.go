@@ -88,6 +88,8 @@ func TestLines(t *testing.T) {
 		{event.Waiting{Why: event.WaitLoading}, "coder: the server is loading the model; waiting for it"},
 		{event.Waiting{Why: event.WaitLoading, Waited: 2 * time.Second}, ""},
 		{event.Waiting{Why: event.WaitLoading, Waited: 20 * time.Second}, "coder: the server is still loading the model (20 s)"},
+		{event.Waiting{Why: event.WaitSummary}, ""},
+		{event.Waiting{Why: event.WaitSummary, Waited: 10 * time.Second}, "coder: still summing up the conversation (10 s)"},
 		{event.Waiting{Why: event.WaitLimit, Until: time.Date(2026, 11, 16, 15, 4, 5, 0, time.Local)}, "coder: waiting until 2026-11-16 15:04:05, when the provider's limit ends"},
 		{event.Interrupted{}, "coder: interrupted"},
 		{event.TextDelta{Text: "the answer"}, ""},

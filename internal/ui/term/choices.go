@@ -13,7 +13,7 @@ import (
 
 // fill puts keys one after the other, each whole on a line where one has room for it.
 func (d drawing) fill(keys []string) string {
-	apart, end := mark(d.ASCII, " · ", ", "), mark(d.ASCII, " ·", ",")
+	apart, end := mark(d.ASCII, " · ", "; "), mark(d.ASCII, " ·", ";")
 	width := d.width()
 	var done, line string
 	for i, key := range keys {

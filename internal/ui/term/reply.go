@@ -260,6 +260,8 @@ func (r *Renderer) waiting(e event.Waiting) {
 			r.remark(ink.Warn, r.t("the server is loading the model; waiting for it"))
 		}
 		r.status.set(r.t("the server is loading the model"))
+	case e.Why == event.WaitSummary:
+		r.status.set(r.t("summing up the conversation"))
 	case e.Of > 0:
 		r.status.set(r.t("the model reads: %d of %d tokens", e.Read, e.Of))
 	default:
