@@ -7,6 +7,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -45,12 +46,12 @@ func bench(coder string, rounds int, tools, typing bool) error {
 		return err
 	}
 	if typing {
-		return b.typing(rounds)
+		return errors.Join(b.typing(rounds), b.watching(rounds))
 	}
 	if b.baseline, err = buildBaseline(dir); err != nil {
 		return err
 	}
-	for _, measure := range []func(int) error{b.startUp, b.steps, b.chunks, b.typing, b.memory, b.replays, b.tools} {
+	for _, measure := range []func(int) error{b.startUp, b.steps, b.chunks, b.typing, b.watching, b.memory, b.replays, b.tools} {
 		if err := measure(rounds); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/creack/pty"
@@ -18,6 +19,9 @@ type pushing interface {
 	io.Writer
 	push() // sends what was written
 }
+
+// lastWord ends a reply, so that it is seen when all of it is shown.
+const lastWord = "finis"
 
 // steady is a reply of so many pieces a second, for a while, and then silence.
 func steady(rate int, lasts, silent time.Duration) reply {
@@ -31,6 +35,7 @@ func steady(rate int, lasts, silent time.Duration) reply {
 			w.(pushing).push()
 			time.Sleep(beat)
 		}
+		event(w, `{"choices":[{"index":0,"delta":{"content":" `+lastWord+`"}}]}`)
 		w.(pushing).push()
 		time.Sleep(silent)
 		end(w, "stop")
@@ -183,5 +188,46 @@ func (b *runner) typing(int) error {
 		sum += k
 	}
 	fmt.Printf("bytes on a terminal           a key (of three bytes) %d   a beat of the spinner %d (%d beats in 2 s)\n", sum/len(keys), len(ticks)/max(n, 1), n)
+	return nil
+}
+
+// watching measures the processor time of a reply that streams at a terminal, over that of
+// a reply in one piece.
+func (b *runner) watching(int) error {
+	const lasts = 4 * time.Second
+	reading := func(r reply) (time.Duration, error) {
+		b.server.play(r)
+		s, err := b.onScreen()
+		if err != nil {
+			return 0, err
+		}
+		defer s.leave()
+		if err := s.until("> ", 0); err != nil {
+			return 0, err
+		}
+		from := s.mark()
+		if _, err := s.file.WriteString("go\r"); err != nil {
+			return 0, err
+		}
+		if err := s.until(lastWord, from); err != nil {
+			return 0, err
+		}
+		s.leave()
+		return cpu(s.cmd.ProcessState.SysUsage().(*syscall.Rusage)), nil
+	}
+	var long, short []time.Duration
+	for range 3 {
+		used, err := reading(steady(2000, lasts, 0))
+		if err != nil {
+			return err
+		}
+		long = append(long, used)
+		if used, err = reading(text(lastWord)); err != nil {
+			return err
+		}
+		short = append(short, used)
+	}
+	fmt.Printf("processor time at a terminal, 2,000 chunks/s for %s %s   one chunk %s   %.1f%% of a processor\n",
+		lasts, spread(long), spread(short), 100*float64(median(long)-median(short))/float64(lasts))
 	return nil
 }
