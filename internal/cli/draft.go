@@ -15,8 +15,9 @@ import (
 // typing.
 func (t *terminal) sent(text string) { _ = t.app.Typed().Add(text) }
 
-func (t *terminal) unsent(queue []string, draft string, begun repl.Answer) {
-	_ = t.app.Typed().Keep(t.session.ID, typed.Draft{Queue: queue, Text: draft, Question: begun.Question, Given: begun.Given, Answer: begun.Text, Mode: begun.Mode})
+func (t *terminal) unsent(u repl.Unsent) {
+	a := u.Answer
+	_ = t.app.Typed().Keep(t.session.ID, typed.Draft{Queue: u.Queue, Text: u.Draft, Pastes: u.Pastes, Question: a.Question, Given: a.Given, Answer: a.Text, Mode: a.Mode})
 }
 
 // onlyDraft reports whether there is no session to go back to but one in which something
@@ -61,5 +62,5 @@ func (t *terminal) putDraft(ctx context.Context) {
 	}
 	text := strings.Join(parts, "\n")
 	t.sent(text) // Ctrl+R finds it when it was thrown away
-	t.face.Put(text, begun)
+	t.face.Put(repl.Unsent{Draft: text, Answer: begun, Pastes: draft.Pastes})
 }

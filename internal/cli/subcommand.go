@@ -207,7 +207,7 @@ func findSubcommand(words []string) (*subcommand, error) {
 	if len(words) == 0 {
 		return nil, nil
 	}
-	all := subcommands()
+	all, line := subcommands(), strings.Join(words, " ")
 	i := slices.IndexFunc(all, func(s subcommand) bool { return s.name == words[0] })
 	if i < 0 {
 		var names []string
@@ -220,30 +220,35 @@ func findSubcommand(words []string) (*subcommand, error) {
 		if len(words) == 2 || len(words) == 3 { // a call, if the next word is one of what is nearly meant
 			for _, s := range all {
 				if mistyped(words[0], []string{s.name}) != "" && slices.Contains(s.verbs, words[1]) {
-					return nil, usagef("there is no subcommand %s; did you mean %s? (coder -- %s makes it a prompt)", words[0], s.name+" "+words[1], strings.Join(words, " "))
+					return nil, usagef("there is no subcommand %s; did you mean %s? (coder -- %s makes it a prompt)", words[0], s.name+" "+words[1], line)
 				}
 			}
 		}
 		switch {
-		case len(words) == 2 && slices.Contains(elsewhere, words[0]) && slices.Contains(elsewhereVerbs, words[1]):
-			return nil, usagef("there is no subcommand %s; coder --help lists them (coder -- %s makes it a prompt)", words[0], strings.Join(words, " "))
-		case len(words) > 1:
+		case len(words) > 2, len(words) == 2 && !slices.Contains(withName, words[0]) && !slices.Contains(elsewhereVerbs, words[1]):
 		case slices.Contains(inSession, words[0]):
-			return nil, usagef("there is no subcommand %s; in a session it is /%s (coder -- %s makes it a prompt)", words[0], words[0], words[0])
+			return nil, usagef("there is no subcommand %s; in a session it is /%s (coder -- %s makes it a prompt)", words[0], line, line)
+		case slices.Contains(names, words[0]+"s"):
+			return nil, usagef("there is no subcommand %s; did you mean %s? (coder -- %s makes it a prompt)", words[0], words[0]+"s", line)
 		case slices.Contains(elsewhere, words[0]):
-			return nil, usagef("there is no subcommand %s; coder --help lists them (coder -- %s makes it a prompt)", words[0], words[0])
+			return nil, usagef("there is no subcommand %s; coder --help lists them (coder -- %s makes it a prompt)", words[0], line)
 		}
 		return nil, nil
 	}
 	s, args := &all[i], words[1:]
+	thing := slices.Contains(things, s.name)
 	if len(args) == 0 || s.takes(args) || len(args) <= 2 && slices.Contains(s.verbs, args[0]) { // it says itself what is wrong
 		return s, nil
 	}
-	line := strings.Join(words, " ")
 	near := nearest.Of(args[0], s.verbs)
 	if len(args) > 1 {
-		if near = mistyped(args[0], s.verbs); !s.takes(append([]string{near}, args[1:]...)) {
+		near = mistyped(args[0], s.verbs)
+		called := s.takes(append([]string{near}, args[1:]...))
+		if !called && (!thing || !slices.Contains(elsewhereVerbs, args[0]) || slices.Contains(s.verbs, args[0])) {
 			return nil, nil
+		}
+		if !called {
+			near = ""
 		}
 	}
 	switch {
@@ -252,7 +257,7 @@ func findSubcommand(words []string) (*subcommand, error) {
 	case len(s.verbs) > 0:
 		return nil, usagef("there is no %s %s; it takes %s (coder -- %s makes it a prompt)", s.name, args[0], strings.Join(s.verbs, ", "), line)
 	}
-	if len(args) == 1 {
+	if len(args) == 1 || thing {
 		return nil, usagef("it is called as coder %s (coder -- %s makes it a prompt)", strings.TrimSpace(s.name+" "+s.uses[0].args), line)
 	}
 	return nil, nil
@@ -264,7 +269,11 @@ var (
 	inSession = []string{"agents", "compact", "cost", "diff", "exit", "init", "jobs", "keys", "mode", "model", "new", "permissions", "plan", "quit", "redo", "resume", "rewind", "skills", "status", "todos", "tools", "undo"}
 	elsewhere = []string{"account", "auth", "chat", "clean", "continue", "debug", "history", "info", "install", "list", "log", "login", "logout", "logs", "ls", "open", "plugins", "providers", "ps", "reset", "restart", "server", "serve", "session", "settings", "start", "stats", "stop", "uninstall", "update", "upgrade", "usage", "whoami"}
 
-	elsewhereVerbs = []string{"add", "delete", "list", "login", "logout", "ls", "remove", "rm", "show", "status"}
+	// withName are those that a name follows, things the subcommands that are no verbs, and
+	// elsewhereVerbs what other programs do with such.
+	withName       = []string{"account", "auth", "login", "logout", "mode", "model", "providers", "resume", "session", "upgrade"}
+	things         = []string{"config", "fleet", "golden", "mcp", "models", "plugin", "policy", "sessions", "tasks"}
+	elsewhereVerbs = []string{"add", "delete", "disable", "edit", "enable", "get", "init", "list", "login", "logout", "ls", "new", "pull", "remove", "reset", "rm", "set", "show", "status", "unset", "use"}
 )
 
 // mistyped is the name that a word is within two letters of, "" if there is none.

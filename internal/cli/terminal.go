@@ -58,7 +58,7 @@ type face interface {
 	Say(text string) error
 	Tell(lines ...[]ink.Span) error
 	Recall(answer event.MessageAdded, bang bool) error
-	Put(text string, begun repl.Answer)
+	Put(repl.Unsent)
 	Pick(ctx context.Context, p lineedit.Picker) (string, error)
 	Run(ctx context.Context, first string, resume bool) error
 	Resume(ctx context.Context)
@@ -402,7 +402,7 @@ func (t *terminal) follow(ctx context.Context) error {
 	t.next, t.again = nil, ""
 	switch {
 	case to == nil && again != "":
-		t.face.Put(again, repl.Answer{})
+		t.face.Put(repl.Unsent{Draft: again})
 		return nil
 	case to == nil:
 		return nil

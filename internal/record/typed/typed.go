@@ -37,6 +37,7 @@ type Book struct{ Dir string }
 type Draft struct {
 	Queue  []string `json:"queue,omitempty"` // sent while a turn ran, which has not heard of it
 	Text   string   `json:"text,omitempty"`
+	Pastes []string `json:"pastes,omitempty"` // what in these stands as one unit
 	Answer string   `json:"answer,omitempty"` // to a question that was open
 	// Question is the id of that one, Given what was answered to its first parts, and Mode
 	// the mode that was chosen at it, to count from the step after it.
@@ -160,9 +161,11 @@ func (b Book) Keep(session string, d Draft) error {
 	if keyed := slices.IndexFunc(d.Given, func(s string) bool { return sanitize.Mask(s) != s }); keyed >= 0 { // it is asked for again
 		d.Given, d.Text, d.Answer = d.Given[:keyed], strings.TrimPrefix(d.Text+"\n"+d.Answer, "\n"), ""
 	}
-	d.Text, d.Answer, d.Queue = sanitize.Mask(d.Text), sanitize.Mask(d.Answer), slices.Clone(d.Queue)
-	for i, text := range d.Queue {
-		d.Queue[i] = sanitize.Mask(text)
+	d.Text, d.Answer, d.Queue, d.Pastes = sanitize.Mask(d.Text), sanitize.Mask(d.Answer), slices.Clone(d.Queue), slices.Clone(d.Pastes)
+	for _, texts := range [][]string{d.Queue, d.Pastes} {
+		for i, text := range texts {
+			texts[i] = sanitize.Mask(text)
+		}
 	}
 	return atomicfile.Write(b.path(session+draftEnding), jsonx.Must(d), 0o600)
 }
@@ -198,7 +201,7 @@ func (b Book) Draft(session string, may func(session string) bool, now time.Time
 	d := b.read(newest)
 	_ = os.Remove(b.path(newest + draftEnding)) // else it is offered again
 	text := Draft{Text: d.Text, Answer: d.Answer}
-	return Draft{Queue: d.Queue, Text: text.Whole()} // an answer is to no other question
+	return Draft{Queue: d.Queue, Text: text.Whole(), Pastes: d.Pastes} // an answer is to no other question
 }
 
 func (b Book) read(session string) (d Draft) {

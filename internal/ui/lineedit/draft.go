@@ -38,6 +38,40 @@ func (d Draft) String() string { return d.expand(func(p paste) string { return p
 // Empty reports whether there is nothing in it.
 func (d Draft) Empty() bool { return d.raw == "" }
 
+// Pastes are the texts in it that stand as one unit.
+func (d Draft) Pastes() (all []string) {
+	for _, p := range d.only(d.raw).pastes {
+		all = append(all, p.text)
+	}
+	return all
+}
+
+// Folded is a text as a draft, in which these stand as one unit as they did when they
+// were pasted.
+func Folded(text string, pastes []string) (d Draft) {
+	d.raw = typed(text)
+	for _, whole := range pastes {
+		if whole = lineEnds(whole); whole == "" || !strings.Contains(d.raw, whole) {
+			continue
+		}
+		if r := d.keep(pasted(whole)); r >= 0 {
+			d.raw = strings.ReplaceAll(d.raw, whole, string(r))
+		}
+	}
+	return d
+}
+
+// Join is drafts as one, each beginning a line.
+func Join(drafts ...Draft) (all Draft) {
+	for i, d := range drafts {
+		if i > 0 {
+			all.raw += "\n"
+		}
+		all.raw += all.adopt(d)
+	}
+	return all
+}
+
 func (d Draft) expand(show func(paste) string) string {
 	if len(d.pastes) == 0 {
 		return d.raw

@@ -168,16 +168,19 @@ func (e *Editor) SetDraft(d Draft) {
 // own leaves it as it is.
 func (e *Editor) SetText(text string) {
 	text = strings.ToValidUTF8(lineEnds(text), "\uFFFD")
-	switch {
-	case text == e.Text():
-		return
-	case len(text) > maxInline*4:
-		d := Draft{}
-		d.raw = string(d.keep(pasted(text)))
-		e.SetDraft(d)
-	default:
-		e.SetDraft(Draft{raw: typed(text)})
+	if text != e.Text() {
+		e.Put(text, nil)
 	}
+}
+
+// Put replaces the draft by text, in which these stand as one unit as they did when they
+// were pasted.
+func (e *Editor) Put(text string, pastes []string) {
+	d := Folded(text, pastes)
+	if len(d.raw) > maxInline*4 {
+		d = Folded(typed(text), []string{typed(text)})
+	}
+	e.SetDraft(d)
 }
 
 // Reset empties the draft and forgets how it came about; history stays.

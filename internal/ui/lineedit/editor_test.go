@@ -493,3 +493,20 @@ func TestUndoIsBounded(t *testing.T) {
 		t.Errorf("%d bytes in %d steps", e.undo.bytes, len(e.undo.past))
 	}
 }
+
+func TestWhatWasPastedIsPutBackAsOneUnit(t *testing.T) {
+	var e, back Editor
+	play(t, &e, "see <paste:x\ry> and <paste:p\rq\rr>!")
+	was := Join(e.Draft(), e.Draft())
+	back.Put(was.Text(), was.Pastes())
+	if got, want := back.Draft().String(), "see [copy 2 lines] and [copy 3 lines]!\nsee [copy 2 lines] and [copy 3 lines]!"; got != want {
+		t.Errorf("put back as %q, want %q", got, want)
+	}
+	if back.Text() != was.Text() {
+		t.Errorf("put back %q, want %q", back.Text(), was.Text())
+	}
+	back.Put("x and y", []string{"x\ny", ""}) // what is not there any more
+	if got := back.Draft().String(); got != "x and y" {
+		t.Errorf("put back as %q", got)
+	}
+}

@@ -54,11 +54,11 @@ func (e *Editor) up(kind) Action {
 
 // Unsent is what was written and not sent: the draft, unless that is one sent before
 // which stands there as it was.
-func (e *Editor) Unsent() string {
+func (e *Editor) Unsent() Draft {
 	if back := e.history.back; back > 0 && e.Text() == e.history.at(back).Text() {
-		return e.history.left.Text()
+		return e.history.left
 	}
-	return e.Text()
+	return e.Draft()
 }
 
 // down moves to the row below, or from the last row to the draft sent after;

@@ -3,7 +3,6 @@ package repl
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"coder/internal/core/event"
@@ -132,15 +131,16 @@ func (r *REPL) stopTurn() error {
 	if !r.editor.Empty() {
 		back = append(back, r.editor.Draft())
 	}
-	var texts, dropped []string
+	var dropped []string
+	var stay []lineedit.Draft
 	for _, d := range back {
-		if text := d.Text(); len(back) > 1 && !words(0, d) {
-			dropped = append(dropped, r.Words.T("no longer queued: %s", oneLine(text)))
+		if len(back) > 1 && !words(0, d) {
+			dropped = append(dropped, r.Words.T("no longer queued: %s", oneLine(d.String())))
 		} else {
-			texts = append(texts, text)
+			stay = append(stay, d)
 		}
 	}
-	r.editor.SetText(strings.Join(texts, "\n"))
+	r.editor.SetDraft(lineedit.Join(stay...))
 	if dropped == nil {
 		return nil
 	}
@@ -152,8 +152,8 @@ func (r *REPL) keepDraft() {
 	if r.Unsent == nil {
 		return
 	}
-	queue := r.queue.texts()
 	draft, begun := r.editor.Unsent(), r.begun
+	now := Unsent{Queue: r.queue.texts(), Draft: draft.Text(), Pastes: lineedit.Join(append(r.queue.waiting(), draft, r.answer.Draft())...).Pastes()}
 	if r.open != nil {
 		begun = Answer{Question: r.open.question.ID, Given: r.open.given}
 		bare := r.open.question.Purpose == uip.ConfirmRiskyAction && len(strings.Fields(r.answer.Text())) < 2 // it is given anew
@@ -167,9 +167,9 @@ func (r *REPL) keepDraft() {
 			begun = r.begun
 		}
 	}
-	if all := strings.Join(slices.Concat(queue, begun.Given, []string{draft, begun.Question, begun.Text, begun.Mode}), "\x00"); all != r.kept {
-		r.kept = all
-		r.Unsent(queue, draft, begun)
+	if now.Answer = begun; now.said() != r.kept {
+		r.kept = now.said()
+		r.Unsent(now)
 	}
 }
 

@@ -33,6 +33,21 @@ func (a Answer) at(q uip.Request) Answer {
 	return a
 }
 
+// Unsent is what is typed and not sent: what waits for a turn to hear of it, the draft, and
+// an answer that was begun. Pastes are the texts in it that stand as one unit.
+type Unsent struct {
+	Queue  []string
+	Draft  string
+	Answer Answer
+	Pastes []string
+}
+
+// said is all that was typed, to tell whether that has changed.
+func (u Unsent) said() string {
+	a := u.Answer
+	return strings.Join(slices.Concat(u.Queue, a.Given, []string{u.Draft, a.Question, a.Text, a.Mode}), "\x00")
+}
+
 // The words people say yes and no with, what they say to see all of it, before the
 // numbers of hunks, and to trust a folder.
 var (

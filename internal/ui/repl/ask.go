@@ -125,7 +125,7 @@ func (r *REPL) put(ctx context.Context, a ask) error {
 			return err
 		}
 	}
-	r.answer.SetText(begun.Text)
+	r.answer.Put(begun.Text, r.pastes)
 	if begun.Mode != "" {
 		return r.switchMode(ctx, begun.Mode)
 	}

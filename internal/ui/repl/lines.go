@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,7 +43,7 @@ type Lines struct {
 	// Sent, which may be nil, is told what the person sends; Unsent, which may be nil, what
 	// is typed and not sent, now and then and in the end.
 	Sent   func(text string)
-	Unsent func(queue []string, draft string, begun Answer)
+	Unsent func(Unsent)
 	// Leaving, which may be nil, is told that the person ends the program while
 	// something may still have to be stopped.
 	Leaving func()
@@ -133,22 +132,21 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 	}
 }
 
-// Put has text stand behind the next prompt, and an answer behind its question.
-func (l *Lines) Put(text string, begun Answer) { l.draft, l.half = text, begun }
+// Put has a draft stand behind the next prompt, and an answer behind its question.
+func (l *Lines) Put(typed Unsent) { l.draft, l.half = typed.Draft, typed.Answer }
 
 // keepDraft keeps what is typed and not sent, if that has changed.
 func (l *Lines) keepDraft() {
 	if l.Unsent == nil {
 		return
 	}
-	queue := l.queue.texts()
-	draft, begun := cmp.Or(l.typed(), l.draft), l.half
+	now := Unsent{Queue: l.queue.texts(), Draft: cmp.Or(l.typed(), l.draft), Answer: l.half}
 	if l.asking.Load() {
-		draft, begun = l.draft, Answer{l.now.Question, l.now.Given, l.typed(), l.mode}
+		now.Draft, now.Answer = l.draft, Answer{l.now.Question, l.now.Given, l.typed(), l.mode}
 	}
-	if all := strings.Join(slices.Concat(queue, begun.Given, []string{draft, begun.Question, begun.Text, begun.Mode}), "\x00"); all != l.kept {
-		l.kept = all
-		l.Unsent(queue, draft, begun)
+	if now.said() != l.kept {
+		l.kept = now.said()
+		l.Unsent(now)
 	}
 }
 
@@ -160,17 +158,17 @@ func (l *Lines) keep(k *keyboard) {
 	if l.Unsent == nil {
 		return
 	}
-	queue := l.queue.texts()
+	left := Unsent{Queue: l.queue.texts()}
 	select {
 	case text := <-l.begins: // it did not come to that
 		k.line = append([]byte(text), k.line...)
 	default:
 	}
-	draft, begun := cmp.Or(string(k.line), l.draft), l.half
+	left.Draft, left.Answer = cmp.Or(string(k.line), l.draft), l.half
 	if now := (Answer{l.now.Question, l.now.Given, string(k.line), l.mode}); l.parted && !now.empty() {
-		draft, begun = l.draft, now
+		left.Draft, left.Answer = l.draft, now
 	}
-	l.Unsent(queue, draft, begun)
+	l.Unsent(left)
 }
 
 // ready says that the person is to type. What they type already goes on behind the prompt,

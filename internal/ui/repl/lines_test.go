@@ -383,7 +383,7 @@ func TestAHalfTypedLineDoesNotHoldTheOutputForEver(t *testing.T) {
 func TestWhatIsTypedInLinesIsKeptMeanwhile(t *testing.T) {
 	kept := make(chan string, 100)
 	d, leave := sitInLines(t, func(l *Lines) Session {
-		l.Unsent = func(_ []string, draft string, _ Answer) { kept <- draft }
+		l.Unsent = func(u Unsent) { kept <- u.Draft }
 		return streaming()
 	})
 	d.sees("/w> ")

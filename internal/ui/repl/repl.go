@@ -89,7 +89,7 @@ type Options struct {
 	// and not sent, now and then and in the end.
 	Sent    func(text string)
 	Earlier func() []string
-	Unsent  func(queue []string, draft string, begun Answer)
+	Unsent  func(Unsent)
 	// Notify, which may be nil, calls for a person who looks elsewhere.
 	Notify func(text string)
 	// Title, which may be nil, is told what there is to see from afar: that a question
@@ -149,6 +149,7 @@ type REPL struct {
 	looking sync.WaitGroup // commands that are answered while a turn runs
 	looked  chan looked    // those that were
 	kept    string         // what was last told to Unsent
+	pastes  []string       // what stands as one unit in what was put back
 
 	suggested suggestions
 }
@@ -192,13 +193,13 @@ func New(o Options) *REPL {
 // Out is where what happens is shown.
 func (r *REPL) Out() event.Sink { return r.render }
 
-// Put puts text where the person types, unless something is there, and an answer at its
+// Put puts a draft where the person types, unless something is there, and an answer at its
 // question.
-func (r *REPL) Put(text string, begun Answer) {
+func (r *REPL) Put(typed Unsent) {
 	if r.editor.Empty() {
-		r.editor.SetText(text)
+		r.editor.Put(typed.Draft, typed.Pastes)
 	}
-	r.begun = begun
+	r.begun, r.pastes = typed.Answer, typed.Pastes
 }
 
 // Say shows lines of the program's own, between the paragraphs of what is being said.
