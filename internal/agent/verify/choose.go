@@ -311,13 +311,13 @@ func watches(in Input) bool {
 
 func python(in Input) string {
 	configured := slices.ContainsFunc([]string{"pytest.ini", "pyproject.toml", "setup.cfg", "conftest.py", "tests/conftest.py", "tests/__init__.py"}, in.Exists)
-	if configured || slices.ContainsFunc(in.Edited, func(f string) bool { return path.Ext(f) == ".py" && pythonTested(in, f) }) {
+	if configured || len(in.Edited) == 0 && pythonTested(in, "") || slices.ContainsFunc(in.Edited, func(f string) bool { return pythonTested(in, f) }) {
 		return "pytest -q"
 	}
 	return ""
 }
 
-// pythonTested reports whether a file of Python is a test, or there are some: beside it, at
+// pythonTested reports whether a file is a test in Python, or there are some: beside it, at
 // the root, or in a folder for them.
 func pythonTested(in Input, file string) bool {
 	switch {

@@ -135,6 +135,9 @@ func TestChoose(t *testing.T) {
 		"two kinds, edited":   {files: folder{"go.mod": "", "pyproject.toml": ""}, edited: []string{"x/a.py"}, want: "pytest -q", source: FromProject},
 
 		"data":             {files: folder{"go.mod": ""}, edited: []string{"a/page.html", "b.json"}, want: "go test ./...", source: FromProject},
+		"data of Python":   {files: folder{"test_b.py": ""}, edited: []string{"conf.yaml"}, want: "pytest -q", source: FromProject},
+		"none of Python":   {files: folder{"tests/test_b.py": ""}, edited: []string{"Makefile", "run.sh"}, blind: true},
+		"tests alone":      {files: folder{"test_b.py": ""}, want: "pytest -q", source: FromProject},
 		"what tests read":  {files: folder{"go.mod": ""}, edited: []string{"a/testdata/x.py"}, want: "go test ./...", source: FromProject},
 		"another language": {files: folder{"go.mod": ""}, edited: []string{"tools/a.py", "web/site.css", "run.sh"}, blind: true},
 		"of no language":   {files: folder{"Cargo.toml": ""}, edited: []string{"Makefile", "Dockerfile", ".gitignore", ".github/workflows/ci.yml"}, blind: true},
