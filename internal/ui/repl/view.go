@@ -56,6 +56,7 @@ func (r *REPL) live(ahead term.Ahead) (rows []string, row, col int) {
 		r.answer.Prompt = r.answerPrompt()
 		rows := r.waiting(width)
 		line, row, col := r.answer.View(width)
+		line, row = r.around(line, row, width, height-len(rows))
 		return append(rows, line...), len(rows) + row, col
 	case r.picker != nil:
 		return r.picker.View(width, height-1)
@@ -70,6 +71,7 @@ func (r *REPL) live(ahead term.Ahead) (rows []string, row, col int) {
 // question mark, or what Esc would do.
 func (r *REPL) draft(width, height int) (rows []string, row, col int) {
 	rows, row, col = r.editor.View(width)
+	rows, row = r.around(rows, row, width, height)
 	switch {
 	case r.Keys != nil && r.editor.Text() == "?":
 		rows = append(rows, r.keys(width, max(1, height-1-len(rows)))...)
@@ -79,6 +81,25 @@ func (r *REPL) draft(width, height int) (rows []string, row, col int) {
 		rows = append(rows, r.Palette.Paint(dim, r.fit(r.Words.T("Esc again: go back to before one of your messages"), width)))
 	}
 	return rows, row, col
+}
+
+// around is the rows that there is room for: the last, or those about the cursor, which
+// say how many others there are.
+func (r *REPL) around(rows []string, row, width, height int) ([]string, int) {
+	height = max(height-1, 4) // one row stays of what is above
+	first := min(max(row-1, 0), len(rows)-height)
+	if len(rows) <= height {
+		return rows, row
+	}
+	first = max(first, 0)
+	seen := slices.Clone(rows[first : first+height])
+	if first > 0 {
+		seen[0] = r.Palette.Paint(dim, r.fit(r.Words.T("%d more lines above", first+1), width))
+	}
+	if below := len(rows) - first - height; below > 0 {
+		seen[height-1] = r.Palette.Paint(dim, r.fit(r.Words.T("%d more lines below", below+1), width))
+	}
+	return seen, row - first
 }
 
 // staying says why Ctrl+D does not leave.
