@@ -20,7 +20,7 @@ var style string
 
 // HTML writes t as one page that loads nothing and runs nothing.
 func HTML(w io.Writer, t Transcript, s Speech) error {
-	p := page{bufio.NewWriter(w), s}
+	p := page{Writer: bufio.NewWriter(w), Speech: s}
 	p.raw("<!doctype html>\n<html lang=\"", escape(cmp.Or(s.Lang, "en")), "\">\n", pageStart)
 	p.raw("<title>", escape(p.title(t)), "</title>\n<style>\n", style, "</style>\n</head>\n<body>\n<main>\n")
 	p.raw("<h1>", escape(p.title(t)), "</h1>\n<dl>\n")
@@ -51,6 +51,7 @@ const pageStart = `<head>
 type page struct {
 	*bufio.Writer
 	Speech
+	linked bool // within a link, in which there are none
 }
 
 func (p page) raw(parts ...string) {

@@ -25,6 +25,7 @@ func (p page) prose(text string) {
 var (
 	itemMark   = lazy.Regexp(`^( {0,3})([-*+]|\d{1,9}[.)])( +|$)`)
 	ruleLine   = lazy.Regexp(`^ {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$`)
+	underline  = lazy.Regexp(`^ {0,3}(?:={2,}|-{2,}) *$`) // of a heading
 	tableRule  = lazy.Regexp(`^ *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *$`)
 	quoteStart = lazy.Regexp(`^ {0,3}> ?`)
 	// entity is a character that is written by its name or number.
@@ -37,6 +38,8 @@ func (p page) body(lines []string, depth int) {
 		line, n := lines[0], 1
 		switch {
 		case strings.TrimSpace(line) == "":
+		case setIn(line):
+			n = p.setInCode(lines)
 		case frontmatter.Fence(line) != "":
 			n = p.code(lines)
 		case headingLine(line):
@@ -52,12 +55,16 @@ func (p page) body(lines []string, depth int) {
 		case startsTable(lines):
 			n = p.table(lines)
 		default:
-			for n < len(lines) && !startsBlock(lines[n:]) {
+			for n < len(lines) && !startsBlock(lines[n:]) && !underline().MatchString(lines[n]) {
 				n++
 			}
-			p.raw("<p>")
-			p.spans(strings.TrimSpace(strings.Join(lines[:n], "\n")), 0)
-			p.raw("</p>\n")
+			text, tag := strings.TrimSpace(strings.Join(lines[:n], "\n")), "p"
+			if n < len(lines) && underline().MatchString(lines[n]) {
+				tag, n = "h3", n+1
+			}
+			p.raw("<", tag, ">")
+			p.spans(text, 0)
+			p.raw("</", tag, ">\n")
 		}
 		lines = lines[n:]
 	}
@@ -78,6 +85,32 @@ func (p page) code(lines []string) int {
 		return n
 	}
 	p.raw("<pre><code>", escaper.Replace(source), "</code></pre>\n")
+	return n
+}
+
+// setIn reports whether a line that begins a block is code by standing further in.
+func setIn(line string) bool {
+	return strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")
+}
+
+// setInCode writes lines of code that stand further in, and tells how many they are.
+func (p page) setInCode(lines []string) (n int) {
+	var source []string
+	for i, line := range lines {
+		blank := strings.TrimSpace(line) == ""
+		if !blank && !setIn(line) {
+			break
+		}
+		if !blank {
+			n = i + 1
+		}
+		code, tab := strings.CutPrefix(line, "\t")
+		if !tab {
+			code = strings.TrimPrefix(line, "    ")
+		}
+		source = append(source, code)
+	}
+	p.raw("<pre><code>", escaper.Replace(strings.Join(source[:n], "\n")), "</code></pre>\n")
 	return n
 }
 
@@ -361,14 +394,15 @@ func cutAddress(text string) (address, rest string, ok bool) {
 // anchor writes a link to a place on the web; another address is shown beside
 // the text.
 func (p page) anchor(address, text string, depth int) {
-	if isAddress(address) {
+	if isAddress(address) && !p.linked {
 		p.raw(`<a href="`, escaper.Replace(address), `" rel="noopener noreferrer nofollow">`)
+		p.linked = true
 		p.spans(text, depth+1)
 		p.raw("</a>")
 		return
 	}
 	p.spans(text, depth+1)
-	if address != "" && address != text {
+	if address != "" && address != text && !p.linked {
 		p.raw(" (<code>", escaper.Replace(address), "</code>)")
 	}
 }

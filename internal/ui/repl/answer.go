@@ -226,6 +226,9 @@ func readHunks(q uip.Request, line string) (a uip.Response, ok bool) {
 	if end < 0 {
 		end = len(rest)
 	}
+	if end < len(rest) && rest[end] < utf8.RuneSelf && end > 0 && !strings.ContainsRune(separators+"、", rune(rest[end-1])) && rest[end] != ':' {
+		return a, false // 1-2x is no number
+	}
 	return uip.Response{Option: uip.Some, Input: strings.TrimSpace(rest[:end]), Comment: strings.TrimLeft(rest[end:], separators)}, true
 }
 
