@@ -61,7 +61,7 @@ func TestVendors(t *testing.T) {
 			if p.Kind != tt.kind || p.BaseURL != tt.base || p.APIKey != tt.key {
 				t.Errorf("got %s %s %q, want %s %s %q", p.Kind, p.BaseURL, p.APIKey, tt.kind, tt.base, tt.key)
 			}
-			if p.BaseURL != "" && r.Origin("provider.base_url").String() == "the default" {
+			if p.BaseURL != "" && r.Origin("provider.base_url").String() == "default" {
 				t.Error("nobody knows where the address came from")
 			}
 		})
@@ -84,7 +84,7 @@ func TestModelsOfVendors(t *testing.T) {
 		"ours comes first":             {env: env{"OPENAI_API_KEY": "o", "OPENAI_MODEL": "m", "CODER_MODEL": "c"}, model: "c", origin: "env CODER_MODEL"},
 		"a file comes first":           {file: `{"provider": {"model": "f"}}`, env: env{"OPENAI_API_KEY": "o", "OPENAI_MODEL": "m"}, model: "f", origin: "file"},
 		"not for another vendor":       {env: env{"ANTHROPIC_API_KEY": "a", "OPENAI_MODEL": "m"}, model: "claude-sonnet-5-5", origin: "the usual one of provider.base_url"},
-		"not for a stranger's address": {env: env{"CODER_BASE_URL": "http://c", "OPENAI_MODEL": "m"}, model: "", origin: "the default"},
+		"not for a stranger's address": {env: env{"CODER_BASE_URL": "http://c", "OPENAI_MODEL": "m"}, model: "", origin: "default"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, r := mustLoad(t, files{homeFile: tt.file}, tt.env)
@@ -134,15 +134,15 @@ func TestRowsSayWhereAndHideSecrets(t *testing.T) {
 		"provider.base_url":       `"https://me:xxxxx@h/v1?****" ` + homeFile + ":1",
 		"provider.headers.X":      `"****" ` + homeFile + ":2",
 		"provider.model":          `"<m>" env CODER_MODEL`,
-		"provider.models":         `[] the default`,
-		"runtime.max_steps":       `128 the default`,
-		"compaction.threshold":    `0.8 the default`,
-		`permission.bash."*"`:     `"ask" the default`,
+		"provider.models":         `[] default`,
+		"runtime.max_steps":       `128 default`,
+		"compaction.threshold":    `0.8 default`,
+		`permission.bash."*"`:     `"ask" default`,
 		"mcpServers.m":            `{"args":["--x"],"command":"c","env":{"A":"****1234"},"url":"https://u:xxxxx@h/"} ` + homeFile + ":3",
-		"hooks":                   `{} the default`,
-		"permission.default":      `"ask" the default`,
-		"approval.interactive":    `true the default`,
-		"provider.send_reasoning": `true the default`,
+		"hooks":                   `{} default`,
+		"permission.default":      `"ask" default`,
+		"approval.interactive":    `true default`,
+		"provider.send_reasoning": `true default`,
 	} {
 		if rows[key] != want {
 			t.Errorf("%s is %s, want %s", key, rows[key], want)

@@ -64,7 +64,7 @@ func TestNothingGivenIsTheDefault(t *testing.T) {
 		t.Fatalf("got %+v, %v", c, err)
 	}
 	for _, row := range r.Rows() {
-		if row.Origin.String() != "the default" {
+		if row.Origin.String() != "default" {
 			t.Errorf("%s comes from %s", row.Key, row.Origin)
 		}
 	}

@@ -57,7 +57,7 @@ type Origin struct {
 func (o Origin) String() string {
 	switch {
 	case o.Source == "":
-		return "the default"
+		return "default"
 	case o.Line == 0:
 		return o.Source
 	}

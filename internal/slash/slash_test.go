@@ -221,7 +221,7 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 		{"/export html", "written: here.html", "write here html"},
 		{"/export md my file.md", "written: my file.md", "write here md"},
 		{"/export notes.html", "written: notes.html", "write here html"},
-		{"/config storage.fsync", "storage.fsync  \"decisions\"  the default", ""},
+		{"/config storage.fsync", "storage.fsync  \"decisions\"  default", ""},
 		{"/status", "version      9", ""},
 		{"/trust", "this folder is not trusted", ""},
 		{"/trust yes", "this folder is trusted\nchecks run unasked from the next turn on", ""},
