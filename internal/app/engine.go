@@ -50,7 +50,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 		return supervisor.Engine{}, err
 	}
 	a.live.meter = spending
-	checks := new(verify.Checks)
+	checks := &verify.Checks{Root: a.Root}
 	a.checks.Store(checks)
 	a.live.now.Store(&model)
 	var team *crew // made below, of what the tools are used with

@@ -49,6 +49,9 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 		}
 		return false, nil
 	}
+	if verify.Declined(st.input) && !asked {
+		return false, o.warn(ctx, st, verify.NotRunNotice("you asked for no tests to be run")...)
+	}
 	in := verify.Input{UserText: st.input, Configured: st.set.Verification.Commands, Edited: st.edited}
 	if o.Files != nil {
 		in.Exists, in.Read, in.List = o.Files.Exists, o.Files.Read, o.Files.List
@@ -79,7 +82,7 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	case st.failed.Command: // and nothing was done about it
 		return o.judgeCheck(ctx, st, choice.Command, st.failed)
 	}
-	if stands && !asked && verify.Stands(last.Command, choice.Command) {
+	if stands && !asked && last.Stands(choice.Command) {
 		return false, nil
 	}
 	id := st.check

@@ -20,6 +20,8 @@ type Check struct {
 	Untold   string // why it told nothing about the work; empty if it did, see [Judge]
 	Edits    int    // calls since then that changed what a check could look at
 	Edited   bool   // there was such a call at all
+
+	root string // of the project
 }
 
 // Verified reports whether nothing was left unchecked.
@@ -31,6 +33,8 @@ func (c Check) Verified() bool {
 // was changed since. It is about what happened, whoever did it and whatever they
 // say of it. The zero Checks has seen nothing.
 type Checks struct {
+	Root string // of the project
+
 	mu      sync.Mutex
 	edits   []edit
 	running map[string]begun // checks under way, by their call
@@ -151,6 +155,7 @@ func (c *Checks) Last() Check {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last := c.last
+	last.root = c.Root
 	for i, e := range c.edits {
 		if e.inForce() {
 			last.Edited = true

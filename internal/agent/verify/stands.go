@@ -1,18 +1,19 @@
 package verify
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
 
 // Stands reports whether a check that was run stands for another: it is that one, but
-// perhaps for how much it tells, how it is started and how fast it is.
-func Stands(ran, check string) bool {
-	if strings.TrimSpace(ran) == check {
+// perhaps for how much it tells, how it is started, where from and how fast it is.
+func (c Check) Stands(check string) bool {
+	if strings.TrimSpace(c.Command) == check {
 		return true
 	}
-	same := essence(ran)
-	return same != "" && same == essence(check)
+	same := essence(c.root, c.Command)
+	return same != "" && same == essence(c.root, check)
 }
 
 // tellers are the programs that a check is started with, and the options of each that
@@ -26,17 +27,32 @@ var tellers = []struct{ starts, options string }{
 	{"gradle test,./gradlew test", "-q --quiet -i --info --stacktrace --no-daemon --console="},
 }
 
-// essence is what a command checks, whatever it tells of it; "" if that is not known.
-func essence(command string) string {
+// essence is what a command checks in a project at root, whatever it tells of it; "" if that
+// is not known.
+func essence(root, command string) string {
 	command = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(command), "2>&1"))
-	folder := ""
-	if head, rest, ok := strings.Cut(command, " && "); ok && strings.HasPrefix(head, "cd ") {
-		folder, command = head+" && ", rest
+	dir := "."
+	for {
+		head, rest, ok := strings.Cut(command, "&&")
+		to, goes := strings.CutPrefix(strings.TrimSpace(head), "cd ")
+		if !ok || !goes {
+			break
+		}
+		if dir = below(root, dir, strings.TrimSpace(to)); dir == "" {
+			return ""
+		}
+		command = strings.TrimSpace(rest)
 	}
 	if strings.ContainsAny(command, ";|&<>$`()\"'\\\n") {
 		return ""
 	}
 	words := strings.Fields(command)
+	if len(words) > 0 && words[0] == "time" {
+		words = words[1:]
+	}
+	if len(words) > 2 && words[0] == "timeout" && isDuration(words[1]) {
+		words = words[2:]
+	}
 	for _, before := range []string{"python -m", "python3 -m", "uv run", "poetry run", "pipenv run", "pdm run", "hatch run"} {
 		if rest, ok := cutWords(words, before); ok && len(rest) > 0 && rest[0] == "pytest" {
 			words = rest
@@ -55,11 +71,32 @@ func essence(command string) string {
 		})
 		for start := range strings.SplitSeq(r.starts, ",") {
 			if _, ok := cutWords(plain, start); ok {
-				return folder + strings.Join(plain, " ")
+				return inFolder(dir, strings.Join(plain, " "))
 			}
 		}
 	}
 	return ""
+}
+
+// below is where one goes from a folder of the project by cd, as seen from its root; "" if
+// that is elsewhere or not known.
+func below(root, dir, to string) string {
+	if inner := strings.Trim(to, `'"`); len(inner) == len(to)-2 {
+		to = inner
+	}
+	if to == "" || strings.HasPrefix(to, "-") || strings.ContainsAny(to, "$`~*?[{\\\"'") {
+		return ""
+	}
+	if path.IsAbs(to) {
+		rest, ok := strings.CutPrefix(path.Clean(to)+"/", strings.TrimSuffix(root, "/")+"/")
+		if dir, to = ".", rest; !ok || root == "" {
+			return ""
+		}
+	}
+	if dir = path.Join(dir, to); dir == ".." || strings.HasPrefix(dir, "../") {
+		return ""
+	}
+	return dir
 }
 
 // cutWords is what of words follows start, if they begin with it.

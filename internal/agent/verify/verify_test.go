@@ -154,7 +154,7 @@ func TestChoose(t *testing.T) {
 		"user, end of text":   {user: "run go test ./....", want: "go test ./...", source: FromUser},
 		"user in Chinese":     {user: "改完运行go test ./...并修复", want: "go test ./...", source: FromUser},
 		"user with options":   {user: "用 go test -v ./... 验证", files: folder{"go.mod": ""}, want: "go test ./...", source: FromProject, refused: []string{"go test -v ./..."}},
-		"user with a chain":   {user: "run cargo test && rm -rf x", refused: []string{"cargo test &&"}},
+		"user with a chain":   {user: "run cargo test && rm -rf x", refused: []string{"cargo test && rm -rf"}},
 		"user, other command": {user: "then `make test`", files: folder{"Cargo.toml": ""}, want: "cargo test", source: FromProject, refused: []string{"make test"}},
 		"user, npm":           {user: "npm test -- --watch=false, please", want: "npm test -- --watch=false", source: FromUser},
 		"user, bare npm":      {user: "run npm test", refused: []string{"npm test"}},
@@ -233,6 +233,37 @@ func TestAskedFor(t *testing.T) {
 		"run  the\ntests": true,
 	} {
 		if got := AskedFor(text); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestACommandThatIsSpokenOfIsNotAskedFor(t *testing.T) {
+	for text, want := range map[string][]string{
+		"edit a.py because go test ./pkg/... hangs in CI":    nil,
+		"the failing line came from pytest -q | tail":        nil,
+		"`make test` fails, please mend it":                  nil,
+		"if go test ./... fails, fix a.go":                   nil,
+		"go test ./... 报错，修一下":                               nil,
+		"do not run go test ./... yet":                       nil,
+		"fix it until `go test ./...` passes":                {"go test ./..."},
+		"use pytest -q] for it":                              {"pytest -q"},
+		"go test ./... is broken; run go test -v ./... then": {"go test -v ./..."},
+	} {
+		if got := named(text); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestDeclined(t *testing.T) {
+	for text, want := range map[string]bool{
+		"edit a.py but do not run pytest yet": true, "don't run the tests": true, "fix it without running the tests": true, "skip go test for now": true,
+		"改好，先不要跑测试": true, "不要运行 pytest": true, "无需执行验证": true,
+		"fix it": false, "run the tests": false, "don't forget to run the tests": false, "别忘了跑测试": false, "don't change the tests": false,
+		"mend CI: it does not run the tests on branches": false, "I don't like pytest": false, "make sure that the tests don't pass by chance": false,
+	} {
+		if got := Declined(text); got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
@@ -338,6 +369,14 @@ func TestACheckStandsForAnother(t *testing.T) {
 		{"pnpm run test", "pnpm test -- --watch=false", true},
 		{"cd web && npm test", "cd web && npm test -- --watch=false", true},
 		{"cd other && npm test", "cd web && npm test -- --watch=false", false},
+		{"cd /w && pytest -q", "pytest -q", true},
+		{"cd '/w/' && timeout 60 python3 -m pytest", "pytest -q", true},
+		{"cd src && cd .. && time pytest -q -x", "pytest -q", true},
+		{"cd /w/web && npm test", "cd web && npm test -- --watch=false", true},
+		{"cd /w && pytest -q", "cd web && pytest -q", false},
+		{"cd /w2 && pytest -q", "pytest -q", false},
+		{"cd .. && pytest -q", "pytest -q", false},
+		{"cd $X && pytest -q", "pytest -q", false},
 		{"cargo test --quiet", "cargo test", true},
 		{"cargo test --lib", "cargo test", false},
 		{"mvn -B test", "mvn -q test", true},
@@ -345,7 +384,7 @@ func TestACheckStandsForAnother(t *testing.T) {
 		{"", "go test ./...", false},
 		{"make test", "go test ./...", false},
 	} {
-		if got := Stands(tt.ran, tt.check); got != tt.want {
+		if got := (Check{Command: tt.ran, root: "/w"}).Stands(tt.check); got != tt.want {
 			t.Errorf("%q for %q: %v", tt.ran, tt.check, got)
 		}
 	}

@@ -24,11 +24,14 @@ var tools = []string{
 	"make", "just", "task", "ctest", "bazel", "dotnet", "rake", "bundle", "mix",
 }
 
-// named lists the test commands in a person's words, in their order.
+// named lists the test commands that a person wants to be run, in their order.
 func named(text string) []string {
 	var found []string
+	from := 0 // where the next one stands at the earliest
 	add := func(command string) {
-		if !slices.Contains(found, command) {
+		at := max(0, strings.Index(text[from:], command)) + from
+		from = min(at+len(command), len(text))
+		if !slices.Contains(found, command) && !mentions(text, at, from) && !refuses(text, at) {
 			found = append(found, command)
 		}
 	}
@@ -58,6 +61,25 @@ func named(text string) []string {
 	return found
 }
 
+// Words around a command by which it is only spoken of: what stands in the clause before it,
+// and what follows it.
+var (
+	spokenOf = []string{"because", "since ", " why ", "if ", "when ", "output of", "came from", "因为", "由于", "为什么", "如果"}
+	said     = []string{
+		"hang", "fail", "is ", "was ", "are ", "does", "doesn", "did", "take", "print", "say", "report", "complain", "time", "crash", "show", "cannot", "can't", "never", "no longer", "keeps", "still",
+		"失败", "报错", "挂", "卡", "超时", "输出", "显示", "不", "会", "很",
+	}
+)
+
+// mentions reports whether the command that stands from at on is only spoken of: because go
+// test hangs.
+func mentions(text string, at, end int) bool {
+	rest := strings.ToLower(strings.TrimLeft(text[end:], "` "))
+	clause := clauseBefore(text, at)
+	return slices.ContainsFunc(said, func(w string) bool { return strings.HasPrefix(rest, w) }) ||
+		slices.ContainsFunc(spokenOf, func(w string) bool { return strings.Contains(clause, w) })
+}
+
 // edge reports whether the n bytes at i stand by themselves.
 func edge(text string, i, n int) bool {
 	word := func(c byte) bool {
@@ -69,25 +91,27 @@ func edge(text string, i, n int) bool {
 // arguments is the part of text that still belongs to the command before it.
 func arguments(text string) string {
 	var b strings.Builder
+	whole := func() string { return strings.TrimRight(b.String(), " |&><") }
 	for {
 		rest := strings.TrimLeft(text, " ")
 		if len(rest) == len(text) {
-			return b.String()
+			return whole()
 		}
 		word := rest
 		if end := strings.IndexFunc(rest, func(r rune) bool { return r <= ' ' || r >= utf8.RuneSelf }); end >= 0 {
 			word = rest[:end]
 		}
-		cut := strings.TrimRight(word, `,;:!?)"'`)
+		cut := strings.TrimRight(word, `,;:!?)]}*"'`)
 		if strings.HasSuffix(cut, "....") || !strings.HasSuffix(cut, "...") {
 			cut = strings.TrimSuffix(cut, ".")
 		}
-		if cut == "" || !strings.HasPrefix(cut, "-") && !strings.ContainsAny(cut, "/=|&><") {
-			return b.String()
+		joined := strings.HasSuffix(b.String(), "|") || strings.HasSuffix(b.String(), "&") // to what follows
+		if cut == "" || !strings.HasPrefix(cut, "-") && !strings.ContainsAny(cut, "/=|&><") && !joined {
+			return whole()
 		}
 		b.WriteString(" " + cut)
 		if cut != word {
-			return b.String()
+			return whole()
 		}
 		text = rest[len(word):]
 	}
@@ -115,10 +139,8 @@ var (
 // AskedFor reports whether a person asks, in English or Chinese, for the work
 // to be checked, or names the command to check it with.
 func AskedFor(text string) bool {
-	for _, command := range named(text) {
-		if !refuses(text, strings.Index(text, command)) {
-			return true
-		}
+	if len(named(text)) > 0 {
+		return true
 	}
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
 	for _, word := range notAWish {
@@ -147,13 +169,47 @@ const clauseLimit = 200
 
 // refuses reports whether what stands at i is said not to be wanted.
 func refuses(text string, i int) bool {
-	if i < 0 {
-		return false
-	}
+	clause := clauseBefore(text, i)
+	has := func(word string) bool { return strings.Contains(clause, word) }
+	return slices.ContainsFunc(negations, has) && !slices.ContainsFunc(affirming, has)
+}
+
+// clauseBefore is what stands in the same clause before i.
+func clauseBefore(text string, i int) string {
 	clause := strings.ToLower(text[max(0, i-clauseLimit):i])
 	if j := strings.LastIndexAny(clause, "，。；、,.;!?！？\n"); j >= 0 {
 		clause = clause[j:]
 	}
-	has := func(word string) bool { return strings.Contains(clause, word) }
-	return slices.ContainsFunc(negations, has) && !slices.ContainsFunc(affirming, has)
+	return clause
+}
+
+// declines are the negations by which somebody is told not to do something.
+var declines = []string{"don't", "dont", "do not", "don’t", "without", "no need", "skip", "不要", "不用", "先不", "别", "勿", "无需", "无须", "跳过"}
+
+// Declined reports whether a person says that nothing is to be tested: do not run pytest
+// yet, 先不要跑测试.
+func Declined(text string) bool {
+	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
+	declined := func(what string, also ...string) bool {
+		for from := 0; ; {
+			i := strings.Index(text[from:], what)
+			if i < 0 {
+				return false
+			}
+			clause := clauseBefore(text, from+i)
+			has := func(word string) bool { return strings.Contains(clause, word) }
+			if slices.ContainsFunc(declines, has) && !slices.ContainsFunc(affirming, has) && (also == nil || slices.ContainsFunc(also, has)) {
+				return true
+			}
+			from += i + len(what)
+		}
+	}
+	for _, r := range runners {
+		if declined(r.begins, "run", "execut", "skip", "跑", "运行", "执行", "跳过") {
+			return true
+		}
+	}
+	return slices.ContainsFunc(wishes, func(wish string) bool {
+		return !strings.Contains(wish, "pass") && !strings.Contains(wish, "通过") && !strings.Contains(wish, "green") && declined(wish)
+	}) || declined("running the test") || declined("running test") || declined("running any test") || declined("run any test")
 }
