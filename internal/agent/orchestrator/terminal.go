@@ -12,37 +12,63 @@ import (
 // sits at a terminal: an interpreter that is given nothing to run, a container with -it.
 // A program may be named with its first arguments: git commit.
 func wantsTerminal(line string, programs []string) bool {
-	return asksFor(line, func(words []string, fed bool) bool {
-		return slices.ContainsFunc(programs, func(p string) bool { return begins(words, strings.Fields(p)) }) || !fed && talks(words) || opens(words)
+	return asksFor(line, func(words []string, fed, heard bool) bool {
+		named := slices.ContainsFunc(programs, func(p string) bool { return begins(words, strings.Fields(p)) })
+		return named && !onlyPrints(words, heard) || !fed && talks(words) || opens(words)
 	})
 }
 
 // becomesAnother reports whether a line runs a program as another user.
 func becomesAnother(line string) bool {
-	return asksFor(line, func(words []string, _ bool) bool { return slices.Contains(elevated, words[0]) })
+	return asksFor(line, func(words []string, _, _ bool) bool { return slices.Contains(elevated, words[0]) })
 }
 
-// asksFor reports whether any of the commands of a line does something, given its words
-// and whether its input comes from elsewhere. What cannot be read as a line does not.
-func asksFor(line string, does func(words []string, fed bool) bool) bool {
+// onlyPrints reports whether a program that else takes the terminal prints something and
+// ends: it is asked about itself, or for no more than text, or shows things and its output
+// goes to another.
+func onlyPrints(words []string, heard bool) bool {
+	asked := func(options ...string) bool {
+		return slices.ContainsFunc(words[1:], func(w string) bool { return slices.Contains(options, w) })
+	}
+	switch name := words[0]; {
+	case name == "git":
+		return heard && asked("--help", "-h")
+	case asked("--version", "--help"), name == "man" && asked("-w", "-k", "-f", "--where", "--path", "--apropos", "--whatis"):
+		return true
+	case slices.Contains([]string{"top", "htop", "atop"}, name):
+		return heard || slices.ContainsFunc(words[1:], func(w string) bool { return strings.HasPrefix(w, "-b") })
+	}
+	return heard && slices.Contains([]string{"less", "more", "most", "man", "watch"}, words[0])
+}
+
+// asksFor reports whether any of the commands of a line does something, given its words,
+// whether its input comes from elsewhere and whether its output goes there. What cannot be
+// read as a line does not.
+func asksFor(line string, does func(words []string, fed, heard bool) bool) bool {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
 	if err != nil {
 		return false
 	}
 	found := false
-	var look func(n syntax.Node, fed bool)
-	look = func(n syntax.Node, fed bool) {
+	var look func(n syntax.Node, fed, heard bool)
+	look = func(n syntax.Node, fed, heard bool) {
 		syntax.Walk(n, func(n syntax.Node) bool {
 			switch n := n.(type) {
 			case *syntax.Stmt:
-				if !fed && slices.ContainsFunc(n.Redirs, reads) {
-					look(n, true)
+				in, out := fed || slices.ContainsFunc(n.Redirs, reads), heard || slices.ContainsFunc(n.Redirs, sends)
+				if in != fed || out != heard {
+					look(n, in, out)
 					return false
 				}
 			case *syntax.BinaryCmd:
-				if !fed && (n.Op == syntax.Pipe || n.Op == syntax.PipeAll) {
-					look(n.X, false)
-					look(n.Y, true)
+				if (!fed || !heard) && (n.Op == syntax.Pipe || n.Op == syntax.PipeAll) {
+					look(n.X, fed, true)
+					look(n.Y, true, heard)
+					return false
+				}
+			case *syntax.CmdSubst:
+				if !heard {
+					look(n, fed, true)
 					return false
 				}
 			case *syntax.CallExpr:
@@ -51,13 +77,22 @@ func asksFor(line string, does func(words []string, fed bool) bool) bool {
 					return true
 				}
 				inner, ok := inShell(words)
-				found = found || does(words, fed) || ok && asksFor(inner, does)
+				found = found || does(words, fed, heard) || ok && asksFor(inner, func(words []string, in, out bool) bool { return does(words, fed || in, heard || out) })
 			}
 			return !found
 		})
 	}
-	look(file, false)
+	look(file, false, false)
 	return found
+}
+
+// sends reports whether a redirection takes a program's output elsewhere.
+func sends(r *syntax.Redirect) bool {
+	switch r.Op {
+	case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
+		return r.N == nil || r.N.Value == "1"
+	}
+	return false
 }
 
 func reads(r *syntax.Redirect) bool {

@@ -107,9 +107,9 @@ func (r *REPL) steer() []string {
 // come back to, and at a question, which it waits with.
 const (
 	long     = 20 * time.Second
-	attended = 5 * time.Second
+	attended = 3 * time.Second
 	// and how long a question that came sooner is left alone, with nothing typed
-	ignored = 15 * time.Second
+	ignored = 5 * time.Second
 )
 
 // call calls for a person who looks elsewhere: the terminal says so, or it never
