@@ -236,7 +236,7 @@ func (w *walker) script(text string) {
 	}
 	text, file, err := parseJoined(text)
 	if err != nil {
-		w.unknown("the shell could not be followed ("+plain(err.Error())+")", text)
+		w.unknown(unreadable(err), text)
 		return
 	}
 	if w.depth == 0 {

@@ -192,7 +192,7 @@ func TestWhyItIsNotReadOnly(t *testing.T) {
 		"rm a":                       "matches dangerous command policy (rm removes files)",
 		"x=1":                        "it runs no command that is known",
 		"timeout 5 npm run build":    "npm run",
-		"ls '":                       "the shell could not be followed (1:4: reached EOF without closing quote `'`)",
+		"ls '":                       "the shell could not be followed, since what begins at line 1, column 4 does not end",
 		"touch \x1b[2Ka":             "holds control characters",
 		"\x1b[2Ktouch\u202e a && ls": "holds control characters",
 	} {

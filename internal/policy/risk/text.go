@@ -2,6 +2,7 @@ package risk
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -154,4 +155,22 @@ func plain(s string) string {
 		}
 	}
 	return b.String()
+}
+
+// unreadable says where the shell could not be followed.
+func unreadable(err error) string {
+	var at syntax.Pos
+	var wrong syntax.ParseError
+	var foreign syntax.LangError
+	switch {
+	case errors.As(err, &wrong) && (wrong.Incomplete || strings.Contains(wrong.Text, "without")):
+		return fmt.Sprintf("the shell could not be followed, since what begins at line %d, column %d does not end", wrong.Pos.Line(), wrong.Pos.Col())
+	case errors.As(err, &wrong):
+		at = wrong.Pos
+	case errors.As(err, &foreign):
+		at = foreign.Pos
+	default:
+		return plain(err.Error())
+	}
+	return fmt.Sprintf("the shell could not be followed from line %d, column %d on", at.Line(), at.Col())
 }
