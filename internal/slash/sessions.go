@@ -49,10 +49,11 @@ func listSessions(ctx context.Context, archive Archive, current string, now time
 		}
 		t.Rows = append(t.Rows, slices.Concat(display.Data(mark), display.Data(SessionRow(s)...)))
 	}
+	blocks := []display.Block{t}
 	if more := len(all) - sessionsShown; more > 0 {
-		t.Rows = append(t.Rows, display.Words("", fmt.Sprintf("and %d older", more)))
+		blocks = append(blocks, display.Text(fmt.Sprintf("and %d older", more)))
 	}
-	return show(t, display.Text("/resume ID goes on with one of them"))
+	return show(append(blocks, display.Text("/resume ID goes on with one of them"))...)
 }
 
 // SessionRow is a session in a list: id, last use, turns, title.

@@ -38,6 +38,9 @@ func tableLines(t display.Table, say func(string) string, width int, spoken bool
 // narrowest is the least that a column is squeezed to.
 const narrowest = 8
 
+// name is how long a word may be that is kept whole, such as the id of a session.
+const name = 28
+
 // columnGap is how far columns stand apart.
 const columnGap = 2
 
@@ -58,7 +61,11 @@ func squeezed(lines []display.Line, head bool, width int) ([]int, bool) {
 			widths[i], words[i] = max(widths[i], wide), max(words[i], word)
 		}
 	}
-	for _, least := range []struct{ word, column int }{{width, 12}, {20, 12}, {narrowest, narrowest}} {
+	steps := []struct{ word, column int }{{width, 12}, {20, 12}, {narrowest, narrowest}}
+	if head { // else each cell has a line, which leaves more whole
+		steps = []struct{ word, column int }{{width, 12}, {name, 10}}
+	}
+	for _, least := range steps {
 		bounds := make([]int, len(widths))
 		for i := range bounds {
 			bounds[i] = max(min(words[i], least.word), least.column)

@@ -28,6 +28,9 @@ func TestColumnsOfAWideTableStayColumns(t *testing.T) {
 	jobs := display.Table{Head: display.Words("job", "state", "runs for", "command", "output"), Rows: [][]display.Cell{
 		display.Data("1", "running", "3 s", "sleep 100 && echo all is done now", "/root/.coder/sessions/20260102-030405-abcdef/jobs/1.log"),
 	}}
+	sessions := display.Table{Head: display.Words("", "session", "last used", "turns", "title"), Rows: [][]display.Cell{
+		display.Data("", "sess_1794946062_0a19e68e", "2026-11-17 20:08", "4", "mend what is broken"),
+	}}
 	for _, tt := range []struct {
 		name   string
 		table  display.Table
@@ -35,13 +38,12 @@ func TestColumnsOfAWideTableStayColumns(t *testing.T) {
 		want   string
 		spoken bool
 	}{
-		{"sources", sources, 80, `source                 what                   in the    sent in   from the  cost
+		{"sources", sources, 80, `source                        what            in the    sent in   from the  cost
                                               window    all       cache
-internal/agent/        a file that was read   1200      3600      2400      -
-  orchestrator/
-  turn.go
-AGENTS.md              instructions of the    300       900       600       -
-                       project
+internal/agent/orchestrator/  a file that     1200      3600      2400      -
+  turn.go                     was read
+AGENTS.md                     instructions    300       900       600       -
+                              of the project
 `, false},
 		{"settings", config, 80, `setting                             value                                from
 ui.lang                             ""                                   default
@@ -50,10 +52,10 @@ permission.command_allowlist_of_    ["go","test","./...",                default
                                     xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
                                     xxxxxxxxxxxxxxxxxxxxx"]
 `, false},
-		{"jobs", jobs, 80, `job  state    runs for  command                      output
-1    running  3 s       sleep 100 && echo all is     /root/.coder/sessions/
-                        done now                     20260102-030405-abcdef/
-                                                     jobs/1.log
+		{"jobs", jobs, 80, `job  state    runs for  command                     output
+1    running  3 s       sleep 100 && echo all is    /root/.coder/sessions/
+                        done now                    20260102-030405-abcdef/jobs/
+                                                    1.log
 `, false},
 		{"no room for columns", jobs, 36, `job: 1
 state: running
@@ -64,6 +66,11 @@ output:
     /root/.coder/sessions/
     20260102-030405-abcdef/jobs/
     1.log
+`, false},
+		{"ids stay whole", sessions, 50, `session: sess_1794946062_0a19e68e
+last used: 2026-11-17 20:08
+turns: 4
+title: mend what is broken
 `, false},
 		{"jobs with room", jobs, 130, `job  state    runs for  command                            output
 1    running  3 s       sleep 100 && echo all is done now  /root/.coder/sessions/20260102-030405-abcdef/jobs/1.log
