@@ -53,6 +53,7 @@ var verbs = map[string]func(s *scene, args []string) error{
 	"same":    (*scene).same,
 	"piped":   (*scene).piped,
 	"respond": (*scene).respond,
+	"also":    (*scene).also,
 }
 
 // coder starts the program with the script model and the session s, unless the
@@ -356,6 +357,16 @@ func (s *scene) piped(args []string) error {
 		return fmt.Errorf("a control character at byte %d of %q", i, out)
 	}
 	return errors.Join(err, os.WriteFile(s.file(args[1]), out, 0o644))
+}
+
+// also runs a subcommand of the program in another process: also trust.
+func (s *scene) also(args []string) error {
+	c := exec.Command(filepath.Join(s.dir, "coder"), args...)
+	c.Dir, c.Env = s.file(""), s.env
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
 }
 
 // respond answers the last question from another process, which ends with the

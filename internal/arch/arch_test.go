@@ -161,7 +161,7 @@ var plan = []struct {
 	{"ui/cells", ""},
 	{"ui/lineedit", "cells ink sanitize"},
 	{"ui/tty", "cells lineedit"},
-	{"ui/repl", "cells event ink lineedit sanitize term tool tty uip"},
+	{"ui/repl", "cells event ink lazy lineedit sanitize term tool tty uip"},
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config conversation display event git ledger mcp mode orchestrator patch prompt provenance sanitize session skills trust undo"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"coder/internal/core/lazy"
 	"coder/internal/core/uip"
 	"coder/internal/ui/term"
 )
@@ -180,15 +181,11 @@ func firstWord(line string) (word, between, rest string) {
 // them: 1 2.1 2.3. Words behind them that go on from a yes are for the model, about what may
 // not run if there is any: 1 3 and leave the others.
 func readNumbers(q uip.Request, line string) (a uip.Response, ok bool) {
-	comment := ""
-	if end := strings.IndexFunc(line, func(c rune) bool { return !strings.ContainsRune("0123456789.,，、 \t", c) }); end > 0 {
-		var agreed bool
-		numbers := strings.TrimRight(line[:end], separators)
-		if comment, agreed = goesOn(line[len(numbers):end], line[end:]); !agreed {
-			return uip.Response{}, false
-		}
-		line = numbers
+	line, comment, ok := numbersIn(line, "0123456789.,，、 \t")
+	if !ok {
+		return a, false
 	}
+	ok = false
 	for _, part := range q.Parts {
 		a.Parts = append(a.Parts, uip.Response{ID: part.ID, Option: uip.Reject})
 	}
@@ -222,14 +219,32 @@ func readHunks(q uip.Request, line string) (a uip.Response, ok bool) {
 	if !slices.Contains(hunks, strings.ToLower(word)) || !offers(q, uip.Some) {
 		return a, false
 	}
-	end := strings.IndexFunc(rest, func(c rune) bool { return !strings.ContainsRune("0123456789-,，、 \t", c) })
+	numbers, comment, ok := numbersIn(rest, "0123456789-,，、 \t")
+	return uip.Response{Option: uip.Some, Input: numbers, Comment: comment}, ok
+}
+
+// joined is the words between two numbers that both count.
+var joined = lazy.Regexp(`(?i)([0-9][,，]?)\s*(?:\band\b|&|和|与|及)\s*([0-9])`)
+
+// numbersIn parts a line that begins with numbers, written with these signs, from the words
+// for the model behind them. Nothing is guessed: letters right behind a number, or words that
+// make a condition of it, are no answer.
+func numbersIn(line, signs string) (numbers, comment string, ok bool) {
+	for joined().MatchString(line) {
+		line = joined().ReplaceAllString(line, "$1 $2")
+	}
+	end := strings.IndexFunc(line, func(c rune) bool { return !strings.ContainsRune(signs, c) })
 	if end < 0 {
-		end = len(rest)
+		return strings.TrimSpace(line), "", true
 	}
-	if end < len(rest) && rest[end] < utf8.RuneSelf && end > 0 && !strings.ContainsRune(separators+"、", rune(rest[end-1])) && rest[end] != ':' {
-		return a, false // 1-2x is no number
+	numbers = strings.TrimRight(line[:end], separators+"、")
+	if len(numbers) == end && line[end] < utf8.RuneSelf && line[end] != ':' {
+		return "", "", false // 1-2x is no number
 	}
-	return uip.Response{Option: uip.Some, Input: strings.TrimSpace(rest[:end]), Comment: strings.TrimLeft(rest[end:], separators)}, true
+	words := strings.TrimLeft(line[end:], separators)
+	comment, ok = goesOn(",", words)
+	first, _, _ := strings.Cut(words, " ")
+	return numbers, comment, ok && !strings.ContainsAny(first, "0123456789") // +3 may mean that, too
 }
 
 const separators = " ,，:：\t"

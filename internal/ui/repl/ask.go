@@ -52,6 +52,7 @@ type dialogue struct {
 	given []string       // what was typed for each of them
 	back  lineedit.Draft // what was typed last and was no answer
 	whole bool           // all of what is to be approved has been shown
+	trust bool           // its card offered to trust the folder
 
 	since  time.Time // when it was put
 	called bool      // for a person who looked elsewhere
@@ -72,7 +73,7 @@ func (d *dialogue) secondLook(cards term.Cards, words term.Words, line string) s
 	q := d.current()
 	wants := slices.Contains(view, strings.ToLower(strings.TrimSpace(line))) && q.Purpose == uip.ConfirmRiskyAction
 	a, ok := read(words, q, line)
-	agrees := ok && (a.Option != uip.Reject || len(a.Parts) > 0) || trusts(cards, q, line)
+	agrees := ok && (a.Option != uip.Reject || len(a.Parts) > 0) || d.trusts(line)
 	if !wants && (d.whole || !agrees || !cards.Hides(q)) {
 		return ""
 	}
@@ -142,6 +143,7 @@ func (r *REPL) show() error {
 	if !cards.Hides(d.question) {
 		r.render.Saw(d.question)
 	}
+	d.trust = d.trust || cards.Trusts(d.question)
 	return r.render.Insert(text)
 }
 
@@ -156,9 +158,10 @@ func offering(c term.Cards, trust func() bool) term.Cards {
 // trustInput is what trust is given with.
 const trustInput = "/trust yes"
 
-// trusts reports whether a line says yes to a check, and to all that follow.
-func trusts(cards term.Cards, q uip.Request, line string) bool {
-	if line = strings.ToLower(strings.TrimSpace(line)); !cards.Trusts(q) {
+// trusts reports whether a line says yes to a check, and to all that follow, which its card
+// offered.
+func (d *dialogue) trusts(line string) bool {
+	if line = strings.ToLower(strings.TrimSpace(line)); !d.trust {
 		return false
 	}
 	word, _, rest := firstWord(line) // yes, and trust this folder
@@ -202,8 +205,11 @@ func (r *REPL) answered(ctx context.Context, line string, draft lineedit.Draft) 
 		r.render.Saw(d.question)
 		return r.render.Insert(text)
 	}
-	if trusts(r.cards(), q, line) {
+	switch {
+	case d.trusts(line) && r.cards().Trust:
 		return r.look(ctx, trustInput, true)
+	case d.trusts(line): // it was given elsewhere meanwhile
+		line = "y"
 	}
 	a, ok := read(r.Words, q, line)
 	if !ok || unheard(q, a) {

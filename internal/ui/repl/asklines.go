@@ -65,7 +65,7 @@ func (l *Lines) card(d *dialogue, brief bool) string {
 	if d.inParts() {
 		return cards.Question(d.current(), d.at+1, len(d.question.Parts))
 	}
-	cards.Brief = brief
+	cards.Brief, d.trust = brief, d.trust || cards.Trusts(d.question)
 	return cards.Draw(d.question)
 }
 
@@ -107,7 +107,10 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 			text = all
 			continue
 		}
-		if trusts(l.cards(), q, h.line) {
+		if d.trusts(h.line) && !l.cards().Trust { // it was given elsewhere meanwhile
+			h.line = "y"
+		}
+		if d.trusts(h.line) {
 			l.look(ctx, input{line: trustInput})
 			l.looking.Wait()
 			if !l.cards().Trust { // it is given
