@@ -278,7 +278,7 @@ func TestSessionsAreListedNewestFirstAndFromTheirLogsIfNeedBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = last.Close() }()
-	if text, _ := s.run(last, "/sessions"); !strings.Contains(text, "\n*  moret ") || !strings.Contains(text, "\n   and 11 older\n") {
+	if text, _ := s.run(last, "/sessions"); !strings.Contains(text, "\n*  moret ") || !strings.Contains(text, "\nand 11 older\n") {
 		t.Errorf("%s", text)
 	}
 }

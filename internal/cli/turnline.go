@@ -86,15 +86,15 @@ func (t turnLine) standing(c verify.Check) (said string, role ink.Role) {
 		said, role = w.T("check failed: %s", command), ink.Bad
 	}
 	since := ""
-	switch c.Edits {
+	switch all := c.Edits + c.Others; all {
 	case 0:
 		return said, role
 	case 1:
 		since = w.T("1 edit since then")
 	default:
-		since = w.T("%d edits since then", c.Edits)
+		since = w.T("%d edits since then", all)
 	}
-	if role == ink.Good {
+	if role == ink.Good && c.Edits > 0 {
 		role = ink.Warn
 	}
 	return said + t.apart + since, role

@@ -19,6 +19,7 @@ type Check struct {
 	ExitCode int
 	Untold   string // why it told nothing about the work; empty if it did, see [Judge]
 	Edits    int    // calls since then that changed what a check could look at
+	Others   int    // and those that changed nothing but what no check is run for, such as texts
 	Edited   bool   // there was such a call at all
 
 	root string // of the project
@@ -42,8 +43,8 @@ type Checks struct {
 	at      int // edits when the last one began
 }
 
-// edit is a call that changed what a check could look at: what it found and left in
-// each file. What was taken back of it since is out of force.
+// edit is a call that changed files: what it found and left in each. What was taken back
+// of it since is out of force.
 type edit struct{ files []edited }
 
 type edited struct {
@@ -53,6 +54,11 @@ type edited struct {
 
 func (e edit) inForce() bool {
 	return slices.ContainsFunc(e.files, func(f edited) bool { return !f.undone })
+}
+
+// matters reports whether a check could look at what it changed.
+func (e edit) matters() bool {
+	return slices.ContainsFunc(e.files, func(f edited) bool { return !f.undone && IsCode(f.path) })
 }
 
 // begun is a check under way.
@@ -100,7 +106,7 @@ func (c *Checks) Add(r event.Record) {
 		restores, own := e.Author == event.ActorUser && (e.Tool == "undo" || e.Tool == "redo"), edit{}
 		for _, f := range e.Changes {
 			name := cmp.Or(f.After.Path, f.Before.Path)
-			if IsCode(name) && !(restores && c.restore(name, f.After.Hash)) {
+			if !(restores && c.restore(name, f.After.Hash)) {
 				own.files = append(own.files, edited{path: name, found: f.Before.Hash, left: f.After.Hash})
 			}
 		}
@@ -157,11 +163,14 @@ func (c *Checks) Last() Check {
 	last := c.last
 	last.root = c.Root
 	for i, e := range c.edits {
-		if e.inForce() {
+		switch {
+		case e.matters():
 			last.Edited = true
 			if i >= c.at {
 				last.Edits++
 			}
+		case e.inForce() && i >= c.at:
+			last.Others++
 		}
 	}
 	return last
