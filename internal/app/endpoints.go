@@ -173,6 +173,9 @@ func withScheme(name string) string {
 	return "https://" + name
 }
 
+// Unreachable reports whether nobody was there to be asked.
+func (e Endpoint) Unreachable() bool { return errors.Is(e.Err, provider.ErrUnreachable) }
+
 // Ask asks an endpoint which models it has. One of this machine has little time
 // to answer: it is there at once or not at all.
 func (a *App) Ask(ctx context.Context, e *Endpoint) {

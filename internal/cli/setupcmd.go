@@ -181,6 +181,7 @@ func (s *setup) endpoint(ctx context.Context) (app.Endpoint, error) {
 		s.table(t)
 		question = s.words.T("Which one? A number, a name (openai, anthropic, ollama …) or an address [1]: ")
 	}
+	unreached := ""
 	for {
 		answer, err := s.line(ctx, question)
 		if err != nil {
@@ -201,10 +202,17 @@ func (s *setup) endpoint(ctx context.Context) (app.Endpoint, error) {
 			continue
 		}
 		e, err := s.named(ctx, answer)
-		if err == nil || ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return e, err
+		case err != nil:
+			s.say(s.words.Said(message(err)))
+		case e.Unreachable() && answer != unreached:
+			unreached = answer
+			s.say(s.words.T("%s; the same once more takes it all the same", s.words.Said(e.Err.Error())))
+		default:
+			return e, nil
 		}
-		s.say(s.words.Said(message(err)))
 	}
 }
 
