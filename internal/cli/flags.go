@@ -237,7 +237,7 @@ func options() []option {
 		of("mcp", several("header", "H", "NAME: VALUE", "a header of every request to the server; may be given more than once", func(f *flags) *[]string { return &f.mcpHeaders })),
 		of("setup", text("preset", "NAME", "the endpoint to connect: a name or an address", func(f *flags) *string { return &f.preset })),
 		of("web", text("listen", "HOST:PORT", "where browsers reach it (default: a free port of this machine alone); elsewhere than on this machine by TLS", func(f *flags) *string { return &f.listen })),
-		of("prune, setup, plugin", flag("yes", "", "delete it; write it without asking", func(f *flags) *bool { return &f.yes })),
+		of("prune, setup, plugin", flag("yes", "", "go ahead without asking", func(f *flags) *bool { return &f.yes })),
 		of("tasks, sessions, audit, why, blame, context, search, replay, golden, policy, trust, prune, doctor, models, mcp, plugin", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
 		flag("version", "", "print the version", func(f *flags) *bool { return &f.version }),
 		flag("help", "h", "print this help", func(f *flags) *bool { return &f.help }),

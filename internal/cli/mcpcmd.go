@@ -191,6 +191,9 @@ func (inv *invocation) mcpList(a *app.App) error {
 	if inv.flags.json {
 		return inv.printJSON(mcpRows(all))
 	}
+	if len(all) == 0 {
+		return inv.tell(inv.words.T("there are no MCP servers; coder mcp add adds one"))
+	}
 	t := display.Table{Head: display.Words("server", "type", "where")}
 	for _, s := range all {
 		row := display.Data(oneLine(s.Name), s.Type, oneLine(s.Where()))

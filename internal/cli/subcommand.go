@@ -210,30 +210,7 @@ func findSubcommand(words []string) (*subcommand, error) {
 	all, line := subcommands(), strings.Join(words, " ")
 	i := slices.IndexFunc(all, func(s subcommand) bool { return s.name == words[0] })
 	if i < 0 {
-		var names []string
-		for _, s := range all {
-			names = append(names, s.name)
-		}
-		if near := mistyped(words[0], names); near != "" && len(words) == 1 && strings.IndexAny(words[0], "/!@") != 0 {
-			return nil, usagef("there is no subcommand %s; did you mean %s? (coder -- %s makes it a prompt)", words[0], near, words[0])
-		}
-		if len(words) == 2 || len(words) == 3 { // a call, if the next word is one of what is nearly meant
-			for _, s := range all {
-				if mistyped(words[0], []string{s.name}) != "" && slices.Contains(s.verbs, words[1]) {
-					return nil, usagef("there is no subcommand %s; did you mean %s? (coder -- %s makes it a prompt)", words[0], s.name+" "+words[1], line)
-				}
-			}
-		}
-		switch {
-		case len(words) > 2, len(words) == 2 && !slices.Contains(withName, words[0]) && !slices.Contains(elsewhereVerbs, words[1]):
-		case slices.Contains(inSession, words[0]):
-			return nil, usagef("there is no subcommand %s; in a session it is /%s (coder -- %s makes it a prompt)", words[0], line, line)
-		case slices.Contains(names, words[0]+"s"):
-			return nil, usagef("there is no subcommand %s; did you mean %s? (coder -- %s makes it a prompt)", words[0], words[0]+"s", line)
-		case slices.Contains(elsewhere, words[0]):
-			return nil, usagef("there is no subcommand %s; coder --help lists them (coder -- %s makes it a prompt)", words[0], line)
-		}
-		return nil, nil
+		return nil, noSubcommand(all, words)
 	}
 	s, args := &all[i], words[1:]
 	thing := slices.Contains(things, s.name)
@@ -263,15 +240,48 @@ func findSubcommand(words []string) (*subcommand, error) {
 	return nil, nil
 }
 
+// noSubcommand is what is wrong with a line that begins with no subcommand, if it looks like
+// the call of one: of a mistyped one, of a command of a session, or of what other programs have.
+func noSubcommand(all []subcommand, words []string) error {
+	first, line := words[0], strings.Join(words, " ")
+	meant := func(what string) error {
+		return usagef("there is no subcommand %s; did you mean %s? (coder -- %s makes it a prompt)", first, what, line)
+	}
+	var names []string
+	for _, s := range all {
+		names = append(names, s.name)
+		if mistyped(first, []string{s.name}) != "" && (len(words) == 2 || len(words) == 3) && slices.Contains(s.verbs, words[1]) {
+			return meant(s.name + " " + words[1])
+		}
+	}
+	long := slices.DeleteFunc(slices.Clone(inSession), func(name string) bool { return len(name) < 6 }) // too many words are nearly one of the others
+	near, alone := mistyped(first, names), len(words) == 1
+	switch {
+	case strings.IndexAny(first, "/!@") == 0:
+	case len(words) > 2, len(words) == 2 && !slices.Contains(withName, first) && !slices.Contains(elsewhereVerbs, words[1]):
+	case slices.Contains(inSession, first):
+		return usagef("there is no subcommand %s; in a session it is /%s (coder -- %s makes it a prompt)", first, line, line)
+	case slices.Contains(names, first+"s"):
+		return meant(first + "s")
+	case slices.Contains(elsewhere, first):
+		return usagef("there is no subcommand %s; coder --help lists them (coder -- %s makes it a prompt)", first, line)
+	case near != "" && (alone || slices.Contains(things, near)):
+		return meant(near)
+	case alone && mistyped(first, long) != "":
+		return usagef("there is no subcommand %s; in a session it is /%s (coder -- %s makes it a prompt)", first, mistyped(first, long), line)
+	}
+	return nil
+}
+
 // inSession are words that are commands in a session and no subcommands, elsewhere those that
 // other programs have: neither alone is anything that somebody would ask a model.
 var (
 	inSession = []string{"agents", "compact", "cost", "diff", "exit", "init", "jobs", "keys", "mode", "model", "new", "permissions", "plan", "quit", "redo", "resume", "rewind", "skills", "status", "todos", "tools", "undo"}
-	elsewhere = []string{"account", "auth", "chat", "clean", "continue", "debug", "history", "info", "install", "list", "log", "login", "logout", "logs", "ls", "open", "plugins", "providers", "ps", "reset", "restart", "server", "serve", "session", "settings", "start", "stats", "stop", "uninstall", "update", "upgrade", "usage", "whoami"}
+	elsewhere = []string{"account", "auth", "chat", "clean", "configure", "continue", "debug", "exec", "history", "info", "install", "list", "log", "login", "logout", "logs", "ls", "open", "plugins", "providers", "ps", "reset", "restart", "server", "serve", "session", "settings", "start", "stats", "stop", "uninstall", "update", "upgrade", "usage", "whoami"}
 
 	// withName are those that a name follows, things the subcommands that are no verbs, and
 	// elsewhereVerbs what other programs do with such.
-	withName       = []string{"account", "auth", "login", "logout", "mode", "model", "providers", "resume", "session", "upgrade"}
+	withName       = []string{"account", "auth", "exec", "login", "logout", "mode", "model", "providers", "resume", "session", "upgrade"}
 	things         = []string{"config", "fleet", "golden", "mcp", "models", "plugin", "policy", "sessions", "tasks"}
 	elsewhereVerbs = []string{"add", "delete", "disable", "edit", "enable", "get", "init", "list", "login", "logout", "ls", "new", "pull", "remove", "reset", "rm", "set", "show", "status", "unset", "use"}
 )
