@@ -31,7 +31,11 @@ type turnLine struct {
 func (t turnLine) of(turn app.Turn) []ink.Span {
 	var parts []string // tokens, money, files
 	w, u := t.words, turn.Usage
-	if u.In+u.Out > 0 {
+	switch {
+	case u.In+u.Out == 0:
+	case u.Estimated:
+		parts = append(parts, w.T("about %d tokens in, %d out", u.In, u.Out))
+	default:
 		parts = append(parts, w.T("%d tokens in, %d out", u.In, u.Out))
 	}
 	if u.Cost > 0 {

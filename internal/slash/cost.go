@@ -97,6 +97,9 @@ func Cost(ledger *Ledger) Command {
 			return say("nothing was spent in this session")
 		}
 		blocks := []display.Block{turnsTable(all), display.Text(""), modelsTable(all)}
+		if slices.ContainsFunc(all, func(s Spending) bool { return s.Estimated }) {
+			blocks = append(blocks, display.Text("~ marks an estimate: the provider did not say what a reply used that broke off"))
+		}
 		if slices.ContainsFunc(all, func(s Spending) bool { return s.Unpriced }) {
 			blocks = append(blocks, display.Text("some prices are not known, so their replies are left out of the sums; provider.model_info can name them"))
 		}
@@ -165,11 +168,15 @@ func total(all []Spending) (sum Spending) {
 }
 
 // spent is a row of a table. A name that is no number is a word of our own.
-func spent(name string, s Spending, about string) []display.Cell {
+func spent(name string, s Spending, title string) []display.Cell {
 	cost := display.Words("unknown")
 	if s.Priced {
 		cost = display.Data(fmt.Sprintf("$%.4f", s.Cost))
 	}
-	figures := display.Data(s.Model, strconv.Itoa(s.In), strconv.Itoa(s.Cached), strconv.Itoa(s.Out))
-	return slices.Concat(display.Words(name), figures, cost, display.Data(about))
+	about := ""
+	if s.Estimated {
+		about = "~"
+	}
+	figures := display.Data(s.Model, about+strconv.Itoa(s.In), strconv.Itoa(s.Cached), about+strconv.Itoa(s.Out))
+	return slices.Concat(display.Words(name), figures, cost, display.Data(title))
 }

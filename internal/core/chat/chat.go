@@ -161,11 +161,13 @@ type Usage struct {
 	Written int `json:"written,omitzero"`
 	// Unpriced says that Cost leaves out something whose price is not known.
 	Unpriced bool `json:"unpriced,omitzero"`
+	// Estimated says that some of it is our own guess, since nobody told.
+	Estimated bool `json:"-"`
 }
 
 // Add returns the sum of u and v.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{
-		u.In + v.In, u.Out + v.Out, u.Cached + v.Cached, u.Reasoning + v.Reasoning, u.Cost + v.Cost, u.Written + v.Written, u.Unpriced || v.Unpriced,
+		u.In + v.In, u.Out + v.Out, u.Cached + v.Cached, u.Reasoning + v.Reasoning, u.Cost + v.Cost, u.Written + v.Written, u.Unpriced || v.Unpriced, u.Estimated || v.Estimated,
 	}
 }

@@ -254,6 +254,7 @@ func Used(e Event) (model string, u chat.Usage, ok bool) {
 			return e.Model, *e.Usage, true
 		}
 	case Spent:
+		e.Usage.Estimated = e.For == ForCutOff || e.For == ForUnreported
 		return e.Model, e.Usage, true
 	}
 	return "", chat.Usage{}, false
