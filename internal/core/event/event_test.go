@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/event/eventtest"
 )
@@ -364,4 +365,13 @@ func FuzzRecordCodec(f *testing.F) {
 			t.Fatalf("%s\nbecame\n%s, %v", b, b2, err)
 		}
 	})
+}
+
+func TestWhatNobodyToldIsAnEstimate(t *testing.T) {
+	for why, want := range map[event.SpentFor]bool{event.ForSummary: false, event.ForServer: false, event.ForCutOff: true, event.ForUnreported: true} {
+		_, u, ok := event.Used(event.Spent{Model: "m", Usage: chat.Usage{In: 2, Out: 1}, For: why})
+		if sum := (chat.Usage{In: 1}).Add(u); !ok || sum.Estimated != want || sum.In != 3 {
+			t.Errorf("%s: %+v, want an estimate: %t", why, sum, want)
+		}
+	}
 }

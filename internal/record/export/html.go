@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/display"
 	"coder/internal/core/sanitize"
 )
 
@@ -99,14 +100,14 @@ func (p page) entry(e Entry) {
 	case Local:
 		p.open("local", p.t("Command"), e.Time)
 		p.raw("<p><code>", escape(e.Input), "</code></p>\n")
-		p.fields(appendField(nil, "", p.blocks(e.Output)))
+		p.output(e.Output)
 		p.raw("</section>\n")
 	case *Asked:
 		title, about := p.question(e)
 		p.open("asked", p.t("Question"), e.Time)
 		p.raw("<p>", escape(title), "</p>\n")
 		p.prose(about)
-		p.fields(p.content(e.Request.Display.Content))
+		p.fields(p.content(e.Request))
 		p.raw("<p><strong>", escape(p.t("Answer")), ":</strong> ", escape(p.answer(e)), "</p>\n</section>\n")
 	case Planned:
 		p.open("todos", p.t("Todos"), e.Time)
@@ -150,6 +151,17 @@ func (p page) called(c *Called) {
 	p.raw("</details>\n")
 }
 
+// output writes what a command showed.
+func (p page) output(all display.Blocks) {
+	if len(all) == 1 {
+		if c, ok := all[0].(display.Code); ok && c.Lang == display.Markdown {
+			p.prose(c.Source)
+			return
+		}
+	}
+	p.fields(appendField(nil, "", p.blocks(all)))
+}
+
 // open begins a section. class is ours.
 func (p page) open(class, name string, at time.Time) {
 	p.raw(`<section class="`, class, `">`, "\n<h2>", escape(name))
@@ -176,6 +188,8 @@ func (p page) fields(list []field) {
 			p.raw("<p>", escape(f.name), ": <code>", escape(f.text), "</code></p>\n")
 		case diff:
 			p.diff(f.text)
+		case written:
+			p.prose(f.text)
 		case long:
 			p.raw("<pre>", escape(strings.TrimRight(f.text, "\n")), "</pre>\n")
 		}

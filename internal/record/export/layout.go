@@ -1,11 +1,13 @@
 package export
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 
 	"coder/internal/authored/frontmatter"
 	"coder/internal/core/display"
+	"coder/internal/core/uip"
 )
 
 // field is one thing a call says or is told: short ones fit on a line.
@@ -20,6 +22,7 @@ const (
 	short fieldKind = iota
 	long
 	diff
+	written // in Markdown
 )
 
 // shortLimit is how many bytes fit on a line.
@@ -52,8 +55,13 @@ func objectFields(text string) ([]field, bool) {
 		}
 		name, _ := key.(string)
 		text := string(raw)
-		if value := ""; json.Unmarshal(raw, &value) == nil {
+		var value string
+		var indented bytes.Buffer
+		switch {
+		case json.Unmarshal(raw, &value) == nil:
 			text = value // a string, without its quotes
+		case len(raw) > shortLimit && json.Indent(&indented, raw, "", "  ") == nil:
+			text = indented.String()
 		}
 		fields = appendField(fields, name, text)
 	}
@@ -69,6 +77,8 @@ func appendField(fields []field, name, text string) []field {
 		return fields
 	case isDiff(text):
 		f.kind = diff
+	case name == "plan":
+		f.kind = written
 	case name == "" || len(text) > shortLimit || strings.Contains(text, "\n"):
 		f.kind = long
 	}
@@ -84,12 +94,16 @@ func isDiff(text string) bool {
 		strings.Contains(text, "\n+++ ")
 }
 
-// content is what a question shows.
-func (s Speech) content(b display.Block) []field {
-	switch b := b.(type) {
+// content is what a question shows. What a model wrote to be read, such as a plan, is
+// Markdown; what would run is not.
+func (s Speech) content(q uip.Request) []field {
+	switch b := q.Display.Content.(type) {
 	case nil:
 		return nil
 	case display.Text:
+		if q.Purpose != uip.ConfirmRiskyAction {
+			return []field{{text: string(b), kind: written}}
+		}
 		return appendField(nil, "", string(b))
 	case display.Code:
 		return appendField(nil, "", b.Source)
@@ -101,18 +115,52 @@ func (s Speech) content(b display.Block) []field {
 	return nil
 }
 
-// headline is what a call is about, on a line: the first line of its
-// first argument.
+// headline is what a call is about, on a line: the first line of the first text among its
+// arguments.
 func headline(args string) string {
 	fields, ok := objectFields(args)
 	if !ok || len(fields) == 0 {
 		return ""
 	}
-	line, _, _ := strings.Cut(fields[0].text, "\n")
+	line, _, _ := strings.Cut(firstText(fields[0].text), "\n")
 	if runes := []rune(line); len(runes) > shortLimit {
 		line = string(runes[:shortLimit]) + "…"
 	}
 	return line
+}
+
+// firstText is the first text in a list or an object of JSON, or else the text itself.
+func firstText(text string) string {
+	if !strings.HasPrefix(text, "[") && !strings.HasPrefix(text, "{") {
+		return text
+	}
+	type level struct{ object, value bool } // what is read, and whether its next word is a value
+	var levels []level
+	for d := json.NewDecoder(strings.NewReader(text)); ; {
+		t, err := d.Token()
+		if err != nil {
+			return text
+		}
+		at := len(levels) - 1
+		switch t := t.(type) {
+		case json.Delim:
+			if t == ']' || t == '}' {
+				levels = levels[:at]
+				continue
+			}
+			if at >= 0 {
+				levels[at].value = !levels[at].object
+			}
+			levels = append(levels, level{object: t == '{', value: t == '['})
+		case string:
+			if at >= 0 && levels[at].value {
+				return t
+			}
+			levels[at].value = true
+		default:
+			levels[at].value = !levels[at].object
+		}
+	}
 }
 
 // headingLine reports whether a line is a title: up to six number signs and a

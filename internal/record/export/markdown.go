@@ -72,7 +72,7 @@ func (m markdown) entry(e Entry) {
 		title, about := m.question(e)
 		m.heading(3, m.t("Question"), title, e.Time)
 		m.prose(about, "")
-		m.fields(m.content(e.Request.Display.Content))
+		m.fields(m.content(e.Request))
 		m.printf("%s: %s\n\n", m.t("Answer"), mdLine(m.answer(e)))
 	case Planned:
 		m.heading(3, m.t("Todos"), "", e.Time)
@@ -129,6 +129,8 @@ func (m markdown) fields(list []field) {
 			m.printf("%s: %s\n\n", mdLine(f.name), mdCode(f.text))
 		case f.kind == diff:
 			m.fenced("diff", f)
+		case f.kind == written:
+			m.prose(f.text, "> ")
 		default:
 			m.fenced("", f)
 		}

@@ -4,6 +4,9 @@ import (
 	"bufio"
 	"strings"
 	"testing"
+
+	"coder/internal/core/display"
+	"coder/internal/core/uip"
 )
 
 func rendered(text string) string {
@@ -77,4 +80,36 @@ func FuzzProse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestWhatACallIsAbout is told by its first text, however deep it stands.
+func TestWhatACallIsAbout(t *testing.T) {
+	for args, want := range map[string]string{
+		`{"path":"a.go","content":"x"}`: "a.go",
+		`{"questions":[{"question":"Which colour?\nNow.","options":["red"]},{"question":"Why?"}]}`: "Which colour?",
+		`{"todos":[{"n":1,"done":false,"deep":{"list":[2,["x"]]}}]}`:                               "x",
+		`{"ids":[1,2]}`: "[1,2]",
+		`{}`:            "",
+		`no JSON`:       "",
+	} {
+		if got := headline(args); got != want {
+			t.Errorf("%s: %q, want %q", args, got, want)
+		}
+	}
+}
+
+// TestAPlanIsRead as it is written, in Markdown.
+func TestAPlanIsRead(t *testing.T) {
+	var b strings.Builder
+	p := page{Writer: bufio.NewWriter(&b)}
+	p.fields(layout(`{"plan":"# Steps\n\n- **one**"}`))
+	p.fields(p.content(uip.Request{Display: uip.Display{Content: display.Text("1. two")}}))
+	p.fields(p.content(uip.Request{Purpose: uip.ConfirmRiskyAction, Display: uip.Display{Content: display.Text("1. three")}}))
+	p.output(display.Blocks{display.Code{Lang: display.Markdown, Source: "*four*"}})
+	p.Flush()
+	for _, want := range []string{"<h3>Steps</h3>", "<strong>one</strong>", "<li><p>two</p>", "<pre>1. three</pre>", "<em>four</em>"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%s is not in %s", want, b.String())
+		}
+	}
 }
