@@ -316,7 +316,8 @@ func (t *terminal) banner() error {
 	if _, err := exec.LookPath("git"); err != nil {
 		add(ink.Dim, w.T("not installed, and used where it is: %s", "git"))
 	}
-	if u, ok := t.session.Unfinished(); ok && u.Pending != nil && u.Pending.Author != event.ActorRecovery {
+	command, _ := t.session.LeftCommand() // told when it is taken up
+	if u, ok := t.session.Unfinished(); ok && u.Pending != nil && u.Pending.Author != event.ActorRecovery && command == "" {
 		add(ink.Warn, w.T("the last turn was cut off while it waited for an answer: %s", oneLine(u.Title)))
 	}
 	if t.session.CutUndo() {
