@@ -39,9 +39,9 @@ type Editor struct {
 	Question bool
 	// MenuRows is how many choices are shown at a time; eight if zero.
 	MenuRows int
-	// Searching and NotFound stand before what is searched for in the history.
+	// Searching, NotFound and NoOther stand before what is searched for in the history.
 	// Empty ones are English.
-	Searching, NotFound string
+	Searching, NotFound, NoOther string
 
 	draft  Draft // raw is the text being edited, pastes may be more than stand in it
 	at     int   // the cursor, a byte offset into draft.raw

@@ -83,6 +83,7 @@ type search struct {
 	query  string
 	back   int  // the draft found, counted as in history
 	failed bool // the query is not in any older draft
+	again  bool // another one was asked for
 	before moment
 }
 
@@ -103,6 +104,7 @@ func (e *Editor) startSearch(kind) Action {
 // end it, keep what was found, and are then done as usual.
 func (e *Editor) searchKey(k Key) (done bool) {
 	s := e.search
+	s.again = (k == WithCtrl('r') || k == WithCtrl('s')) && (s.again || !s.failed)
 	switch {
 	case k == WithCtrl('r'):
 		e.seek(s.query, s.back+1, +1)

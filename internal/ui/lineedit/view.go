@@ -62,7 +62,10 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 	row, col := p.cursor.row, p.cursor.col
 	if e.search != nil {
 		what := cmp.Or(e.Searching, "search history: ")
-		if e.search.failed {
+		switch {
+		case e.search.failed && e.search.again && e.search.back > 0: // what is shown has it
+			what = cmp.Or(e.NoOther, "no other in history: ")
+		case e.search.failed:
 			what = cmp.Or(e.NotFound, "not in history: ")
 		}
 		p.newline()

@@ -186,7 +186,7 @@ func New(o Options) *REPL {
 	r.editor.Complete, r.editor.Earlier = o.Complete, o.Earlier
 	r.editor.Style, r.answer.Style = r.style(), r.style()
 	r.answer.Question = true
-	r.editor.Searching, r.editor.NotFound = o.Words.T("search history: "), o.Words.T("not in history: ")
+	r.editor.Searching, r.editor.NotFound, r.editor.NoOther = o.Words.T("search history: "), o.Words.T("not in history: "), o.Words.T("no other in history: ")
 	return r
 }
 

@@ -36,12 +36,15 @@ type Palette struct {
 	own   *[len(basic)]string // the codes of colours that the person chose
 }
 
+// colourless are terminals that show none.
+var colourless = []string{"dumb", "vt52", "vt100", "vt102", "vt220", "vt320"}
+
 // PaletteFor is the palette for a terminal, by what the environment says of it.
-// NO_COLOR and TERM=dumb turn colours off, and so does tty being false unless
+// NO_COLOR and a terminal without any turn colours off, and so does tty being false unless
 // CLICOLOR_FORCE is set.
 func PaletteFor(env func(string) string, tty bool) Palette {
 	force := env("CLICOLOR_FORCE") != "" && env("CLICOLOR_FORCE") != "0"
-	if env("NO_COLOR") != "" || env("TERM") == "dumb" && !force || !tty && !force {
+	if env("NO_COLOR") != "" || slices.Contains(colourless, env("TERM")) && !force || !tty && !force {
 		return Palette{}
 	}
 	p := Palette{Level: Basic}

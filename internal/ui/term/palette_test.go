@@ -22,6 +22,7 @@ func TestPaletteFor(t *testing.T) {
 		{"TERM=xterm-256color COLORTERM=truecolor", true, term.Palette{Level: term.True}},
 		{"TERM=xterm-direct", true, term.Palette{Level: term.True}},
 		{"TERM=dumb", true, term.Palette{}},
+		{"TERM=vt100", true, term.Palette{}},
 		{"TERM=xterm NO_COLOR=1", true, term.Palette{}},
 		{"TERM=xterm NO_COLOR=1 CLICOLOR_FORCE=1", true, term.Palette{}},
 		{"TERM=xterm CLICOLOR_FORCE=1", false, term.Palette{Level: term.Basic}},
