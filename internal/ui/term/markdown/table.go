@@ -121,7 +121,7 @@ func (s *Stream) cells(line string) []ink.Cell {
 		var c ink.Cell
 		text = strings.ReplaceAll(text, "\t", " ")
 		if s.Source {
-			c = append(c, ink.Span{Text: text})
+			c = append(c, ink.Span{Text: strings.ReplaceAll(text, `\|`, "|")})
 		} else {
 			put := func(l ink.Look, text string) { c = append(c, ink.Span{Look: l, Text: text}) }
 			inliner{put: put, whole: true}.read(text, 0, ink.Look{}, 0)
