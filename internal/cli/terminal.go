@@ -273,6 +273,11 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 		return errors.Join(err, t.session.Close())
 	}
 	first := strings.Join(t.inv.flags.args, " ")
+	if t.inv.flags.oneWord() {
+		_ = t.say(ink.Warn, t.inv.words.T("there is no subcommand %s; Enter sends it to the model", first)) // said if it can be
+		t.face.Put(repl.Unsent{Draft: first})
+		first = ""
+	}
 	_, cutOff := t.session.Unfinished() // what is to become of it is asked at once
 	err = t.face.Run(ctx, first, first == "" && cutOff)
 	if errors.Is(err, errLeft) {
