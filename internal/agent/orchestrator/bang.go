@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"coder/internal/agent/toolrun"
@@ -65,11 +66,16 @@ func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string)
 				st.edited = append(st.edited, e.Target)
 			}
 		}
-		whole := readShellResult(o.Conceals.Text(command), out.Result.Text).block()
+		result := readShellResult(o.Conceals.Text(command), out.Result.Text)
+		whole := result.block()
 		shown := display.Blocks{whole.Cut(sectionLines)}
 		st.final = shown.Plain()
 		said := event.MessageAdded{Message: chat.Say(chat.Assistant, display.Blocks{whole}.Plain()), Blocks: shown}
-		return errors.Join(o.emit(keep, st, ActorAgent, said), o.tellUsage(keep, st))
+		err := o.emit(keep, st, ActorAgent, said)
+		if result.missedTerminal() {
+			err = errors.Join(err, o.emit(keep, st, ActorAgent, event.Notice{Level: event.Info, Text: "it seems to want a terminal: !! before a command gives it one"}))
+		}
+		return errors.Join(err, o.tellUsage(keep, st))
 	}
 	return o.Runner.Run(ctx, toolrun.Round{
 		Task: st.task, Actor: ActorUser, Aside: bangAside, Direct: st.set.DirectBang, Set: st.set.Tools, Calls: []chat.ToolCall{call},
@@ -94,6 +100,12 @@ func readShellResult(command, text string) shellResult {
 	}
 	r.Command = command
 	return r
+}
+
+// missedTerminal reports whether a command failed because there was nobody to ask.
+func (r shellResult) missedTerminal() bool {
+	says := func(what string) bool { return strings.Contains(strings.ToLower(r.Stderr), what) }
+	return r.ExitCode > 0 && !r.Terminal && slices.ContainsFunc([]string{"eoferror", "not a tty", "not a terminal", "no tty", "inappropriate ioctl", "a terminal is required"}, says)
 }
 
 // block is the result as people are shown it.

@@ -141,6 +141,9 @@ func chosen(q uip.Request, word string) string {
 // is a choice, too. Nothing is guessed: a choice with words that do not go on from it, such
 // as a condition, is none.
 func readChoice(words term.Words, q uip.Request, line string) (uip.Response, bool) {
+	if line == "?" || line == "？" { // which answers there are
+		return uip.Response{}, false
+	}
 	word, between, rest := firstWord(line)
 	on, option := q.Display.Metadata, chosen(q, word)
 	if slices.Contains(yes, word) {

@@ -132,6 +132,7 @@ func TestAnswers(t *testing.T) {
 		{"an option", "2", choice, uip.Response{Option: "2"}, true},
 		{"a number that a question of the program's own does not have", "9", recovery, uip.Response{}, false},
 		{"own words", "green", choice, uip.Response{Input: "green"}, true},
+		{"what can be answered", "?", plan, uip.Response{}, false},
 		{"a choice by its number, and words", "2 and be quick", plan, uip.Response{Option: "go:auto", Comment: "be quick"}, true},
 		{"a choice by its number, a comma and words", "2, and be quick", plan, uip.Response{Option: "go:auto", Comment: "be quick"}, true},
 		{"a choice by its number, and a condition", "2 but only the first step", plan, uip.Response{}, false},
