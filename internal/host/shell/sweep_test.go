@@ -154,6 +154,7 @@ func TestSweepTellsWhoseProcessItIs(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
+			begun(t, cmd.Process.Pid)
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
 			if _, err := shell.Sweep(t.Context(), only()); err != nil {
@@ -166,6 +167,18 @@ func TestSweepTellsWhoseProcessItIs(t *testing.T) {
 				t.Errorf("alive %v", alive)
 			}
 		})
+	}
+}
+
+// begun waits until the system tells the variables of a process: it is the new program a
+// little sooner.
+func begun(t *testing.T, pid int) {
+	t.Helper()
+	for {
+		if b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ"); err != nil || strings.Contains(string(b), only()) {
+			return
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
 
