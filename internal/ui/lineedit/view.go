@@ -76,6 +76,11 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 	if e.menu != nil {
 		m := e.menu
 		rows := cmp.Or(max(0, e.MenuRows), maxMenu)
+		others := 0 // that have no room
+		if len(m.choices) > rows && rows > 2 {
+			rows--
+			others = len(m.choices) - rows
+		}
 		first := max(0, min(m.chosen-rows/2, len(m.choices)-rows))
 		shown := m.choices[first:min(first+rows, len(m.choices))]
 		column := 0
@@ -98,6 +103,10 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 				p.clipped(strings.Repeat(" ", max(0, column+4-p.col)), e.Style.Note)
 				p.clipped(e.Style.beginning(sanitize.Line(c.Note, 0), e.width-p.col), e.Style.Note)
 			}
+		}
+		if others > 0 {
+			p.newline()
+			p.clipped(fmt.Sprintf("  %s +%d", e.Style.dots(), others), e.Style.Note)
 		}
 	}
 	p.newline()
