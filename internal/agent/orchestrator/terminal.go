@@ -211,6 +211,8 @@ func talks(words []string) bool {
 	switch name := strings.TrimRight(words[0], "0123456789."); {
 	case slices.Contains(args, "-i") && (slices.Contains(shells, name) || slices.Contains(goOn, name)):
 		return true
+	case name == "cat" && len(args) == 0, name == "python" && len(args) > 1 && args[0] == "-m" && slices.Contains(talking, args[1]):
+		return true
 	case slices.Contains(shells, name) || slices.Contains(interpreters, name):
 		return !slices.ContainsFunc(args, func(w string) bool { return !slices.Contains(stillTalks, w) })
 	case name == "read":
@@ -232,7 +234,8 @@ var (
 		"python", "ipython", "bpython", "pypy", "node", "deno", "bun", "irb", "pry", "ghci", "lua", "luajit", "R", "julia", "jshell", "scala", "clj", "iex", "erl", "ocaml", "utop",
 		"perl", "php", "tclsh", "guile", "racket", "sbcl", "swift", "octave", "gp", "bc", "dc", "ftp", "nslookup", "redis-cli", "mongosh", "duckdb", "clickhouse-client",
 	}
-	goOn       = []string{"python", "ipython", "pypy", "node"} // with -i they talk when what they were given to run has ended
+	goOn       = []string{"python", "ipython", "pypy", "node"}                 // with -i they talk when what they were given to run has ended
+	talking    = []string{"pdb", "ipdb", "pudb", "code", "asyncio", "IPython"} // modules of Python
 	containers = []string{"docker", "podman", "nerdctl", "kubectl", "oc"}
 	// stillTalks are options with which an interpreter is given nothing to run.
 	stillTalks = []string{"-i", "-q", "-l", "-a", "-I", "-B", "-E", "--login", "--interactive", "--norc", "--noprofile", "--quiet", "--no-banner", "--posix"}

@@ -26,6 +26,7 @@ var (
 	itemMark   = lazy.Regexp(`^( {0,3})([-*+]|\d{1,9}[.)])( +|$)`)
 	ruleLine   = lazy.Regexp(`^ {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$`)
 	underline  = lazy.Regexp(`^ {0,3}(?:={2,}|-{2,}) *$`) // of a heading
+	breakTag   = lazy.Regexp(`(?i)<br ?/?>`) // a line end in a cell
 	tableRule  = lazy.Regexp(`^ *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *$`)
 	quoteStart = lazy.Regexp(`^ {0,3}> ?`)
 	// entity is a character that is written by its name or number.
@@ -210,7 +211,12 @@ func (p page) table(lines []string) (n int) {
 		for i, class := range classes {
 			p.raw("<", tag, class, ">")
 			if i < len(of) {
-				p.spans(of[i], 0)
+				for n, part := range breakTag().Split(of[i], -1) {
+					if n > 0 {
+						p.raw("<br>")
+					}
+					p.spans(part, 0)
+				}
 			}
 			p.raw("</", tag, ">")
 		}

@@ -48,7 +48,7 @@ func classify(line string, whole bool) (kind, int) {
 		if len(line) > rowBytes {
 			return prose, 0
 		}
-		return row, 0
+		return row, indent
 	default:
 		k, n = classifyText(text, whole)
 	}
@@ -86,6 +86,9 @@ func classifyText(text string, whole bool) (kind, int) {
 		n := len(text) - len(strings.TrimLeft(text, "> \t"))
 		if n == len(text) && !whole {
 			return unsure, 0
+		}
+		if strings.HasPrefix(text[n:], "|") && len(text) <= rowBytes {
+			return row, n
 		}
 		item, sure := itemSign(text[n:])
 		if !sure && !whole && n < headBytes/2 {

@@ -113,7 +113,7 @@ func (s *Stream) advance(whole bool) {
 		if k == unsure {
 			return
 		}
-		if k != row {
+		if k != row || !s.table.goesOn(s.line[:n]) {
 			s.endTable()
 		}
 		switch k {
@@ -121,7 +121,10 @@ func (s *Stream) advance(whole bool) {
 			s.line = ""
 		case row:
 			if whole {
-				s.addRow(s.line)
+				if s.table.empty() {
+					s.table.margin = strings.ReplaceAll(s.line[:n], "\t", "    ")
+				}
+				s.addRow(s.line[n:])
 				s.line = ""
 			}
 		case rule:
@@ -163,7 +166,7 @@ func (s *Stream) Held() []ink.Span {
 	line, look := s.line, ink.Look{}
 	switch {
 	case s.fence.open():
-	case len(s.table.rows) > 0 || strings.HasPrefix(strings.TrimLeft(line, " "), "|"):
+	case len(s.table.rows) > 0 || strings.HasPrefix(strings.TrimLeft(line, "> "), "|"):
 		look.Role = ink.Dim
 		switch {
 		case line == "" && s.Rows() != nil: // they are seen otherwise

@@ -22,14 +22,46 @@ type table struct {
 	size   int
 	owed   int // line ends owed before the first row
 	align  []ink.Align
-	widths []int // of the columns, once the first part was drawn
+	widths []int  // of the columns, once the first part was drawn
+	margin string // what stands before each row: blanks, the signs of a quote
+}
+
+func (t table) empty() bool { return len(t.rows) == 0 && t.widths == nil }
+
+// goesOn reports whether a row behind such a margin belongs to it: it is in the same quote.
+func (t table) goesOn(margin string) bool {
+	return t.empty() || strings.Count(t.margin, ">") == strings.Count(margin, ">")
+}
+
+// beside puts what stands beside a margin.
+func (s *Stream) beside(margin string) ink.Put {
+	if margin == "" {
+		return s.put
+	}
+	begun := false
+	return func(l ink.Look, text string) {
+		for i, line := range strings.Split(text, "\n") {
+			if i > 0 {
+				s.put(ink.Look{}, "\n")
+				begun = false
+			}
+			if line == "" {
+				continue
+			}
+			if !begun {
+				s.put(ink.Look{Role: ink.Dim}, margin)
+			}
+			begun = true
+			s.put(l, line)
+		}
+	}
 }
 
 // addRow takes a line that begins with a bar.
 func (s *Stream) addRow(line string) {
 	if s.table.widths != nil {
 		g := ink.Grid{Rows: [][]ink.Cell{s.cells(line)}, Align: s.table.align}
-		g.More(s.table.widths, true, s.put)
+		g.More(s.table.widths, true, s.beside(s.table.margin))
 		return
 	}
 	if len(s.table.rows) == 0 {
@@ -41,12 +73,12 @@ func (s *Stream) addRow(line string) {
 		if s.table.align = readRule(line); s.table.align == nil { // the first is no head; this one may be
 			after := s.ends
 			s.asTyped(s.table.rows[0])
-			s.table = table{rows: []string{line}, size: len(line), owed: after}
+			s.table = table{rows: []string{line}, size: len(line), owed: after, margin: s.table.margin}
 		}
 	}
 	s.ends = 0
 	if t := s.table; len(t.rows) > 2 && (len(t.rows) > tableRows || t.size > tableBytes) {
-		s.table = table{widths: s.drawTable(), align: t.align}
+		s.table = table{widths: s.drawTable(), align: t.align, margin: t.margin}
 	}
 }
 
@@ -81,7 +113,7 @@ func (s *Stream) endTable() {
 // asTyped puts a row that is no part of a table.
 func (s *Stream) asTyped(line string) {
 	s.ends = s.table.owed
-	if s.Source {
+	if s.put(ink.Look{Role: ink.Dim}, s.table.margin); s.Source {
 		s.put(ink.Look{}, line)
 		return
 	}
@@ -96,9 +128,9 @@ func (s *Stream) drawTable() []int {
 	for _, r := range t.rows[2:] {
 		g.Rows = append(g.Rows, s.cells(r))
 	}
-	width := 0
-	if s.Width != nil {
-		width = s.Width()
+	width, put := 0, s.beside(t.margin)
+	if s.Width != nil && s.Width() > 0 {
+		width = max(1, s.Width()-ink.Width(t.margin))
 	}
 	widths := g.Widths()
 	wide := 0
@@ -106,20 +138,23 @@ func (s *Stream) drawTable() []int {
 		wide += w
 	}
 	if width == 0 && s.Source && wide > usualWidth { // lines that somebody listens to, perhaps
-		g.List(0, s.put)
+		g.List(0, put)
 	} else {
-		widths = g.Draw(width, s.put)
+		widths = g.Draw(width, put)
 	}
 	s.ends = 0
 	return widths
 }
+
+// brokenLines are line ends within a cell, which goes on in its line.
+var brokenLines = strings.NewReplacer("<br>", " / ", "<br/>", " / ", "<br />", " / ")
 
 // cells reads the cells of a row.
 func (s *Stream) cells(line string) []ink.Cell {
 	var cells []ink.Cell
 	for _, text := range split(line) {
 		var c ink.Cell
-		text = strings.ReplaceAll(text, "\t", " ")
+		text = brokenLines.Replace(strings.ReplaceAll(text, "\t", " "))
 		if s.Source {
 			c = append(c, ink.Span{Text: strings.ReplaceAll(text, `\|`, "|")})
 		} else {
