@@ -223,6 +223,10 @@ func readHunks(q uip.Request, line string) (a uip.Response, ok bool) {
 		return a, false
 	}
 	numbers, comment, ok := numbersIn(rest, "0123456789-,，、 \t")
+	if !ok && comment != "" { // they say what was left out, and why
+		first, _, _ := strings.Cut(comment, " ")
+		ok = !slices.Contains(conditions, strings.ToLower(strings.Trim(first, separators)))
+	}
 	return uip.Response{Option: uip.Some, Input: numbers, Comment: comment}, ok
 }
 
@@ -245,9 +249,11 @@ func numbersIn(line, signs string) (numbers, comment string, ok bool) {
 		return "", "", false // 1-2x is no number
 	}
 	words := strings.TrimLeft(line[end:], separators)
-	comment, ok = goesOn(",", words)
-	first, _, _ := strings.Cut(words, " ")
-	return numbers, comment, ok && !strings.ContainsAny(first, "0123456789") // +3 may mean that, too
+	comment, ok = goesOn(line[len(numbers):end], words)
+	if first, _, _ := strings.Cut(words, " "); strings.ContainsAny(first, "0123456789") {
+		return "", "", false // +3 may mean that, too
+	}
+	return numbers, comment, ok
 }
 
 const separators = " ,，:：\t"
