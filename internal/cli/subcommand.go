@@ -273,10 +273,10 @@ func noSubcommand(all []subcommand, words []string) error {
 	return nil
 }
 
-// oneWord reports whether the prompt of a new session is a single word, by which a subcommand
-// may be meant.
+// oneWord reports whether the prompt of a new session is a single word by which a subcommand
+// may be meant. Short ones are said to people and models: go, fix, hello.
 func (f *flags) oneWord() bool {
-	return len(f.args) == 1 && !f.prompt && !f.session.Resumes() && f.args[0] != "" && strings.Trim(f.args[0], "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+	return len(f.args) == 1 && !f.prompt && !f.session.Resumes() && len(f.args[0]) > len("hello") && strings.Trim(f.args[0], "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
 // inSession are words that are commands in a session and no subcommands, elsewhere those that
