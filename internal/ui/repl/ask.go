@@ -263,7 +263,7 @@ func hint(words term.Words, cards term.Cards, q uip.Request) string {
 				all = append(all, k.key)
 			}
 		}
-		return words.T("answer %s for all, n for none, or the numbers to allow: 1 3, or 1 3 and …, which tells the model more", strings.Join(all, ", "))
+		return words.T("answer %s for all, n for none, or the numbers to allow, such as 1 3; 1 3 and … tells the model more", strings.Join(all, ", "))
 	}
 	if q.Kind == uip.Select && q.Display.Metadata[uip.OnWords] != "" {
 		return words.T("answer with a number from 1 to %d; 1 and … tells the model more", len(q.Options))
