@@ -26,7 +26,8 @@ var (
 	itemMark   = lazy.Regexp(`^( {0,3})([-*+]|\d{1,9}[.)])( +|$)`)
 	ruleLine   = lazy.Regexp(`^ {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$`)
 	underline  = lazy.Regexp(`^ {0,3}(?:={2,}|-{2,}) *$`) // of a heading
-	breakTag   = lazy.Regexp(`(?i)<br ?/?>`) // a line end in a cell
+	hardEnd    = lazy.Regexp(`(?: {2,}|\\)\n`)            // of a line that is not to be joined with the next
+	breakTag   = lazy.Regexp(`(?i)<br ?/?>`)              // a line end in a cell
 	tableRule  = lazy.Regexp(`^ *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *$`)
 	quoteStart = lazy.Regexp(`^ {0,3}> ?`)
 	// entity is a character that is written by its name or number.
@@ -64,7 +65,12 @@ func (p page) body(lines []string, depth int) {
 				tag, n = "h3", n+1
 			}
 			p.raw("<", tag, ">")
-			p.spans(text, 0)
+			for i, line := range hardEnd().Split(text, -1) {
+				if i > 0 {
+					p.raw("<br>\n")
+				}
+				p.spans(line, 0)
+			}
 			p.raw("</", tag, ">\n")
 		}
 		lines = lines[n:]
@@ -256,7 +262,9 @@ func row(line string) (cells []string) {
 
 // emphasis are the signs around text, and what they make of it; longer ones
 // first.
-var emphasis = []struct{ sign, tag string }{{"**", "strong"}, {"__", "strong"}, {"~~", "del"}, {"*", "em"}, {"_", "em"}}
+var emphasis = []struct{ sign, begins, ends string }{
+	{"***", "<strong><em>", "</em></strong>"}, {"**", "<strong>", "</strong>"}, {"__", "<strong>", "</strong>"}, {"~~", "<del>", "</del>"}, {"*", "<em>", "</em>"}, {"_", "<em>", "</em>"},
+}
 
 // spans writes the text of a block.
 func (p page) spans(text string, depth int) {
@@ -315,19 +323,23 @@ func (p page) span(text string, before rune, depth int) int {
 		}
 	}
 	for _, e := range emphasis {
-		if n := p.emphasise(line, e.sign, e.tag, before, depth); n > 0 {
+		if n := emphasised(line, e.sign, before); n > 0 {
+			p.raw(e.begins)
+			p.spans(line[len(e.sign):n-len(e.sign)], depth+1)
+			p.raw(e.ends)
 			return n
 		}
 	}
 	return 0
 }
 
-// emphasise writes what stands between two signs. Underscores within words are
-// text.
-func (p page) emphasise(line, sign, tag string, before rune, depth int) int {
+// emphasised is how long the text is that line begins with and that stands between two
+// signs, with them; 0 if there is none. Underscores within words, and around a single name
+// such as __init__, are text.
+func emphasised(line, sign string, before rune) int {
 	rest, ok := strings.CutPrefix(line, sign)
-	word := sign[0] == '_' && (unicode.IsLetter(before) || unicode.IsDigit(before))
-	if !ok || word || rest == "" || strings.HasPrefix(rest, sign[:1]) || unicode.IsSpace(rune(rest[0])) {
+	word := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	if !ok || sign[0] == '_' && word(before) || rest == "" || strings.HasPrefix(rest, sign[:1]) || unicode.IsSpace(rune(rest[0])) {
 		return 0
 	}
 	for end := 0; ; {
@@ -336,18 +348,18 @@ func (p page) emphasise(line, sign, tag string, before rune, depth int) int {
 			return 0
 		}
 		end += i
-		after, _ := utf8.DecodeRuneInString(rest[end+len(sign):])
+		after, size := utf8.DecodeRuneInString(rest[end+len(sign):])
+		next, _ := utf8.DecodeRuneInString(rest[end+len(sign)+size:])
 		inner := rest[:end]
 		switch {
-		case inner == "", unicode.IsSpace(rune(inner[len(inner)-1])), sign[0] == '_' && (unicode.IsLetter(after) || unicode.IsDigit(after)),
+		case sign == "__" && !strings.Contains(inner, " "), sign[0] == '_' && (after == '(' || strings.ContainsRune("./", after) && word(next)):
+			return 0
+		case inner == "", unicode.IsSpace(rune(inner[len(inner)-1])), inner[len(inner)-1] == '\\', sign[0] == '_' && word(after),
 			len(sign) == 1 && strings.HasPrefix(rest[end+1:], sign), strings.Count(inner, "`")%2 == 1:
 			for end += len(sign); strings.HasPrefix(rest[end:], sign[:1]); end++ {
 			}
 			continue
 		}
-		p.raw("<", tag, ">")
-		p.spans(inner, depth+1)
-		p.raw("</", tag, ">")
 		return len(inner) + 2*len(sign)
 	}
 }
