@@ -27,7 +27,7 @@ var (
 	ruleLine   = lazy.Regexp(`^ {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$`)
 	underline  = lazy.Regexp(`^ {0,3}(?:={2,}|-{2,}) *$`) // of a heading
 	hardEnd    = lazy.Regexp(`(?: {2,}|\\)\n`)            // of a line that is not to be joined with the next
-	breakTag   = lazy.Regexp(`(?i)<br ?/?>`)              // a line end in a cell
+	breakTag   = lazy.Regexp(`(?i)^<br ?/?>`)
 	tableRule  = lazy.Regexp(`^ *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *$`)
 	quoteStart = lazy.Regexp(`^ {0,3}> ?`)
 	// entity is a character that is written by its name or number.
@@ -217,12 +217,7 @@ func (p page) table(lines []string) (n int) {
 		for i, class := range classes {
 			p.raw("<", tag, class, ">")
 			if i < len(of) {
-				for n, part := range breakTag().Split(of[i], -1) {
-					if n > 0 {
-						p.raw("<br>")
-					}
-					p.spans(part, 0)
-				}
+				p.spans(of[i], 0)
 			}
 			p.raw("</", tag, ">")
 		}
@@ -311,6 +306,9 @@ func (p page) span(text string, before rune, depth int) int {
 		}
 	case line[0] == '[', strings.HasPrefix(line, "!["):
 		return p.link(line, depth)
+	case line[0] == '<' && breakTag().MatchString(line):
+		p.raw("<br>")
+		return strings.IndexByte(line, '>') + 1
 	case line[0] == '<':
 		if address, _, ok := strings.Cut(line[1:], ">"); ok && isAddress(address) {
 			p.anchor(address, address, depth)
@@ -334,12 +332,13 @@ func (p page) span(text string, before rune, depth int) int {
 }
 
 // emphasised is how long the text is that line begins with and that stands between two
-// signs, with them; 0 if there is none. Underscores within words, and around a single name
-// such as __init__, are text.
+// signs, with them; 0 if there is none. Underscores and single stars within words, as in
+// 2*3*4, and underscores around a name such as __init__, are text.
 func emphasised(line, sign string, before rune) int {
 	rest, ok := strings.CutPrefix(line, sign)
 	word := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
-	if !ok || sign[0] == '_' && word(before) || rest == "" || strings.HasPrefix(rest, sign[:1]) || unicode.IsSpace(rune(rest[0])) {
+	ascii := before < utf8.RuneSelf && word(before) && rest != "" && rest[0] < utf8.RuneSelf && word(rune(rest[0]))
+	if !ok || sign[0] == '_' && word(before) || sign == "*" && ascii || rest == "" || strings.HasPrefix(rest, sign[:1]) || unicode.IsSpace(rune(rest[0])) {
 		return 0
 	}
 	for end := 0; ; {

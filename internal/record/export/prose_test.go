@@ -31,7 +31,7 @@ func TestMarkdownIsRendered(t *testing.T) {
 		"---":                          "<hr>\n",
 		"| 名 | n |\n|---|--:|\n| `a|b` | 1\\|2 |": "<div class=\"table\"><table>\n<thead>\n<tr><th>名</th><th class=\"right\">n</th></tr>\n</thead>\n<tbody>\n" +
 			"<tr><td><code>a|b</code></td><td class=\"right\">1|2</td></tr>\n</tbody>\n</table></div>\n",
-		"**b** _i_ ~~s~~ a_b_c 2*3*4x":                   "<p><strong>b</strong> <em>i</em> <del>s</del> a_b_c 2<em>3</em>4x</p>\n",
+		"**b** _i_ ~~s~~ a_b_c 2*3*4x 好*的*":              "<p><strong>b</strong> <em>i</em> <del>s</del> a_b_c 2*3*4x 好<em>的</em></p>\n",
 		"**a `**` b**":                                   "<p><strong>a <code>**</code> b</strong></p>\n",
 		"[名](https://a.b/c?d=1&e=(2))":                   "<p><a href=\"https://a.b/c?d=1&amp;e=(2)\" rel=\"noopener noreferrer nofollow\">名</a></p>\n",
 		"见 https://a.b/c。好":                              "<p>见 <a href=\"https://a.b/c\" rel=\"noopener noreferrer nofollow\">https://a.b/c</a>。好</p>\n",

@@ -1,6 +1,7 @@
 package lineedit
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -158,10 +159,14 @@ func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol in
 		if p.Style.ASCII {
 			apart = ", "
 		}
-		for _, rest, ok := strings.Cut(help, apart); ok && cells.Width(help) > paint.width; _, rest, ok = strings.Cut(help, apart) {
+		others := ""
+		if n := len(found) - len(shown); n > 0 {
+			others = fmt.Sprintf("%s +%d%s", p.Style.dots(), n, apart)
+		}
+		for _, rest, ok := strings.Cut(help, apart); ok && cells.Width(others+help) > paint.width; _, rest, ok = strings.Cut(help, apart) {
 			help = rest // how to leave stands at its end
 		}
-		paint.clipped(help, p.Style.Note)
+		paint.clipped(others+help, p.Style.Note)
 	}
 	paint.newline()
 	return paint.rows, 0, cursorCol

@@ -2,6 +2,7 @@ package lineedit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,5 +108,18 @@ func TestAListIsASCIIWhereTheTerminalIs(t *testing.T) {
 	e = Editor{menu: &menu{choices: []Choice{{Text: "/model", Note: "show the models there are, or switch to another"}}}}
 	if rows, _, _ := e.View(40); !strings.HasSuffix(rows[1], "there are, or…") || cells.Width(rows[1]) > 40 {
 		t.Errorf("%q", rows)
+	}
+}
+
+func TestAPickerSaysHowManyOthersThereAre(t *testing.T) {
+	p := Picker{Title: "which", Help: "Enter takes it · Esc leaves"}
+	for i := range 10 {
+		p.Items = append(p.Items, Item{Choice{Text: fmt.Sprint("item ", i)}, fmt.Sprint(i)})
+	}
+	for height, want := range map[int]string{6: "… +6 · Enter takes it · Esc leaves", 20: "Enter takes it · Esc leaves"} {
+		rows, _, _ := p.View(40, height)
+		if !slices.Contains(rows, want) {
+			t.Errorf("%d rows: %q, want %q", height, rows, want)
+		}
 	}
 }

@@ -35,7 +35,7 @@ func (r *Renderer) bounded(text string, width int) {
 // prose draws what was written in Markdown, for so many columns.
 func (r *Renderer) prose(width int) *markdown.Stream {
 	return &markdown.Stream{
-		Put: r.page.put, Width: func() int { return width }, Source: r.o.Palette.Level == None, ASCII: r.o.ASCII, Spoken: r.o.Spoken,
+		Put: r.page.put, Width: func() int { return width }, Source: r.o.Palette.Level == None && !r.o.Spoken, ASCII: r.o.ASCII, Spoken: r.o.Spoken,
 	}
 }
 

@@ -189,7 +189,7 @@ const noticeRunes = 1000
 func (d drawing) question(q uip.Request, m, n int) {
 	d.Whole = true
 	if text, ok := q.Display.Content.(display.Text); ok {
-		md := markdown.Stream{Put: d.page.put, Width: d.Width, Source: d.Palette.Level == None, ASCII: d.ASCII, Spoken: d.Spoken}
+		md := markdown.Stream{Put: d.page.put, Width: d.Width, Source: d.Palette.Level == None && !d.Spoken, ASCII: d.ASCII, Spoken: d.Spoken}
 		md.Write(d.fold(revealed(string(text))))
 		md.End()
 		d.page.gap()

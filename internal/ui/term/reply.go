@@ -67,7 +67,7 @@ func (r *Renderer) answer(task, text string) {
 	r.endThought()
 	p := &r.open(task).text
 	if !p.came {
-		p.md = markdown.Stream{Width: r.o.Width, Source: r.o.Palette.Level == None, ASCII: r.o.ASCII, Spoken: r.o.Spoken}
+		p.md = markdown.Stream{Width: r.o.Width, Source: r.o.Palette.Level == None && !r.o.Spoken, ASCII: r.o.ASCII, Spoken: r.o.Spoken}
 		p.md.Put = func(l ink.Look, text string) { r.show(p, answer, "[ANSWER]", l, text) }
 	}
 	p.came, r.reply.spoke = true, true
