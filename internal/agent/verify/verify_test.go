@@ -247,6 +247,8 @@ func TestACommandThatIsSpokenOfIsNotAskedFor(t *testing.T) {
 		"go test ./... 报错，修一下":                               nil,
 		"do not run go test ./... yet":                       nil,
 		"fix it until `go test ./...` passes":                {"go test ./..."},
+		"when all is done run go test ./...":                 {"go test ./..."},
+		"如果改完了就运行 pytest -q":                                 {"pytest -q"},
 		"use pytest -q] for it":                              {"pytest -q"},
 		"go test ./... is broken; run go test -v ./... then": {"go test -v ./..."},
 	} {

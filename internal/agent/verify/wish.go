@@ -64,6 +64,7 @@ func named(text string) []string {
 // Words around a command by which it is only spoken of: what stands in the clause before it,
 // and what follows it.
 var (
+	ordered  = []string{"run ", "execute ", "use ", "with ", "verify ", "check ", "跑", "运行", "执行", "用", "验证"}
 	spokenOf = []string{"because", "since ", " why ", "if ", "when ", "output of", "came from", "因为", "由于", "为什么", "如果"}
 	said     = []string{
 		"hang", "fail", "is ", "was ", "are ", "does", "doesn", "did", "take", "print", "say", "report", "complain", "time", "crash", "show", "cannot", "can't", "never", "no longer", "keeps", "still",
@@ -75,9 +76,15 @@ var (
 // test hangs.
 func mentions(text string, at, end int) bool {
 	rest := strings.ToLower(strings.TrimLeft(text[end:], "` "))
+	if slices.ContainsFunc(said, func(w string) bool { return strings.HasPrefix(rest, w) }) {
+		return true
+	}
 	clause := clauseBefore(text, at)
-	return slices.ContainsFunc(said, func(w string) bool { return strings.HasPrefix(rest, w) }) ||
-		slices.ContainsFunc(spokenOf, func(w string) bool { return strings.Contains(clause, w) })
+	return slices.ContainsFunc(spokenOf, func(w string) bool {
+		_, then, spoken := strings.Cut(clause, w)
+		wanted := slices.ContainsFunc(ordered, func(o string) bool { return strings.Contains(then, o) }) // when all is done, run it
+		return spoken && !wanted
+	})
 }
 
 // edge reports whether the n bytes at i stand by themselves.
