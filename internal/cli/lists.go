@@ -9,6 +9,7 @@ import (
 	"coder/internal/slash"
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/repl"
+	"coder/internal/ui/term/ink"
 )
 
 // lists is what the person chooses from in place of a command that has no
@@ -47,6 +48,21 @@ func (t *terminal) sessionList(ctx context.Context, lead string) lineedit.Picker
 
 // openElsewhere reports whether another process works in a session.
 func (t *terminal) openElsewhere(id string) bool { return isLive(t.app.Store().Dir("log", id, "lock")) }
+
+// lastElsewhere reports whether the session to go on with is the last one, and that is open
+// elsewhere, and says so: another can be chosen.
+func (t *terminal) lastElsewhere() bool {
+	which := t.inv.flags.session
+	if !which.Last || which.Resume != "" || which.Fork || t.onlyDraft() {
+		return false
+	}
+	last, err := t.app.Store().Last()
+	if id := cmp.Or(t.app.LeftTyping(), last); err != nil || !t.openElsewhere(id) {
+		return false
+	}
+	_ = t.say(ink.Warn, t.inv.words.T("the last session is open elsewhere; choose another, or watch it")) // said if it can be
+	return true
+}
 
 // pickSession lets the person choose the session to go on with, where they can. One
 // that is open elsewhere can be watched.

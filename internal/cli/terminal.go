@@ -242,7 +242,7 @@ func (t *terminal) notifier() func(text string) {
 
 // converse opens the session, says what it is, talks, and says how to come back.
 func (t *terminal) converse(ctx context.Context) (err error) {
-	if t.inv.flags.session.Pick {
+	if t.inv.flags.session.Pick || t.lastElsewhere() {
 		if err := t.pickSession(ctx); err != nil {
 			if errors.Is(err, repl.ErrLeft) {
 				return nil

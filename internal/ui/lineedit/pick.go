@@ -123,9 +123,9 @@ func (p *Picker) found() (items []Item) {
 // View lays the list out in at most so many rows of at most width columns.
 func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol int) {
 	paint := painter{width: max(1, width)}
-	title, _ := cells.Cut(sanitize.Line(p.Title, 0), max(1, width/2))
-	paint.clipped(title+" ", p.Style.Search)
 	query := sanitize.Line(p.query, 0)
+	title, _ := cells.Cut(strings.TrimRight(sanitize.Line(p.Title, 0), " "), max(1, width/2, width-cells.Width(query)-2))
+	paint.clipped(title+" ", p.Style.Search)
 	if room := paint.width - paint.col - 1; cells.Width(query) > room { // the end of it is seen
 		query = cells.Middle(query, max(room, 1), p.Style.dots())
 	}

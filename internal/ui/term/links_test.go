@@ -36,6 +36,17 @@ func TestLinksCanBeClicked(t *testing.T) {
 	if want := shown(t, term.Palette{Level: term.Basic}, "See [the page](https://example.org/a?b=c) now.\n"); plain != want {
 		t.Errorf("without the links it is %q, want %q", plain, want)
 	}
+	for text, want := range map[string]string{
+		"At https://example.org/a?b=c.\n":           "At " + begin + "https://example.org/a?b=c" + end + ".",
+		"(https://example.org/a?b=c)\n":             "(" + begin + "https://example.org/a?b=c" + end + ")",
+		"<https://example.org/a?b=c>, xhttps://x\n": begin + "https://example.org/a?b=c" + end + ", xhttps://x",
+		"![pic](https://example.org/a?b=c)!\n":      begin,
+		"http and https:// <http> <b> ! ![\n":       "http and https:// <http> <b> ! ![",
+	} {
+		if got := shown(t, on, text); !strings.Contains(got, want) {
+			t.Errorf("%q is %q, without %q", text, got, want)
+		}
+	}
 	for _, address := range []string{"javascript:alert(1)", "file:///etc/passwd", "../x", "https://a\x1b]8;;b", "https://a\u202eb", "https://" + strings.Repeat("a", 3000)} {
 		if got := shown(t, on, "["+"x]("+address+")\n"); strings.Contains(got, "\x1b]8;") {
 			t.Errorf("%q can be clicked: %q", address, got)

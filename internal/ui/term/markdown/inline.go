@@ -9,7 +9,7 @@ import (
 )
 
 // signs are the bytes that may begin something within a line.
-const signs = "*`[\\~&"
+const signs = "*`[\\~&<!h"
 
 // maxDepth is how deep spans may stand in one another.
 const maxDepth = 4
@@ -39,7 +39,7 @@ type inliner struct {
 func (in inliner) read(text string, prev byte, l ink.Look, depth int) int {
 	i := 0
 	for i < len(text) {
-		next := strings.IndexAny(text[i:], signs)
+		next := nextSign(text[i:])
 		if next < 0 || depth >= maxDepth {
 			in.put(l, text[i:])
 			return len(text)
@@ -57,6 +57,20 @@ func (in inliner) read(text string, prev byte, l ink.Look, depth int) int {
 		prev = text[i-1]
 	}
 	return i
+}
+
+// nextSign is where the next sign is in text, or -1.
+func nextSign(text string) int {
+	for from := 0; ; {
+		i := strings.IndexAny(text[from:], signs)
+		if i < 0 {
+			return -1
+		}
+		if i += from; text[i] != 'h' || strings.HasPrefix(text[i:], "http") || strings.HasPrefix("http", text[i:]) {
+			return i
+		}
+		from = i + 1
+	}
 }
 
 // sign puts what the sign at the start of text begins and returns its length,
@@ -99,6 +113,25 @@ func (in inliner) sign(text string, prev byte, l ink.Look, depth int) int {
 		return in.link(text, prev, l, depth)
 	case '&':
 		return in.entity(text, l)
+	case '!': // a picture
+		end := -1
+		if len(text) > 1 && text[1] == '[' {
+			_, end = linkParts(window(text[1:]))
+		}
+		switch {
+		case end > 0:
+			return 1 + in.link(text[1:], ' ', l, depth)
+		case (end == 0 || len(text) == 1) && in.waits(text):
+			return 0
+		}
+		return in.literal(text, 1, l)
+	case '<':
+		return in.address(text, 1, l)
+	case 'h':
+		if alnum(prev) || l.Link != "" {
+			return in.literal(text, 1, l)
+		}
+		return in.address(text, 0, l)
 	}
 	n, sure := in.opening(text)
 	if !sure {
@@ -273,6 +306,48 @@ func (in inliner) link(text string, prev byte, l ink.Look, depth int) int {
 		in.put(l, ")")
 	}
 	return end
+}
+
+// address reads an address that stands for itself: alone, or in angles.
+func (in inliner) address(text string, angle int, l ink.Look) int {
+	address := window(text)[angle:]
+	for _, kind := range []string{"https://", "http://"} {
+		n := min(len(address), len(kind))
+		switch {
+		case address[:n] != kind[:n]:
+			continue
+		case n < len(kind) && in.waits(text):
+			return 0
+		case n < len(kind):
+			continue
+		}
+		end := len(address) - len(strings.TrimLeft(address, addressRunes))
+		switch {
+		case end < len(address):
+		case in.waits(text):
+			return 0
+		case len(text) > len(address)+angle: // who knows how much longer it is
+			return in.literal(text, 1, l)
+		}
+		if angle > 0 {
+			if end == len(address) || address[end] != '>' {
+				break
+			}
+			address = address[:end]
+		} else {
+			address = strings.TrimRight(address[:end], ".,;:!?'*~")
+			for strings.HasSuffix(address, ")") && strings.Count(address, "(") < strings.Count(address, ")") {
+				address = strings.TrimRight(strings.TrimSuffix(address, ")"), ".,;:!?'*~")
+			}
+		}
+		if len(address) == len(kind) {
+			break
+		}
+		l.Link = address
+		in.put(l, address)
+		return len(address) + 2*angle
+	}
+	return in.literal(text, 1, l)
 }
 
 // addressRunes are what addresses are written with.

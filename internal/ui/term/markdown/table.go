@@ -154,9 +154,9 @@ func (s *Stream) cells(line string) []ink.Cell {
 	var cells []ink.Cell
 	for _, text := range split(line) {
 		var c ink.Cell
-		text = brokenLines.Replace(strings.ReplaceAll(text, "\t", " "))
+		text = brokenLines.Replace(strings.NewReplacer("\t", " ", `\|`, "|").Replace(text))
 		if s.Source {
-			c = append(c, ink.Span{Text: strings.ReplaceAll(text, `\|`, "|")})
+			c = append(c, ink.Span{Text: text})
 		} else {
 			put := func(l ink.Look, text string) { c = append(c, ink.Span{Look: l, Text: text}) }
 			inliner{put: put, whole: true}.read(text, 0, ink.Look{}, 0)
