@@ -118,7 +118,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	return supervisor.Engine{
 		Engine: orchestrator.Engine{
 			Provider: &a.live, Runner: runner, Settings: settings, Mode: a.Modes, Commands: commands, Todos: kit.todos.List,
-			Checked: checks.Last, Files: kit.project, Library: a.sessionLibrary(kit), PutAside: a.offload(kit, sessionID), Hooks: own, Final: final, Sleep: a.Env.Sleep, Conceals: kit.conceals,
+			Checked: checks.Last, Declined: checks.Declined, Files: kit.project, Library: a.sessionLibrary(kit), PutAside: a.offload(kit, sessionID), Hooks: own, Final: final, Sleep: a.Env.Sleep, Conceals: kit.conceals,
 		},
 		ModeChosen: a.Options.Mode != "",
 		OnInput:    func(words string) { judge.AddHosts(cmp.Or(a.Options.Typed, words)) }, // what was piped in is not the person's

@@ -50,6 +50,8 @@ type Engine struct {
 	Todos func() []event.Todo
 	// Checked, which may be nil, is what the session checked last, and what was changed since.
 	Checked func() verify.Check
+	// Declined, which may be nil, reports whether the person turned a check down.
+	Declined func(command string) bool
 	// Files, which may be nil, is where checks of edited work are chosen from.
 	Files Files
 	// Library, which may be nil, is what people wrote down for use here. Without

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	"coder/internal/agent/toolrun"
 	"coder/internal/agent/verify"
@@ -90,8 +89,12 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 		id = o.NewID("verify")
 	}
 	call := chat.ToolCall{ID: id, Name: shellTool, Args: jsonx.Must(map[string]string{"command": choice.Command})}
-	if r := o.refused; r.command == choice.Command && (r.mode == "" || r.mode == m.Name) && !v.Trusted && !asked && o.Runner.Unasked(ctx, st.set.Tools, call) != nil {
-		return false, o.warn(ctx, st, verify.NotRunNotice(r.why)...) // the person is not asked every turn
+	before := o.refused
+	if o.Declined != nil && o.Declined(choice.Command) {
+		before = refusedCheck{choice.Command, m.Name, "you turned this check down before; " + trustAside}
+	}
+	if before.command == choice.Command && before.mode == m.Name && !v.Trusted && !asked && o.Runner.Unasked(ctx, st.set.Tools, call) != nil {
+		return false, o.warn(ctx, st, verify.NotRunNotice(before.why)...) // the person is not asked every turn
 	}
 	result, ran, err := o.check(ctx, st, choice.Command, call)
 	if err != nil || !ran {
@@ -100,8 +103,8 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	return o.judgeCheck(ctx, st, choice.Command, result)
 }
 
-// refusedCheck is a check that was not let run, in a mode unless a person turned it down,
-// and what is said of it when it is not asked about again.
+// refusedCheck is a check that was not let run in a mode, and what is said of it when it is
+// not asked about again.
 type refusedCheck struct{ command, mode, why string }
 
 // check runs a command of the whitelist, through the gate unless the workspace
@@ -122,12 +125,7 @@ func (o *Orchestrator) check(ctx context.Context, st *turnState, command string,
 		if !st.set.Verification.Trusted {
 			why += "; " + trustAside
 		}
-		m, _ := o.Mode.Current()
-		switch {
-		case !outcome.Denied:
-		case strings.Contains(result.Error, "refused by the user"):
-			o.refused = refusedCheck{command: command, why: "you turned this check down before; " + trustAside}
-		default:
+		if m, _ := o.Mode.Current(); outcome.Denied {
 			o.refused = refusedCheck{command, m.Name, why}
 		}
 		return result, false, o.warn(ctx, st, verify.NotRunNotice(why)...)

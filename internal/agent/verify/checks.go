@@ -41,6 +41,16 @@ type Checks struct {
 	running map[string]begun // checks under way, by their call
 	last    Check
 	at      int // edits when the last one began
+
+	declined map[string]bool // checks of the program's own that the person turned down last
+}
+
+// Declined reports whether the person turned a check of the program's own down when they
+// were last asked about it.
+func (c *Checks) Declined(command string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.declined[command]
 }
 
 // edit is a call that changed files: what it found and left in each. What was taken back
@@ -75,7 +85,16 @@ func (c *Checks) Add(r event.Record) {
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
 		var in struct{ Command string }
-		if e.Verdict != event.Allowed || json.Unmarshal(e.Input, &in) != nil {
+		if json.Unmarshal(e.Input, &in) != nil {
+			return
+		}
+		if e.Author == event.ActorVerifier && (e.Verdict == event.Allowed || e.DecidedBy == event.ActorUser) {
+			if c.declined == nil {
+				c.declined = make(map[string]bool)
+			}
+			c.declined[in.Command] = e.Verdict != event.Allowed
+		}
+		if e.Verdict != event.Allowed {
 			return
 		}
 		others, ok := readCheck(in.Command)

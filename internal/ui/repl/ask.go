@@ -78,14 +78,14 @@ func (d *dialogue) secondLook(cards term.Cards, words term.Words, line string) s
 		return ""
 	}
 	d.whole = true
-	cards.Whole = true
+	cards.Whole, cards.Rest = true, !wants
 	text := cards.Draw(q)
 	if !wants {
 		width := 0
 		if cards.Width != nil {
 			width = cards.Width()
 		}
-		text += "\n" + ink.Folded(words.T("Parts of this were not shown before. Here is all of it; please answer once more."), width)
+		text += "\n" + ink.Folded(words.T("Parts of this were not shown before. Here they are; please answer once more."), width)
 	}
 	return text
 }

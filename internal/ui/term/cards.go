@@ -26,6 +26,7 @@ type Cards struct {
 	ASCII   bool
 	Spoken  bool // a screen reader reads it
 	Whole   bool // fold nothing
+	Rest    bool // of a long diff show only what was folded before
 	Brief   bool // what is long and was shown before is left out
 	Trust   bool // the card of a check offers trust in the folder
 }
@@ -270,7 +271,7 @@ func (d drawing) content(q uip.Request) {
 			d.page.tell(ink.Dim, d.t("nothing would change"))
 			return
 		}
-		text := d.foldDiff(b.Unified)
+		text := d.foldDiff(b.Unified, q.Display.Metadata[uip.Hunks] != "")
 		if q.Display.Metadata[uip.Hunks] != "" {
 			text = display.Numbered(text, func(n int) string { return d.t("[hunk %s]", d.hunk+strconv.Itoa(n)) })
 		}
@@ -330,12 +331,17 @@ func (d drawing) fold(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-func (d drawing) foldDiff(unified string) string {
+// foldDiff is fold for a diff. The hunks of one that has numbers are all shown again.
+func (d drawing) foldDiff(unified string, numbered bool) string {
 	lines := strings.Split(strings.TrimRight(revealed(unified), "\n"), "\n")
 	for i, line := range lines {
 		if strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "+++ ") {
 			lines[i] = sanitize.RevealCommand(line) // it names a file
 		}
+	}
+	long := len(lines) > foldDiff+foldRest
+	if d.Whole && d.Rest && long && !numbered && !slices.ContainsFunc(lines[:foldDiff], folded) {
+		return strings.Join(append([]string{d.t("<the first %d lines stand above>", foldDiff)}, lines[foldDiff:]...), "\n")
 	}
 	if d.Whole {
 		return strings.Join(lines, "\n")
@@ -343,11 +349,17 @@ func (d drawing) foldDiff(unified string) string {
 	for i, line := range lines {
 		lines[i] = d.foldLine(line)
 	}
-	if len(lines) > foldDiff+foldRest {
+	if long {
 		*d.hides = true
 		lines = append(lines[:foldDiff:foldDiff], d.t("<%d more lines are not shown here>", len(lines)-foldDiff))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// folded reports whether foldLine would shorten a line.
+func folded(line string) bool {
+	hides := false
+	return drawing{hides: &hides, Cards: Cards{Words: English{}}}.foldLine(line) != line
 }
 
 // foldLine shortens a long line and long rows of blanks in it.

@@ -98,6 +98,13 @@ func TestACardKnowsWhatItHides(t *testing.T) {
 			t.Errorf("%s: a whole card hides something", name)
 		}
 	}
+	rest := (term.Cards{Whole: true, Rest: true}).Draw(approval("x", "", display.Diff{Unified: strings.Repeat("+a\n", 600)}, false))
+	if strings.Count(rest, "+a\n") != 200 || !strings.Contains(rest, "<the first 400 lines stand above>") {
+		t.Errorf("the rest is %d lines", strings.Count(rest, "+a\n"))
+	}
+	if long := (term.Cards{Whole: true, Rest: true}).Draw(approval("x", "", display.Diff{Unified: strings.Repeat("+a\n", 300) + "+" + strings.Repeat("b", 2000) + strings.Repeat("\n+a", 300)}, false)); strings.Count(long, "+a\n") != 600 {
+		t.Errorf("of a diff with a long line %d lines are shown", strings.Count(long, "+a\n"))
+	}
 	if card := (term.Cards{}).Draw(approval("x", "", display.Diff{Unified: strings.Repeat("+a\n", 6001)}, false)); !strings.Contains(card, "<5601 more lines are not shown here>") {
 		t.Errorf("a wrong count:\n%.3000s", card)
 	}

@@ -92,7 +92,7 @@ func (r *Renderer) Cards() Cards {
 func (r *Renderer) Recolour(p Palette) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.cards.Palette, r.page.palette, r.page.codes = p, p, nil
+	r.o.Palette, r.cards.Palette, r.page.palette, r.page.codes = p, p, p, nil
 }
 
 // Emit writes what rec adds to the stream, in one Write.
