@@ -378,3 +378,23 @@ func TestBrief(t *testing.T) {
 		}
 	}
 }
+
+// A session that was cut off has its last use on record and not in its snapshot.
+func TestTheLastUseOfASessionThatWasCutOffIsThatOfItsLogs(t *testing.T) {
+	s := newStudio(t, "say ok\nrepeat", nil)
+	for _, id := range []string{"older", "newer"} {
+		ss := s.start(id)
+		s.run(ss, "about "+id)
+		if err := ss.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Now().Add(time.Minute)
+	for _, l := range event.Logs {
+		_ = os.Chtimes(s.Store().Dir("log", "older", l.String()+".jsonl"), now, now) // there may be none
+	}
+	heads, err := s.Store().Heads(t.Context())
+	if err != nil || len(heads) != 2 || heads[0].ID != "older" || heads[0].Updated.Sub(now).Abs() > time.Second {
+		t.Errorf("%+v, %v", heads, err)
+	}
+}

@@ -158,6 +158,13 @@ func (a *App) ModelName() string {
 	return model
 }
 
+// ModelAssumed reports whether nobody chose the model, and it is that of a vendor though the
+// address is another's, such as a gateway's, which may have others.
+func (a *App) ModelAssumed() bool {
+	c := a.Config.Provider
+	return a.chosen.Load() == nil && a.Report.Origin("provider.model").Source == config.UsualModel && !slices.Contains(config.PresetNamed(c.Preset).Addresses, strings.TrimSuffix(c.BaseURL, "/"))
+}
+
 // endpoint is the one in use: that of the settings, or of the profile that
 // /model chose.
 func (a *App) endpoint() config.Provider {
@@ -360,6 +367,9 @@ func (a models) List(ctx context.Context) (t display.Table, err error) {
 			if ability.has {
 				can = append(can, ability.name)
 			}
+		}
+		if len(offered) > 0 && !slices.Contains(offered, name) {
+			can = []string{"not in the endpoint's list"}
 		}
 		mark, in, out := "", "?", "?"
 		if i == 0 {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/supervisor"
@@ -188,10 +189,20 @@ func (s *Store) Heads(ctx context.Context) ([]session.Head, error) {
 			}
 		}
 	}
+	for i, h := range all { // of one that was cut off no more was saved than its last step
+		saved, logged := modified(s.Dir("sessions", h.ID+".json")), s.logged(h.ID)
+		if at := time.Unix(0, logged); saved > 0 && logged-saved > int64(stale) && at.After(h.Updated) {
+			all[i].Updated = at
+		}
+	}
 	all = slices.DeleteFunc(all, func(h session.Head) bool { return h.Meta.Turns == 0 && h.Meta.Title == "" }) // nothing was said in them
 	slices.SortStableFunc(all, func(a, b session.Head) int { return b.Updated.Compare(a.Updated) })
 	return all, ctx.Err()
 }
+
+// stale is how much older than its logs the snapshot of a session may be without having
+// missed anything.
+const stale = 2 * time.Second
 
 // Free makes sure that there is a session to go to, and that nobody else is
 // writing it.

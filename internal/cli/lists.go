@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	"coder/internal/slash"
@@ -60,8 +61,16 @@ func (t *terminal) lastElsewhere() bool {
 	if id := cmp.Or(t.app.LeftTyping(), last); err != nil || !t.openElsewhere(id) {
 		return false
 	}
-	_ = t.say(ink.Warn, t.inv.words.T("the last session is open elsewhere; choose another, or watch it")) // said if it can be
-	return true
+	said := t.inv.words.T("the last session is open elsewhere; choose another, or watch it")
+	typed := t.app.Typed().LastUnsent(func(id string) bool {
+		return slices.Contains(t.app.Store().All(), id) && !t.app.Store().Unused(id) && !t.openElsewhere(id)
+	})
+	if typed != "" {
+		said = t.inv.words.T("the last session is open elsewhere; this is the one in which something was left unsent")
+		t.inv.flags.session.Resume = typed
+	}
+	_ = t.say(ink.Warn, said) // said if it can be
+	return typed == ""
 }
 
 // pickSession lets the person choose the session to go on with, where they can. One
@@ -81,7 +90,7 @@ func (t *terminal) pickSession(ctx context.Context) error {
 			return nil
 		}
 		const watch = "watch"
-		choice, err := t.pick(ctx, lineedit.Picker{Title: t.inv.words.T("session %s is open elsewhere: ", id), Items: []lineedit.Item{
+		choice, err := t.pick(ctx, lineedit.Picker{Title: t.inv.words.T("open elsewhere: session %s", id), Items: []lineedit.Item{
 			{Choice: lineedit.Choice{Text: t.inv.words.T("watch it")}, Value: watch},
 			{Choice: lineedit.Choice{Text: t.inv.words.T("choose another")}},
 		}})

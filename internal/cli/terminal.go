@@ -315,6 +315,9 @@ func (t *terminal) banner() error {
 	if t.app.PassesOver() {
 		add(ink.Warn, w.T("this folder is %s: its own settings may only tighten yours (coder trust changes that)", w.Said(t.app.Trusted.String())))
 	}
+	if t.app.ModelAssumed() {
+		add(ink.Warn, w.T("nobody chose a model: %s may not be one that the endpoint has; /model lists those", t.app.ModelName()))
+	}
 	if text := t.wideFolder(); text != "" {
 		add(ink.Warn, text)
 	}

@@ -173,6 +173,9 @@ func (p Preset) AddressIn(getenv func(string) string) (address, variable string)
 	return p.Addresses[0], ""
 }
 
+// UsualModel is where a model comes from that nobody chose.
+const UsualModel = "the usual one of provider.base_url"
+
 // In is the endpoint that p is in an environment, with the variable of its key.
 // Without an address it cannot be used.
 func (p Preset) In(getenv func(string) string) (c Provider, variable string) {
@@ -355,7 +358,7 @@ func (l *loader) useVendor(v Preset, own bool) {
 	}
 	take("provider.key_header", &p.KeyHeader, v.header(name), "the usual one of provider.base_url")
 	if l.useModel(v); p.Model == "" {
-		take("provider.model", &p.Model, v.Model, "the usual one of provider.base_url")
+		take("provider.model", &p.Model, v.Model, UsualModel)
 	}
 	if name != "" {
 		p.APIKey = key
