@@ -82,3 +82,21 @@ func TestTheLastListOfAnEndpointIsRemembered(t *testing.T) {
 		t.Errorf("%v, %q", err, s.KnownModels())
 	}
 }
+
+func TestAModelThatNobodyChoseIsAssumedOfAGateway(t *testing.T) {
+	for name, tt := range map[string]struct {
+		env  []string
+		want bool
+	}{
+		"a gateway":              {[]string{"OPENAI_API_KEY=k", "OPENAI_BASE_URL=http://127.0.0.1:1/v1"}, true},
+		"the vendor":             {[]string{"OPENAI_API_KEY=k"}, false},
+		"the vendor, by address": {[]string{"OPENAI_API_KEY=k", "OPENAI_BASE_URL=https://api.openai.com/v1/"}, false},
+		"chosen":                 {[]string{"OPENAI_API_KEY=k", "OPENAI_BASE_URL=http://127.0.0.1:1/v1", "OPENAI_MODEL=m"}, false},
+		"nothing":                {nil, false},
+	} {
+		s := newStudio(t, "", func(env *Env, o *Options) { env.Environ, o.Script = append(env.Environ, tt.env...), "" })
+		if got := s.ModelAssumed(); got != tt.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
