@@ -63,7 +63,7 @@ func squeezed(lines []display.Line, head bool, width int) ([]int, bool) {
 	}
 	steps := []struct{ word, column int }{{width, 12}, {20, 12}, {narrowest, narrowest}}
 	if head { // else each cell has a line, which leaves more whole
-		steps = []struct{ word, column int }{{width, 12}, {name, 10}}
+		steps = []struct{ word, column int }{{width, 12}, {name, 10}, {20, 12}}
 	}
 	for _, least := range steps {
 		bounds := make([]int, len(widths))
