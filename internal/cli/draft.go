@@ -36,6 +36,9 @@ func (t *terminal) onlyDraft() bool {
 // about to be asked again, or at the prompt.
 func (t *terminal) putDraft(ctx context.Context) {
 	draft, begun := t.app.Unsent(t.session.ID), repl.Answer{}
+	if saved := t.inEditor(); saved != "" {
+		draft.Text = saved
+	}
 	if t.session.Asks(draft.Question) {
 		begun = repl.Answer{Question: draft.Question, Given: draft.Given, Text: draft.Answer, Mode: draft.Mode}
 		draft.Answer = ""

@@ -16,12 +16,12 @@ import (
 
 	"coder/internal/app"
 	"coder/internal/authored/mention"
-	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 	"coder/internal/host/stdio"
 	"coder/internal/policy/mode"
 	"coder/internal/slash"
 	"coder/internal/ui/lineedit"
+	"coder/internal/ui/tty"
 )
 
 // edit lets the person write in their own editor.
@@ -37,31 +37,63 @@ func (t *terminal) edit(ctx context.Context, text string) (string, error) {
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stdio.Grace
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = t.in, t.out, t.out, t.app.Root, t.app.ChildEnv()
-	if err := cmd.Run(); err != nil {
-		return text, fmt.Errorf("%s: %w", program, err)
+	putRight := tty.Keep(t.in)
+	err = cmd.Run()
+	putRight()
+	ended := ctx.Err() != nil || cmd.ProcessState != nil && !cmd.ProcessState.Exited() // not by the person: what they saved stands
+	if err != nil {
+		err = fmt.Errorf("%s: %w", program, err)
 	}
-	written, err := repofile.Own(path, promptLimit)
+	if err != nil && !ended {
+		return text, err
+	}
+	written, notRead := repofile.Own(path, promptLimit)
+	if notRead != nil {
+		return text, errors.Join(err, notRead)
+	}
 	return strings.TrimRight(string(written), "\n"), err
 }
 
-// draft puts text into a file for an editor, where it is swept if this process is
-// killed. Done removes it, and what the editor left beside it.
+// inEditor is what was saved in an editor when the program was killed, if this is the session
+// it was for. It is nobody else's any more.
+func (t *terminal) inEditor() (text string) {
+	if t.app.Home == "" {
+		return ""
+	}
+	dir := filepath.Join(t.app.Home, app.Drafts)
+	entries, _ := os.ReadDir(dir) // there may be none
+	for _, e := range entries {
+		info, err := e.Info()
+		old := err == nil && t.inv.Now().Sub(info.ModTime()) > draftAge
+		if own := strings.HasPrefix(e.Name(), draftPrefix+t.session.ID+"."); !own && !(old && strings.HasPrefix(e.Name(), draftPrefix)) {
+			continue
+		} else if written, err := repofile.Own(filepath.Join(dir, e.Name()), promptLimit); own && err == nil && strings.HasSuffix(e.Name(), ".md") {
+			text = strings.TrimRight(string(written), "\n")
+		}
+		_ = os.Remove(filepath.Join(dir, e.Name())) // it is tried again next time
+	}
+	return text
+}
+
+// draftPrefix begins the names of files for an editor; the id of the session follows. One that
+// nobody came back for is kept so long.
+const (
+	draftPrefix = "draft-"
+	draftAge    = 60 * 24 * time.Hour
+)
+
+// draft puts text into a file for an editor, where the session finds it again if this
+// process is killed. Done removes it, and what the editor left beside it.
 func (t *terminal) draft(text string) (path string, done func(), err error) {
 	dir := filepath.Join(t.app.Home, app.Drafts)
 	if t.app.Home == "" || os.MkdirAll(dir, 0o700) != nil {
 		dir = os.TempDir()
 	}
-	release, err := atomicfile.Hold(dir)
+	f, err := os.CreateTemp(dir, draftPrefix+t.session.ID+".*.md")
 	if err != nil {
-		return "", nil, err
-	}
-	f, err := os.CreateTemp(dir, atomicfile.Prefix+"*.md")
-	if err != nil {
-		release()
 		return "", nil, err
 	}
 	done = func() {
-		defer release()
 		names, _ := filepath.Glob(f.Name() + "*") // the pattern is good
 		for _, name := range names {
 			_ = os.Remove(name)

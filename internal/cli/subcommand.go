@@ -173,13 +173,19 @@ func (inv *invocation) named(arg string) string {
 
 // mistaken says how a subcommand of the timeline is called, if the line is no prompt
 // but such a call with arguments that it does not take: the first of them is a session
-// or a file that there is.
+// or a file that there is. The subcommand may be mistyped.
 func (inv *invocation) mistaken() error {
 	words := inv.flags.args
 	if len(words) < 2 {
 		return nil
 	}
 	name, first := words[0], words[1]
+	all := subcommands()
+	is := func(s subcommand) bool { return s.name == name }
+	typed := name
+	if !slices.ContainsFunc(all, is) {
+		name = mistyped(name, slices.Concat(ofSessions, ofFiles))
+	}
 	if name == "golden" && first == "save" && len(words) > 2 {
 		first = words[2]
 	}
@@ -191,10 +197,12 @@ func (inv *invocation) mistaken() error {
 		info, err := os.Lstat(inv.named(first))
 		there = err == nil && !info.IsDir()
 	}
-	all := subcommands()
-	i := slices.IndexFunc(all, func(s subcommand) bool { return s.name == name })
+	i := slices.IndexFunc(all, is)
 	if !there || i < 0 {
 		return nil
+	}
+	if name != typed {
+		return usagef("there is no subcommand %s; did you mean %s? (coder -- %s makes it a prompt)", typed, name, strings.Join(words, " "))
 	}
 	return usagef("it is called as coder %s (coder -- %s makes it a prompt)", name+" "+all[i].uses[0].args, strings.Join(words, " "))
 }

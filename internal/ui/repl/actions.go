@@ -183,14 +183,16 @@ func (r *REPL) edit(ctx context.Context) error {
 	if err := errors.Join(r.hide(), r.Terminal.Restore()); err != nil {
 		return err
 	}
+	r.keepDraft() // whatever becomes of it
 	text, err := r.Edit(ctx, r.editor.Text())
+	r.editor.SetText(text)
+	r.keepDraft()
 	if back := errors.Join(r.Terminal.Raw(), r.Screen.Show()); back != nil {
 		return back
 	}
 	if err != nil {
 		return r.Say(r.Palette.Paint(warn, r.Words.T("the editor could not be used: %v", r.Words.Said(err.Error()))))
 	}
-	r.editor.SetText(text)
 	return nil
 }
 

@@ -69,6 +69,16 @@ func (t *Terminal) Lend(use func(terminal *os.File) error) error {
 	return errors.Join(err, term.Restore(t.inFD, found), t.say(shown.after()))
 }
 
+// Keep notes the mode of a terminal before a program has it, and returns what brings that
+// back: one that is killed leaves its own.
+func Keep(terminal *os.File) (putRight func()) {
+	found, err := term.GetState(int(terminal.Fd()))
+	if err != nil { // it is none
+		return func() {}
+	}
+	return func() { _ = term.Restore(int(terminal.Fd()), found) } // one that is gone has no mode
+}
+
 // typeInto passes on what is typed until the reader is woken.
 func (t *Terminal) typeInto(to *os.File) {
 	buf := make([]byte, readSize)
