@@ -510,3 +510,26 @@ func TestWhatWasPastedIsPutBackAsOneUnit(t *testing.T) {
 		t.Errorf("put back as %q", got)
 	}
 }
+
+func TestWhatWasAnsweredIsFoundBySearchingAndNotByUp(t *testing.T) {
+	e := Editor{Earlier: func() []string { return []string{"from before"} }}
+	play(t, &e, "sent<enter><c-r>before<esc>")
+	e.Found(Draft{raw: "n use another name"})
+	if play(t, &e, "<up>"); e.Text() != "sent" {
+		t.Errorf("Up brings %q", e.Text())
+	}
+	if play(t, &e, "<esc><c-r>another"); e.Text() != "n use another name" {
+		t.Errorf("Ctrl+R brings %q", e.Text())
+	}
+}
+
+func TestEnterAtASearchThatFailedSendsNothing(t *testing.T) {
+	var e Editor
+	play(t, &e, "!make<enter>")
+	if a := play(t, &e, "<c-r>makex<enter>"); a.Kind == Submit {
+		t.Errorf("%q was sent", a.Text)
+	}
+	if a := play(t, &e, "<enter>"); a.Text != "!make" {
+		t.Errorf("then %q was sent", a.Text)
+	}
+}

@@ -39,6 +39,13 @@ func (h *history) at(n int) Draft {
 	return h.sent[len(h.sent)-n]
 }
 
+// Found has a text be found by searching, though it was not sent from here.
+func (e *Editor) Found(d Draft) {
+	if e.history.asked { // else it is among the earlier ones when they are asked for
+		e.history.earlier = append(e.history.earlier, d)
+	}
+}
+
 // up moves to the row above, or from the first row to the draft sent before.
 func (e *Editor) up(kind) Action {
 	if e.climb(-1) || e.Question || e.history.back == len(e.history.sent) {
@@ -119,6 +126,8 @@ func (e *Editor) searchKey(k Key) (done bool) {
 		e.search = nil
 	case k.Name == Char && k.Mod&^Shift == 0 && k.Rune >= ' ':
 		e.seek(s.query+string(k.Rune), max(1, s.back), +1)
+	case k == Key{Name: Enter} && s.failed && !s.again: // what is shown is not what was asked for
+		e.search = nil
 	default:
 		if e.search = nil; s.back > 0 {
 			e.undo.keep(s.before.text, s.before.at)

@@ -220,6 +220,10 @@ func (r *REPL) answered(ctx context.Context, line string, draft lineedit.Draft) 
 	if err := uip.Check(q, a); err != nil {
 		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: r.Words.Said(err.Error())}})
 	}
+	if hasWords(r.Words, q, line) && r.Sent != nil {
+		r.Sent(line) // to be found again
+		r.editor.Found(draft)
+	}
 	if !d.inParts() {
 		return r.reply(a)
 	}

@@ -123,6 +123,9 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 		a.ID, a.Author = q.ID, "user"
 		if ok && !unheard(q, a) && uip.Check(q, a) == nil {
 			l.now.Given = append(l.now.Given, h.line)
+			if l.Sent != nil && hasWords(l.Words, q, h.line) {
+				l.Sent(h.line) // to be found again
+			}
 			return a, nil
 		}
 		text = l.folded(hint(l.Words, l.cards(), q))
