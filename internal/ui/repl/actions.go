@@ -144,7 +144,7 @@ func (r *REPL) stopTurn() error {
 	if dropped == nil {
 		return nil
 	}
-	return r.Say(r.Palette.Paint(dim, strings.Join(dropped, "\n")))
+	return r.remark(dim, dropped...)
 }
 
 // keepDraft keeps what is typed and not sent, if that has changed.
@@ -173,25 +173,26 @@ func (r *REPL) keepDraft() {
 	}
 }
 
-// edit lets the person write the draft in another program.
+// edit lets the person write the draft, or an answer, in another program.
 func (r *REPL) edit(ctx context.Context) error {
-	if r.Edit == nil || r.open != nil {
+	if r.Edit == nil {
 		return nil
 	}
+	line := r.line()
 	r.stopReading()
 	defer r.startReading(ctx)
 	if err := errors.Join(r.hide(), r.Terminal.Restore()); err != nil {
 		return err
 	}
 	r.keepDraft() // whatever becomes of it
-	text, err := r.Edit(ctx, r.editor.Text())
-	r.editor.SetText(text)
+	text, err := r.Edit(ctx, line.Text())
+	line.SetText(text)
 	r.keepDraft()
 	if back := errors.Join(r.Terminal.Raw(), r.Screen.Show()); back != nil {
 		return back
 	}
 	if err != nil {
-		return r.Say(r.Palette.Paint(warn, r.Words.T("the editor could not be used: %v", r.Words.Said(err.Error()))))
+		return r.remark(warn, r.Words.T("the editor could not be used: %v", r.Words.Said(err.Error())))
 	}
 	return nil
 }
@@ -206,7 +207,7 @@ func (r *REPL) switchMode(ctx context.Context, mode string) error {
 		change = r.Session().Change
 	}
 	if err := change(ctx, mode, r.render); err != nil {
-		return r.Say(r.Palette.Paint(bad, r.Words.Said(err.Error())))
+		return r.remark(bad, r.Words.Said(err.Error()))
 	}
 	if r.turn != nil {
 		r.turn.mode = mode

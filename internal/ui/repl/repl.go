@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -212,6 +213,17 @@ func (r *REPL) Recall(answer event.MessageAdded, bang bool) error {
 
 // Tell shows lines of the program's own, broken between words.
 func (r *REPL) Tell(lines ...[]ink.Span) error { return r.render.Tell(lines...) }
+
+// remark shows sentences of the program's own, broken between words.
+func (r *REPL) remark(role ink.Role, sentences ...string) error {
+	var lines [][]ink.Span
+	for _, text := range sentences {
+		for line := range strings.SplitSeq(text, "\n") {
+			lines = append(lines, []ink.Span{{Look: ink.Look{Role: role}, Text: line}})
+		}
+	}
+	return r.Tell(lines...)
+}
 
 func (r *REPL) width() int {
 	cols, _ := r.Terminal.Size()

@@ -142,7 +142,7 @@ func (r *REPL) over(ctx context.Context, f finished) error {
 		return err
 	}
 	if f.err != nil && !f.told && !errors.Is(f.err, context.Canceled) {
-		if err := r.Say(r.Palette.Paint(bad, r.Words.Said(f.err.Error()))); err != nil {
+		if err := r.remark(bad, r.Words.Said(f.err.Error())); err != nil {
 			return err
 		}
 	}
