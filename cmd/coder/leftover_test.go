@@ -29,7 +29,7 @@ func TestKilledWhileAnEditorIsOpen(t *testing.T) {
 	})
 	drafts := func() []string {
 		t.Helper()
-		found, err := filepath.Glob(filepath.Join(filepath.Dir(h.ws), ".coder", "drafts", ".new-*"))
+		found, err := filepath.Glob(filepath.Join(filepath.Dir(h.ws), ".coder", "drafts", "draft-*"))
 		if other, _ := os.ReadDir(tmp); err != nil || len(other) > 0 {
 			t.Errorf("%v, and elsewhere %v", err, other)
 		}
@@ -51,6 +51,13 @@ func TestKilledWhileAnEditorIsOpen(t *testing.T) {
 	}
 	<-h.ended
 	again()
+	if got := drafts(); len(got) != 2 {
+		t.Errorf("of what is kept for the session there are %q", got)
+	}
+	next := &held{program: h.program}
+	next.Cmd = h.cmd("--script", "model", "-c")
+	next.Stderr, next.Env = &next.said, h.Env
+	next.at("xterm", false).until("[build]")
 	if got := drafts(); len(got) != 0 {
 		t.Errorf("%q were left by a program that was killed", got)
 	}

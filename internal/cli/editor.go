@@ -55,22 +55,31 @@ func (t *terminal) edit(ctx context.Context, text string) (string, error) {
 }
 
 // inEditor is what was saved in an editor when the program was killed, if this is the session
-// it was for. It is nobody else's any more.
+// it was for, or nothing was sent in that one. It is nobody else's any more.
 func (t *terminal) inEditor() (text string) {
 	if t.app.Home == "" {
 		return ""
 	}
+	store := t.app.Store()
 	dir := filepath.Join(t.app.Home, app.Drafts)
 	entries, _ := os.ReadDir(dir) // there may be none
 	for _, e := range entries {
+		rest, ok := strings.CutPrefix(e.Name(), draftPrefix)
+		name, _, _ := strings.Cut(rest, ".md")
 		info, err := e.Info()
-		old := err == nil && t.inv.Now().Sub(info.ModTime()) > draftAge
-		if own := strings.HasPrefix(e.Name(), draftPrefix+t.session.ID+"."); !own && !(old && strings.HasPrefix(e.Name(), draftPrefix)) {
+		if !ok || err != nil || !strings.Contains(name, ".") {
 			continue
-		} else if written, err := repofile.Own(filepath.Join(dir, e.Name()), promptLimit); own && err == nil && strings.HasSuffix(e.Name(), ".md") {
+		}
+		id := name[:strings.LastIndexByte(name, '.')]
+		own := id == t.session.ID || (!slices.Contains(store.All(), id) || store.Unused(id)) && !t.openElsewhere(id)
+		if !own && t.inv.Now().Sub(info.ModTime()) < draftAge {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		if written, err := repofile.Own(path, promptLimit); own && err == nil && strings.HasSuffix(e.Name(), ".md") {
 			text = strings.TrimRight(string(written), "\n")
 		}
-		_ = os.Remove(filepath.Join(dir, e.Name())) // it is tried again next time
+		_ = os.Remove(path) // it is tried again next time
 	}
 	return text
 }

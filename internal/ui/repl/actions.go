@@ -188,6 +188,7 @@ func (r *REPL) edit(ctx context.Context) error {
 	text, err := r.Edit(ctx, line.Text())
 	line.SetText(text)
 	r.keepDraft()
+	r.Terminal.Forget()
 	if back := errors.Join(r.Terminal.Raw(), r.Screen.Show()); back != nil {
 		return back
 	}

@@ -266,6 +266,20 @@ func (t *Terminal) Suspend() error {
 	return t.Raw()
 }
 
+// Forget drops that the process was stopped and went on, while no Read was under way: another
+// program had the terminal, and what stands there is about to be drawn.
+func (t *Terminal) Forget() {
+	for range len(t.signals) {
+		select {
+		case s := <-t.signals:
+			if s != unix.SIGCONT {
+				t.note(Resize{})
+			}
+		default:
+		}
+	}
+}
+
 // stopped waits until the process goes on, and reports whether it was stopped
 // at all. The second wait is for the signal of a process that has just gone on,
 // to which it seems that the first wait has taken a long time.
