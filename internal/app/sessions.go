@@ -332,7 +332,7 @@ const typedDir = "typed"
 // LeftTyping is the session that was left with something typed and not sent, if that was
 // after the last one was written to; else "".
 func (a *App) LeftTyping() string {
-	id, when := a.Typed().Unsent()
+	id, when := a.Typed().Unsent(nil)
 	last, err := a.Store().Last()
 	if err != nil || !slices.Contains(a.Store().All(), id) || a.Store().Unused(id) || when.UnixNano() <= a.Store().logged(last) {
 		return ""

@@ -25,7 +25,7 @@ func (t *terminal) unsent(u repl.Unsent) {
 func (t *terminal) onlyDraft() bool {
 	store := t.app.Store()
 	last, err := store.Last()
-	typed, _ := t.app.Typed().Unsent()
+	typed, _ := t.app.Typed().Unsent(nil)
 	if typed == "" || err != nil {
 		return typed != ""
 	}

@@ -62,7 +62,7 @@ func (t *terminal) lastElsewhere() bool {
 		return false
 	}
 	said := t.inv.words.T("the last session is open elsewhere; choose another, or watch it")
-	typed := t.app.Typed().LastUnsent(func(id string) bool {
+	typed, _ := t.app.Typed().Unsent(func(id string) bool {
 		return slices.Contains(t.app.Store().All(), id) && !t.app.Store().Unused(id) && !t.openElsewhere(id)
 	})
 	if typed != "" {

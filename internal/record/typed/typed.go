@@ -124,27 +124,16 @@ func (b Book) Sent() (all []string) {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// Unsent is the session in which something was typed last and not sent, and when;
-// "" if there is none.
-func (b Book) Unsent() (session string, when time.Time) {
-	return b.unsent(func(string) bool { return true })
-}
-
-// LastUnsent is the session of those that may be in which something was typed last and not sent;
-// "" if there is none.
-func (b Book) LastUnsent(may func(session string) bool) string {
-	session, _ := b.unsent(may)
-	return session
-}
-
-func (b Book) unsent(may func(session string) bool) (session string, when time.Time) {
+// Unsent is the session, of those that may be unless may is nil, in which something was typed
+// last and not sent, and when; "" if there is none.
+func (b Book) Unsent(may func(session string) bool) (session string, when time.Time) {
 	if b.Dir == "" {
 		return "", time.Time{}
 	}
 	entries, _ := fs.ReadDir(repofile.OwnDir(b.Dir), ".")
 	for _, e := range entries {
 		id, ok := strings.CutSuffix(e.Name(), draftEnding)
-		if info, err := e.Info(); ok && err == nil && info.ModTime().After(when) && may(id) {
+		if info, err := e.Info(); ok && err == nil && info.ModTime().After(when) && (may == nil || may(id)) {
 			session, when = id, info.ModTime()
 		}
 	}
