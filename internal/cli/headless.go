@@ -108,6 +108,7 @@ func (inv *invocation) withSession(ctx context.Context, a *app.App, out *output,
 	if why := a.Store().Unkept(); err == nil && why != nil && !inv.flags.Ephemeral {
 		err = &exitError{code: ExitUnkept, text: fmt.Sprintf("done, but not everything could be kept on disk: %v", why)}
 	}
+	a.Store().Forget(s.ID)
 	a.Store().MendSnapshots(ctx, s.ID)
 	return err
 }

@@ -252,7 +252,7 @@ func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error)
 	}
 	shown, unknown := e.Models, ""
 	if e.Err != nil {
-		s.say(s.words.T("does not say which models it has: %s", s.words.Said(e.Err.Error())))
+		s.say(s.words.T("the endpoint does not say which models it has: %s", s.words.Said(e.Err.Error())))
 	}
 	for {
 		if len(shown) > 0 {

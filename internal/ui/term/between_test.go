@@ -7,6 +7,7 @@ import (
 
 	"coder/internal/core/event"
 	"coder/internal/ui/term"
+	"coder/internal/ui/term/ink"
 )
 
 // What comes while a paragraph or a block of code is arriving does not tear it: it is
@@ -52,6 +53,23 @@ func TestNothingTearsAParagraph(t *testing.T) {
 		if !strings.HasPrefix(text, tt.want) || aside != "" {
 			t.Errorf("%s: got %q, want %q; %q is still beside it", tt.name, text, tt.want, aside)
 		}
+	}
+}
+
+// What the program itself has to say meanwhile waits as well.
+func TestARemarkTearsNoParagraph(t *testing.T) {
+	var text string
+	r := term.New(term.Options{Width: func() int { return 40 }, Stream: func(more string, _ term.Ahead) error {
+		text += more
+		return nil
+	}})
+	emit(t, r, event.TextDelta{Text: "half a "})
+	if err := r.Tell([]ink.Span{{Text: "a server has ended"}}); err != nil {
+		t.Fatal(err)
+	}
+	emit(t, r, event.TextDelta{Text: "line\n\nand more\n"})
+	if want := "[ANSWER]\nhalf a line\n\na server has ended\n\nand more\n"; text != want {
+		t.Errorf("got %q, want %q", text, want)
 	}
 }
 

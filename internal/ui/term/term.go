@@ -202,21 +202,28 @@ func (r *Renderer) local(e event.LocalAdded) {
 // of the terminal, after a blank line. The text must be clean.
 func (r *Renderer) Tell(lines ...[]ink.Span) error {
 	return r.write(func() {
-		r.enter(nothing)
-		r.section = inserted
-		for _, line := range lines {
-			var text strings.Builder
-			for _, s := range line {
-				text.WriteString(s.Text)
+		r.between(func() {
+			r.enter(nothing)
+			r.section = inserted
+			for _, line := range lines {
+				r.line(line)
 			}
-			w := ink.Wrap{Put: r.page.put, Width: r.width(), Indent: ink.Hanging(text.String())}
-			for _, s := range line {
-				w.Write(s.Look, s.Text)
-			}
-			w.End()
-			r.page.fresh()
-		}
+		})
 	})
+}
+
+// line puts a line of its own, broken between words.
+func (r *Renderer) line(spans []ink.Span) {
+	var text strings.Builder
+	for _, s := range spans {
+		text.WriteString(s.Text)
+	}
+	w := ink.Wrap{Put: r.page.put, Width: r.width(), Indent: ink.Hanging(text.String())}
+	for _, s := range spans {
+		w.Write(s.Look, s.Text)
+	}
+	w.End()
+	r.page.fresh()
 }
 
 // Recall shows an answer that was given before; bang says that a command of the
