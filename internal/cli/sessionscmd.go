@@ -105,12 +105,8 @@ func (inv *invocation) showAudit(ctx context.Context, store *app.Store, id strin
 				outcome = "failed"
 			}
 		}
-		verdict := inv.words.T(string(c.Requested.Verdict))
-		if by := c.Requested.DecidedBy; by != "" {
-			verdict += " (" + inv.words.Said(by) + ")"
-		}
 		t.Rows = append(t.Rows, display.Data(
-			c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, oneLine(verdict), inv.words.T(outcome),
+			c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, oneLine(inv.words.Said(c.Requested.Ruling())), inv.words.T(outcome),
 			oneLine(event.JoinEffects(c.Requested.Effects, "; ")),
 		))
 	}

@@ -61,8 +61,9 @@ type Call interface {
 }
 
 // Drawer is what live output is written to where a line that is drawn over and over can
-// be seen before it is whole.
-type Drawer interface{ Draw(line string) }
+// be seen before it is whole. Lines is how many lines were not written, since they are too
+// many; the line is the last of them.
+type Drawer interface{ Draw(line string, lines int) }
 
 // Plan is what a call intends.
 type Plan struct {

@@ -166,7 +166,13 @@ type Orchestrator struct {
 }
 
 // New returns an Orchestrator.
-func New(c Config) *Orchestrator { return &Orchestrator{Config: c} }
+func New(c Config) *Orchestrator {
+	o := &Orchestrator{Config: c}
+	if o.Talk != nil {
+		o.glimpse() // what was left may be asked about before the first step
+	}
+	return o
+}
 
 // Said is what the person said.
 type Said struct {

@@ -122,8 +122,7 @@ func (s *Session) askRecovery(ctx context.Context, sink event.Sink, q uip.Reques
 		if diff.Unified = all.String(); diff.Unified != "" {
 			q.Display.Content = diff
 		}
-		q.ID = s.sup.NewID("ui")
-		q.Options = slices.DeleteFunc(slices.Clone(q.Options), func(o uip.Option) bool { return o.ID == Look })
+		q.ID = s.sup.NewID("ui") // with the same numbers: they have been read
 	}
 }
 

@@ -343,7 +343,7 @@ func (l live) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Draw shows a line that is being drawn over. Nobody needs it who cannot be told.
-func (l live) Draw(line string) {
-	_ = l.run.emit(l.ctx, event.ToolProgress{CallID: l.call, Line: line})
+// Draw shows a line that is being drawn over, or the last of lines that are not passed on. Nobody needs it who cannot be told.
+func (l live) Draw(line string, lines int) {
+	_ = l.run.emit(l.ctx, event.ToolProgress{CallID: l.call, Line: line, Lines: lines})
 }

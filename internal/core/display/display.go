@@ -33,9 +33,10 @@ type (
 	}
 	// Checklist is what is to be done.
 	Checklist []Check
-	// End is the last lines of an output that was cut, and how many it had in all; 0 if
-	// nobody knows.
+	// End is the last lines of an output that was cut, which it is, and how many it had in
+	// all; 0 if nobody knows.
 	End struct {
+		From string `json:"from,omitempty"` // stdout or stderr
 		Of   int    `json:"of"`
 		Text string `json:"text"`
 	}

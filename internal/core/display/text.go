@@ -187,7 +187,7 @@ func (s Shell) Output(say func(string) string) string {
 // Cut is s with at most so many lines of each part of its output, and apart from those the
 // last few of what is cut.
 func (s Shell) Cut(lines int) Shell {
-	cut := func(text, mark string) string {
+	cut := func(from, text, mark string) string {
 		all := strings.Split(strings.TrimRight(text, "\n"), "\n")
 		if len(all) <= lines {
 			return text
@@ -196,11 +196,11 @@ func (s Shell) Cut(lines int) Shell {
 		if s.Truncated { // they are not all of them
 			of = 0
 		}
-		s.Ends = append(s.Ends, End{of, strings.Join(all[max(lines, len(all)-endLines):], "\n")})
+		s.Ends = append(s.Ends, End{from, of, strings.Join(all[max(lines, len(all)-endLines):], "\n")})
 		return strings.Join(append(all[:lines:lines], mark), "\n")
 	}
-	s.Stdout = cut(s.Stdout, "...[output truncated for display]")
-	s.Stderr = cut(s.Stderr, "...[error output truncated for display]")
+	s.Stdout = cut("stdout", s.Stdout, "...[output truncated for display]")
+	s.Stderr = cut("stderr", s.Stderr, "...[error output truncated for display]")
 	return s
 }
 

@@ -9,6 +9,7 @@ package event
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -133,6 +134,16 @@ const (
 	Invalid   Verdict = "invalid"   // it could not be prepared
 	Unsure    Verdict = "unknown"   // records are missing that would tell
 )
+
+// Ruling is the verdict on the call and who gave it: allow (user). Nobody gives one on a
+// call that the turn ended before, or that could not be prepared.
+func (e ToolCallRequested) Ruling() string {
+	nobody := e.DecidedBy == "" || e.DecidedBy == ActorPolicy && (e.Verdict == Cancelled || e.Verdict == Invalid)
+	if nobody {
+		return string(e.Verdict)
+	}
+	return fmt.Sprintf("%s (%s)", e.Verdict, e.DecidedBy)
+}
 
 // FileState is a file at one moment. Hash names its content in the store of
 // kept contents; an empty Hash says that there was no file. Content too large
@@ -338,8 +349,13 @@ type (
 	}
 	ToolOutput struct{ CallID, Text string }
 	// ToolProgress is the line that a call is drawing over and over, as progress bars
-	// are. It stands in place of the one before, until the call's output goes on.
-	ToolProgress struct{ CallID, Line string }
+	// are. It stands in place of the one before, until the call's output goes on. Where
+	// more is printed than is passed on, it is the last line, and Lines is how many lines
+	// were left out since the output stopped.
+	ToolProgress struct {
+		CallID, Line string
+		Lines        int
+	}
 	ToolFinished struct {
 		CallID, Tool, Title, Summary string
 		Show                         display.Block

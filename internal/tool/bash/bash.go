@@ -240,10 +240,11 @@ func title(command string) string {
 func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinement, out io.Writer) (tool.Result, error) {
 	log := b.newLog(a.Command)
 	var draw func(line string)
+	seen := &limited{to: out, left: b.OutputLimit, now: b.Now}
 	if d, ok := out.(tool.Drawer); ok {
-		draw = d.Draw
+		draw, seen.tell = func(line string) { d.Draw(line, 0) }, d.Draw
 	}
-	live := newLive(tee{&limited{to: out, left: b.OutputLimit}, log}, draw, b.Conceals)
+	live := newLive(tee{seen, log}, draw, b.Conceals)
 	spec := b.spec(line, c, live)
 	spec.Timeout, spec.Limit = b.CommandTimeout, b.OutputLimit
 	if a.Timeout > 0 { // never more than is allowed
@@ -262,6 +263,7 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 		o, err = shell.Run(ctx, spec)
 	}
 	live.end()
+	seen.end()
 	defer log.close()
 	if err != nil && ctx.Err() == nil {
 		return tool.Result{}, err

@@ -3,6 +3,7 @@
 package bash
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +11,7 @@ import (
 	"os"
 	"path"
 	"slices"
-	"unicode/utf8"
+	"time"
 
 	"coder/internal/core/secret"
 	"coder/internal/host/shell"
@@ -167,26 +168,76 @@ func (l *live) end() {
 	}
 }
 
-// limited passes on the first bytes written to it and then a last line.
+// limited passes on the first bytes written to it, in whole lines, and then a line that
+// says so. Of what follows it tells now and then how many lines that are and which is the
+// last, and in the end it passes on the last ones.
 type limited struct {
 	to   io.Writer
 	left int
 	over bool
+	mid  bool                         // what was passed on has no line end yet
+	tell func(last string, lines int) // nil: nobody is told
+	now  func() time.Time
+
+	lines int       // that were not passed on
+	ends  []byte    // the end of what was not
+	told  time.Time // when it was told last
 }
 
+// How often it is told what is not passed on, and how much of its end is kept.
+const (
+	tellEvery = 200 * time.Millisecond
+	keptEnd   = 4 << 10
+)
+
 func (l *limited) Write(b []byte) (int, error) {
-	if l.over || l.to == nil {
+	if l.to == nil {
 		return len(b), nil
 	}
-	if len(b) <= l.left {
-		l.left -= len(b)
+	if !l.over && len(b) <= l.left {
+		l.left, l.mid = l.left-len(b), !bytes.HasSuffix(b, []byte("\n"))
 		return l.to.Write(b)
 	}
-	l.over = true
-	fits := l.left
-	for fits > 0 && !utf8.RuneStart(b[fits]) {
-		fits--
+	fits := 0
+	var err error
+	if !l.over {
+		l.over = true
+		fits = bytes.LastIndexByte(b[:l.left], '\n') + 1
+		text := string(b[:fits])
+		if fits == 0 && l.mid {
+			text = "\n"
+		}
+		_, err = io.WriteString(l.to, text+truncatedLine+"\n")
 	}
-	_, err := io.WriteString(l.to, string(b[:fits])+"\n"+truncatedLine+"\n")
+	l.leaveOut(b[fits:])
 	return len(b), err
+}
+
+func (l *limited) leaveOut(b []byte) {
+	l.lines += bytes.Count(b, []byte("\n"))
+	l.ends = append(l.ends, b[max(0, len(b)-keptEnd):]...)
+	l.ends = append(l.ends[:0], l.ends[max(0, len(l.ends)-keptEnd):]...)
+	if l.tell == nil || l.now == nil {
+		return
+	}
+	if now := l.now(); now.Sub(l.told) >= tellEvery {
+		l.told = now
+		all := bytes.TrimRight(l.ends, "\n")
+		l.tell(string(bytes.ToValidUTF8(all[bytes.LastIndexByte(all, '\n')+1:], nil)), l.lines)
+	}
+}
+
+// end passes on the last lines. The command must have ended.
+func (l *limited) end() {
+	if !l.over {
+		return
+	}
+	last := l.ends
+	if cut := bytes.IndexByte(last, '\n'); len(last) == keptEnd && cut >= 0 {
+		last = last[cut+1:]
+	}
+	if l.tell != nil {
+		l.tell("", l.lines-bytes.Count(last, []byte("\n")))
+	}
+	_, _ = l.to.Write(bytes.ToValidUTF8(last, nil)) // a viewer that is gone does not concern the command
 }

@@ -301,12 +301,8 @@ func (p *page) audit() (markup, error) {
 				outcome = "failed"
 			}
 		}
-		by := string(c.Requested.Verdict)
-		if c.Requested.DecidedBy != "" {
-			by += " (" + c.Requested.DecidedBy + ")"
-		}
 		row := display.Data(c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, "", "", line(event.JoinEffects(c.Requested.Effects, "; ")))
-		row[2], row[3] = display.Words(line(by))[0], display.Words(outcome)[0]
+		row[2], row[3] = display.Words(line(c.Requested.Ruling()))[0], display.Words(outcome)[0]
 		t.Rows = append(t.Rows, row)
 	}
 	more := markup("")

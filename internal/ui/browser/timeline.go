@@ -147,7 +147,7 @@ func (p *page) pictures(m chat.Message) markup {
 func (p *page) call(r event.Record, e event.ToolCallRequested, whole bool) entry {
 	var why []markup
 	if e.Verdict != event.Allowed || e.DecidedBy != "" {
-		why = append(why, el("span", class("dim"), " ", p.words.Said(string(e.Verdict)), " ", line(e.DecidedBy)))
+		why = append(why, el("span", class("dim"), " ", line(p.words.Said(e.Ruling()))))
 	}
 	if e.Author == event.ActorVerifier {
 		why = append(why, el("span", class("dim"), " ", p.t("Check of what was edited")))

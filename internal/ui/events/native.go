@@ -77,6 +77,7 @@ type (
 	progressPayload struct {
 		CallID string `json:"toolCallId"`
 		Line   string `json:"line"`
+		Lines  int    `json:"lines,omitempty"`
 	}
 	finishedPayload struct {
 		CallID     string `json:"toolCallId"`

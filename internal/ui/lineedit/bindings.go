@@ -222,7 +222,7 @@ func (e *Editor) endOfInput(kind) Action {
 
 func (e *Editor) tab(kind) Action {
 	switch {
-	case e.Question:
+	case e.Empty() && e.Question:
 	case e.Empty():
 		return Action{Kind: ToggleMode}
 	default:

@@ -31,7 +31,7 @@ const none = -1
 // Typing is the draft if it has just been typed and completions may be offered
 // for what stands before the cursor. In it each paste is one private character.
 func (e *Editor) Typing() (draft string, cursor int, ok bool) {
-	return e.draft.raw, e.at, e.offers && !e.Question && e.search == nil && (e.menu == nil || e.menu.offered)
+	return e.draft.raw, e.at, e.offers && e.search == nil && (e.menu == nil || e.menu.offered)
 }
 
 // Offer shows what may stand instead of the text from start to the cursor of the

@@ -34,8 +34,8 @@ type Editor struct {
 	// Earlier, which may be nil, is what was sent before this editor was there, the
 	// newest last. It is asked once, when the person first searches.
 	Earlier func() []string
-	// Question makes it the line of a question: without history, search and
-	// completion.
+	// Question makes it the line of a question: nothing is remembered of it, and Up and
+	// Down move in it alone.
 	Question bool
 	// MenuRows is how many choices are shown at a time; eight if zero.
 	MenuRows int

@@ -95,13 +95,13 @@ type search struct {
 }
 
 func (e *Editor) startSearch(kind) Action {
-	if !e.Question {
-		if !e.history.asked && e.Earlier != nil {
-			e.history.asked = true
-			for _, text := range e.Earlier() {
-				e.history.earlier = append(e.history.earlier, Draft{raw: typed(text)})
-			}
+	if e.Earlier != nil && (!e.history.asked || e.Question) { // what was sent from elsewhere is not told to a question
+		e.history.asked, e.history.earlier = true, nil
+		for _, text := range e.Earlier() {
+			e.history.earlier = append(e.history.earlier, Draft{raw: typed(text)})
 		}
+	}
+	if !e.Question || e.Earlier != nil {
 		e.search = &search{before: moment{e.draft.raw, e.at}}
 	}
 	return Action{}

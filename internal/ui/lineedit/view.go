@@ -212,20 +212,31 @@ func (e *Editor) shown(cluster string, width int) (text, style string) {
 	return text, ""
 }
 
-// climb moves the cursor a row up or down within the draft, and reports
-// whether there was one to move to.
-func (e *Editor) climb(by int) bool {
+// OnTop reports whether the cursor is in the first row of the draft.
+func (e *Editor) OnTop() bool {
+	spots, here := e.spots()
+	return spots[here].row == spots[0].row
+}
+
+// spots are the places of the draft where the cursor can be, and which of them it is at.
+func (e *Editor) spots() (spots []spot, here int) {
 	if e.width == 0 {
 		e.width = wideOpen
 	}
-	var spots []spot
-	here, at := 0, boundary(e.draft.raw, e.at)
+	at := boundary(e.draft.raw, e.at)
 	e.paint(func(s spot) {
 		if s.at == at {
 			here = len(spots)
 		}
 		spots = append(spots, s)
 	})
+	return spots, here
+}
+
+// climb moves the cursor a row up or down within the draft, and reports
+// whether there was one to move to.
+func (e *Editor) climb(by int) bool {
+	spots, here := e.spots()
 	row := spots[here].row + by
 	if row < spots[0].row || row > spots[len(spots)-1].row {
 		return false

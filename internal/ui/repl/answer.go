@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
+	"coder/internal/core/event"
 	"coder/internal/core/lazy"
 	"coder/internal/core/uip"
 	"coder/internal/ui/term"
@@ -97,7 +99,42 @@ func read(words term.Words, q uip.Request, line string) (uip.Response, bool) {
 	if on := q.Display.Metadata; on[uip.OnYes]+on[uip.OnNo]+on[uip.OnWords] != "" {
 		return readChoice(words, q, line)
 	}
+	if line == "?" || line == "？" { // which answers there are
+		return uip.Response{}, false
+	}
+	if q.Author == event.ActorRecovery {
+		return readRecovery(words, q, line)
+	}
 	return uip.Response{Input: line}, true
+}
+
+// readRecovery reads what is to become of something that was cut off: a yes is what Enter
+// is, the first words of a label are a choice. Anything else is a new prompt, but for a single
+// letter, which is none.
+func readRecovery(words term.Words, q uip.Request, line string) (uip.Response, bool) {
+	if slices.Contains(yes, strings.ToLower(line)) {
+		return uip.Response{Option: q.Display.Metadata[uip.OnEnter]}, true
+	}
+	if utf8.RuneCountInString(line) == 1 {
+		return uip.Response{}, false
+	}
+	for _, o := range q.Options {
+		for _, label := range []string{words.Said(o.Label), o.Label} {
+			rest, begins := cutFold(label, line)
+			if letter, _ := utf8.DecodeRuneInString(rest); begins && (letter > unicode.MaxLatin1 || !unicode.IsLetter(letter)) {
+				return uip.Response{Option: o.ID}, true
+			}
+		}
+	}
+	return uip.Response{Input: line}, true
+}
+
+// cutFold is what follows prefix in text, whatever case they are in.
+func cutFold(text, prefix string) (rest string, found bool) {
+	if len(prefix) > len(text) || !strings.EqualFold(text[:len(prefix)], prefix) {
+		return "", false
+	}
+	return text[len(prefix):], true
 }
 
 // misnumbered reports whether a line is nothing but numbers, one of which is no option's.
@@ -162,7 +199,7 @@ func readChoice(words term.Words, q uip.Request, line string) (uip.Response, boo
 	}
 	for _, o := range q.Options {
 		for _, label := range []string{words.Said(o.Label), o.Label} {
-			if len(line) <= len(label) && strings.EqualFold(label[:len(line)], line) {
+			if _, begins := cutFold(label, line); begins {
 				return uip.Response{Option: o.ID}, true
 			}
 		}

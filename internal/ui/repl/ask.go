@@ -275,6 +275,9 @@ func hint(words term.Words, cards term.Cards, q uip.Request) string {
 	if q.Kind == uip.Select && q.Display.Metadata[uip.Quoted] != "" {
 		return words.T("answer with a number from 1 to %d, or in words of your own", len(q.Options))
 	}
+	if q.Kind == uip.Select && q.Author == event.ActorRecovery {
+		return words.T("answer with a number from 1 to %d; other words are a new prompt", len(q.Options))
+	}
 	if q.Kind == uip.Select {
 		return words.T("answer with a number from 1 to %d", len(q.Options))
 	}

@@ -38,7 +38,7 @@ var (
 		ID: "q", Kind: uip.Select, Options: []uip.Option{{ID: "wait", Label: "Wait and go on"}, {ID: "stop", Label: "Stop the turn"}},
 		Display: uip.Display{Metadata: map[string]string{uip.OnYes: "wait", uip.OnNo: "stop"}},
 	}
-	recovery = uip.Request{ID: "q", Author: event.ActorRecovery, Kind: uip.Select, Options: []uip.Option{{ID: "goOn"}, {ID: "drop"}}}
+	recovery = uip.Request{ID: "q", Author: event.ActorRecovery, Kind: uip.Select, Display: uip.Display{Metadata: map[string]string{uip.OnEnter: "continue"}}, Options: []uip.Option{{ID: "continue", Label: "Go on with it"}, {ID: "drop", Label: "Drop it"}}}
 	choice   = uip.Request{ID: "q", Kind: uip.Select, Options: []uip.Option{{ID: "1", Label: "red"}, {ID: "2", Label: "blue"}}}
 )
 
@@ -133,6 +133,12 @@ func TestAnswers(t *testing.T) {
 		{"no numbers", ", ,", card, uip.Response{}, false},
 		{"an option", "2", choice, uip.Response{Option: "2"}, true},
 		{"a number that a question of the program's own does not have", "9", recovery, uip.Response{}, false},
+		{"a yes to going on", "Yes", recovery, uip.Response{Option: "continue"}, true},
+		{"the first words of a choice", "go on", recovery, uip.Response{Option: "continue"}, true},
+		{"the first words of a choice, and more", "go on with b.go", recovery, uip.Response{Input: "go on with b.go"}, true},
+		{"the beginning of a word", "dr", recovery, uip.Response{Input: "dr"}, true},
+		{"a letter", "x", recovery, uip.Response{}, false},
+		{"which choices there are", "?", recovery, uip.Response{}, false},
 		{"own words", "green", choice, uip.Response{Input: "green"}, true},
 		{"what can be answered", "?", plan, uip.Response{}, false},
 		{"a choice by its number, and words", "2 and be quick", plan, uip.Response{Option: "go:auto", Comment: "be quick"}, true},
@@ -216,13 +222,13 @@ func texts(drafts []lineedit.Draft) (all []string) {
 
 func TestTheQueueKeepsItsOrder(t *testing.T) {
 	var q queue
-	if _, ok := q.takeBack(); ok || len(q.waiting()) > 0 || len(q.take(words)) > 0 {
+	if _, ok := q.takeBack(func(lineedit.Draft) bool { return true }); ok || len(q.waiting()) > 0 || len(q.take(words)) > 0 {
 		t.Error("an empty queue has something")
 	}
 	for _, text := range []string{"a", "b", "/mode", "c", "d"} {
 		q.add(draft(text))
 	}
-	if d, _ := q.takeBack(); d.Text() != "d" {
+	if d, _ := q.takeBack(func(lineedit.Draft) bool { return true }); d.Text() != "d" {
 		t.Errorf("took back %q", d.Text())
 	}
 	if got := texts(q.take(words)); !slices.Equal(got, []string{"a", "b"}) {

@@ -13,8 +13,9 @@ type suggestions struct {
 	more  bool   // there may be more for it later
 }
 
-// moment is a draft with its cursor.
+// moment is a draft in its line, with the cursor.
 type moment struct {
+	line   *lineedit.Editor
 	draft  string
 	cursor int
 }
@@ -29,15 +30,16 @@ type found struct {
 
 // suggest looks for what may complete the draft if it was typed just now.
 func (r *REPL) suggest() {
-	draft, cursor, typing := r.editor.Typing()
-	now := moment{draft, cursor}
+	line := r.line()
+	draft, cursor, typing := line.Typing()
+	now := moment{line, draft, cursor}
 	if r.Suggest == nil || r.suggested.busy || !typing || now == r.suggested.last && !r.suggested.more {
 		return
 	}
 	r.suggested.last, r.suggested.more = now, false
 	start, find := r.Suggest(draft, cursor)
 	if find == nil {
-		r.editor.Offer(cursor, nil)
+		line.Offer(cursor, nil)
 		return
 	}
 	r.suggested.busy = true
@@ -50,8 +52,9 @@ func (r *REPL) suggest() {
 // offer shows what was found, or looks again if something was typed meanwhile.
 func (r *REPL) offer(f found) {
 	r.suggested.busy = false
-	if draft, cursor, typing := r.editor.Typing(); typing && f.of == (moment{draft, cursor}) {
-		r.editor.Offer(f.start, f.choices)
+	line := r.line()
+	if draft, cursor, typing := line.Typing(); typing && f.of == (moment{line, draft, cursor}) {
+		line.Offer(f.start, f.choices)
 		r.suggested.more = f.more
 		return
 	}

@@ -23,11 +23,11 @@ func (q *queue) add(d lineedit.Draft) {
 	q.drafts = append(q.drafts, d)
 }
 
-// takeBack is the last draft, to be edited.
-func (q *queue) takeBack() (lineedit.Draft, bool) {
+// takeBack is the last draft, to be edited, if want wants it.
+func (q *queue) takeBack(want func(d lineedit.Draft) bool) (lineedit.Draft, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.drafts) == 0 {
+	if len(q.drafts) == 0 || !want(q.drafts[len(q.drafts)-1]) {
 		return lineedit.Draft{}, false
 	}
 	d := q.drafts[len(q.drafts)-1]

@@ -184,10 +184,11 @@ func New(o Options) *REPL {
 	r.render = term.New(term.Options{
 		Stream: r.wrote.stream, Width: r.width, Palette: o.Palette, Words: o.Words, Live: r.status, Now: o.Now, ASCII: o.ASCII, Room: r.room,
 	})
-	r.editor.Complete, r.editor.Earlier = o.Complete, o.Earlier
-	r.editor.Style, r.answer.Style = r.style(), r.style()
+	for _, line := range []*lineedit.Editor{&r.editor, &r.answer} {
+		line.Complete, line.Earlier, line.Style = o.Complete, o.Earlier, r.style()
+		line.Searching, line.NotFound, line.NoOther = o.Words.T("search history: "), o.Words.T("not in history: "), o.Words.T("no other in history: ")
+	}
 	r.answer.Question = true
-	r.editor.Searching, r.editor.NotFound, r.editor.NoOther = o.Words.T("search history: "), o.Words.T("not in history: "), o.Words.T("no other in history: ")
 	return r
 }
 

@@ -59,18 +59,38 @@ func (r *REPL) line() *lineedit.Editor {
 	return &r.editor
 }
 
+// takeBack puts what is queued last back where it was typed: before the draft of the next
+// message, or at a question on its empty line if it is a command. There it may also be what
+// was no answer.
+func (r *REPL) takeBack() bool {
+	switch {
+	case r.open != nil && r.answer.Empty() && !r.open.back.Empty():
+		r.answer.SetDraft(r.open.back)
+		return true
+	case r.open != nil && r.answer.Empty():
+		d, ok := r.queue.takeBack(func(d lineedit.Draft) bool { return !words(0, d) })
+		if ok {
+			r.answer.SetDraft(d)
+		}
+		return ok
+	case r.open != nil, r.turn == nil, r.editor.Asks(), !r.editor.OnTop():
+		return false
+	}
+	d, ok := r.queue.takeBack(func(lineedit.Draft) bool { return true })
+	switch {
+	case ok && r.editor.Empty():
+		r.editor.SetDraft(d)
+	case ok:
+		r.editor.SetDraft(lineedit.Join(d, r.editor.Draft()))
+	}
+	return ok
+}
+
 func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 	if r.picker != nil && r.open == nil {
 		return r.pickKey(ctx, k)
 	}
-	if r.turn != nil && r.open == nil && r.editor.Empty() && k.Name == lineedit.Up && k.Mod == 0 {
-		if d, ok := r.queue.takeBack(); ok {
-			r.editor.SetDraft(d)
-			return nil
-		}
-	}
-	if r.open != nil && r.answer.Empty() && k == (lineedit.Key{Name: lineedit.Up}) {
-		r.answer.SetDraft(r.open.back)
+	if k == (lineedit.Key{Name: lineedit.Up}) && r.takeBack() {
 		return nil
 	}
 	if r.turn != nil && r.open == nil && k.Name == lineedit.Escape && k.Mod == 0 && !r.editor.Asks() {

@@ -50,11 +50,11 @@ func (r *REPL) draw() error {
 // them.
 func (r *REPL) live(ahead term.Ahead) (rows []string, row, col int) {
 	width, height := r.Terminal.Size()
-	r.editor.MenuRows = max(2, min(8, height-5)) // so that the draft is seen, too
+	r.line().MenuRows = max(2, min(8, height-5)) // so that the draft is seen, too
 	switch {
 	case r.open != nil:
 		r.answer.Prompt = r.answerPrompt()
-		rows := r.waiting(width)
+		rows := r.waiting(width, max(2, height/3))
 		line, row, col := r.answer.View(width)
 		line, row = r.around(line, row, width, height-len(rows))
 		return append(rows, line...), len(rows) + row, col
@@ -176,25 +176,40 @@ func (r *REPL) underway(ahead term.Ahead, width, height int) (rows []string, row
 		rows = rows[max(0, len(rows)-r.room()):] // those that came last
 	}
 	rows = append(rows, r.beside(ahead, width, max(4, r.room()-len(rows)))...)
-	if took := r.Now().Sub(r.turn.began); took >= patience || took >= outputPatience && r.printing() {
-		rows = append(rows, r.doing(width)...)
-	}
-	rows = append(rows, r.waiting(width)...)
 	r.editor.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(dim)}}
-	draft, row, col := r.draft(width, height-len(rows))
+	draft, _, _ := r.draft(width, height)
+	room := max(2, height-1-len(rows)-min(len(draft), leastDraft))
+	waiting := r.waiting(width, max(1, room/2))
+	if took := r.Now().Sub(r.turn.began); took >= patience || took >= outputPatience && r.printing() {
+		doing := r.doing(width, room-len(waiting))
+		rows = append(rows, doing...)
+		room -= len(doing)
+	}
+	rows = append(rows, r.waiting(width, max(room, len(waiting)))...)
+	draft, row, col = r.draft(width, height-len(rows))
 	return append(rows, draft...), len(rows) + row, col
 }
 
-// waiting is what the person wants of the turn that it has not come to.
-func (r *REPL) waiting(width int) (rows []string) {
+// leastDraft is how many rows of a draft are seen whatever else there is.
+const leastDraft = 4
+
+// waiting is what the person wants of the turn that it has not come to, in at most so many
+// rows.
+func (r *REPL) waiting(width, most int) (rows []string) {
 	if r.turn == nil {
 		return nil
 	}
+	add := func(text string) { rows = append(rows, r.Palette.Paint(dim, r.fit(text, width))) }
 	if _, mode := r.Status(); r.turn.mode != "" && r.turn.mode != mode {
-		rows = append(rows, r.Palette.Paint(dim, r.fit(r.Words.T("mode %s from the next step on", r.turn.mode), width)))
+		add(r.Words.T("mode %s from the next step on", r.turn.mode))
 	}
-	for _, d := range r.queue.waiting() {
-		rows = append(rows, r.Palette.Paint(dim, r.fit(r.Words.T("queued: %s", oneLine(d.String())), width)))
+	queued := r.queue.waiting()
+	for i, d := range queued {
+		if more := len(queued) - i; more > 1 && len(rows) >= most-1 {
+			add(r.Words.T("queued: %d more", more))
+			break
+		}
+		add(r.Words.T("queued: %s", oneLine(d.String())))
 	}
 	return rows
 }
@@ -221,9 +236,9 @@ func (r *REPL) printing() bool {
 	return busy != nil && slices.ContainsFunc(busy.Calls, func(c term.Running) bool { return len(c.Tail) > 0 })
 }
 
-// doing is what the turn is busy with: the calls that run, each with its own
-// time, or else what was last said of it.
-func (r *REPL) doing(width int) (rows []string) {
+// doing is what the turn is busy with, in at most so many rows: the calls that run, each
+// with its own time, or else what was last said of it.
+func (r *REPL) doing(width, most int) (rows []string) {
 	busy := r.busy.Load()
 	if busy == nil {
 		return nil
@@ -232,13 +247,16 @@ func (r *REPL) doing(width int) (rows []string) {
 	if len(calls) == 0 {
 		calls = []term.Running{{Name: cmp.Or(busy.What, r.Words.T("working")), Since: r.turn.began}}
 	}
-	named := calls[:min(len(calls), maxRunning)]
+	named := calls[:min(len(calls), maxRunning, max(most, 1))]
+	printed := most - len(named) // rows for what they print
 	f := frames
 	if r.ASCII {
 		f = asciiFrames
 	}
 	for i, c := range named {
-		for _, line := range c.Tail {
+		tail := c.Tail[max(0, len(c.Tail)-max(printed, 0)):]
+		printed -= len(tail)
+		for _, line := range tail {
 			rows = append(rows, r.Palette.Paint(dim, r.fit("  "+line, width)))
 		}
 		took := r.Now().Sub(c.Since).Truncate(time.Second)
@@ -248,10 +266,10 @@ func (r *REPL) doing(width int) (rows []string) {
 				name += apart(r.ASCII) + c.Count
 			}
 			switch {
-			case i < len(calls)-1 && i < maxRunning-1:
+			case i < len(named)-1:
 				return name + apart(r.ASCII) + took.String()
 			case i < len(calls)-1:
-				return r.Words.T("%s · %s · %d more · Esc stops it", name, took, len(calls)-maxRunning)
+				return r.Words.T("%s · %s · %d more · Esc stops it", name, took, len(calls)-len(named))
 			}
 			return r.Words.T("%s · %s · Esc stops it", name, took)
 		}

@@ -168,11 +168,7 @@ func (r *Renderer) outcomeOf(b display.Shell, withOutput bool) {
 	r.page.fresh()
 	for _, end := range b.Ends {
 		if withOutput {
-			said := r.t("the last of %d lines:", end.Of)
-			if end.Of == 0 {
-				said = r.t("the last lines:")
-			}
-			r.page.tell(ink.Dim, said)
+			r.page.tell(ink.Dim, r.lastLines(end, b.Stdout != "" && b.Stderr != ""))
 			r.page.put(ink.Look{}, cleaned(end.Text))
 			r.page.fresh()
 		}
@@ -180,6 +176,19 @@ func (r *Renderer) outcomeOf(b display.Shell, withOutput bool) {
 	if b.Log != "" && b.Truncated {
 		r.page.words(r.width(), ink.Dim, r.t("all of it: %s", cleaned(b.Log)))
 	}
+}
+
+// lastLines says which lines follow: of which stream, where there are two.
+func (r *Renderer) lastLines(end display.End, two bool) string {
+	switch {
+	case two && end.From != "" && end.Of == 0:
+		return r.t("the last lines of %s:", end.From)
+	case two && end.From != "":
+		return r.t("the last of %d lines of %s:", end.Of, end.From)
+	case end.Of == 0:
+		return r.t("the last lines:")
+	}
+	return r.t("the last of %d lines:", end.Of)
 }
 
 // widestFirst bounds what a record may ask of the first column.

@@ -24,16 +24,25 @@ type outputBox struct {
 	clean pieces
 	ascii bool // the terminal shows no more
 
-	part   string   // the beginning of a line whose rest has not come
-	lines  int      // that are complete
-	column int      // bytes of the line that is not
-	owed   bool     // a line end was not put yet
-	last   string   // the line that is not complete, if it was not put
-	tail   []string // the last complete lines that were not put
+	part  string // the beginning of a line whose rest has not come
+	lines int    // that are complete
+	// skipped are lines that were printed after those and that did not come.
+	skipped int
+	column  int      // bytes of the line that is not
+	owed    bool     // a line end was not put yet
+	last    string   // the line that is not complete, if it was not put
+	tail    []string // the last complete lines that were not put
 }
 
 // empty reports whether nothing has come.
 func (b *outputBox) empty() bool { return b.lines == 0 && b.column == 0 && b.part == "" }
+
+// skip takes in that lines were left out before what comes next.
+func (b *outputBox) skip() {
+	if b.skipped > 0 {
+		b.lines, b.skipped, b.tail = b.lines+b.skipped, 0, nil
+	}
+}
 
 // write takes clean text. A line is shown when it is whole: only then can be
 // told whether it holds a key.

@@ -120,6 +120,29 @@ func TestALineThatIsDrawnOver(t *testing.T) {
 	}
 }
 
+// Of a command that prints more than is passed on the count goes on, and the last lines are
+// those it ended with.
+func TestOutputThatIsNotPassedOn(t *testing.T) {
+	var text string
+	var now term.Doing
+	r := term.New(term.Options{Live: func(d term.Doing) { now = d }, Stream: func(more string, _ term.Ahead) error {
+		text += more
+		return nil
+	}})
+	emit(t, r, event.ToolStarted{CallID: "c", Tool: "bash"})
+	emit(t, r, event.ToolOutput{CallID: "c", Text: strings.Repeat("first\n", 30)})
+	emit(t, r, event.ToolProgress{CallID: "c", Line: "newest", Lines: 1000})
+	if c := now.Calls[0]; c.Count != "1030 lines" || strings.Join(c.Tail, "") != "newest" {
+		t.Errorf("seen is %+v", c)
+	}
+	emit(t, r, event.ToolProgress{CallID: "c", Lines: 2000})
+	emit(t, r, event.ToolOutput{CallID: "c", Text: strings.Repeat("last\n", 10)})
+	emit(t, r, event.ToolFinished{CallID: "c", Tool: "bash"})
+	if want := "first\n… 2015 lines left out\n" + strings.Repeat("last\n", 5); !strings.Contains(text, want) {
+		t.Errorf("got %q", text)
+	}
+}
+
 func TestAKeyInTheOutputOfACommandIsMaskedHoweverItArrives(t *testing.T) {
 	text := "API_KEY=abcdefghijklmnop123\nnext\n"
 	for cut := range len(text) {

@@ -50,7 +50,7 @@ func (r *Renderer) tell() {
 	for _, c := range s.calls {
 		name := c.plainName()
 		count := ""
-		if n := c.output.lines; n > 0 {
+		if n := c.output.lines + c.output.skipped; n > 0 {
 			count = r.lines(n)
 		}
 		d.Calls = append(d.Calls, Running{Name: name, Count: count, Since: c.since, Tail: c.recent.tail()})

@@ -76,6 +76,7 @@ func (r *Renderer) tool(rec event.Record) {
 				}
 			}
 		}
+		b.skip()
 		text := b.clean.next(e.Text)
 		if c.task.live {
 			r.flow(c, text)
@@ -90,7 +91,9 @@ func (r *Renderer) tool(rec event.Record) {
 		}
 		r.status.changed = true
 	case event.ToolProgress:
-		r.call(rec.Task, e.CallID).recent.drawn = sanitize.Text(e.Line)
+		c := r.call(rec.Task, e.CallID)
+		c.recent.drawn = sanitize.Text(e.Line)
+		c.output.skipped = max(c.output.skipped, e.Lines)
 		r.status.changed = true
 	case event.ToolFinished:
 		c := r.call(rec.Task, e.CallID)
