@@ -54,7 +54,8 @@ func (a *App) spent(m *meter.Meter) []display.Cell {
 			parts[i] = fmt.Sprint(parts[i], " / ", bound)
 		}
 	}
-	if used.Unpriced && used.Cost == 0 && b.USD == 0 {
+	unpriced := used.Unpriced || !a.price(a.endpoint(), a.ModelName()).Known
+	if unpriced && used.Cost == 0 && b.USD == 0 {
 		return display.Words("spent", fmt.Sprintf("price not known, %s tokens, in %s", parts[1:]...))
 	}
 	return display.Words("spent", fmt.Sprintf("%s, %s tokens, in %s", parts...))

@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +23,6 @@ type Turn struct {
 	Files          int // that are not as they were
 	Added, Deleted int // lines of those that can be compared
 	Called         bool
-	Documents      bool         // all that changed is nothing that a check looks at
 	Check          verify.Check // how the session stands after it
 }
 
@@ -43,9 +41,11 @@ type tally struct {
 	replied bool   // a model did, so that there is something to tell
 	spent   chat.Usage
 	took    time.Duration
-	turn    Turn
-	names   []string
-	before  map[string]event.FileState // of the files that calls of the turn changed
+	// estimated says that the provider did not tell what all replies of the turn used.
+	estimated bool
+	turn      Turn
+	names     []string
+	before    map[string]event.FileState // of the files that calls of the turn changed
 }
 
 // add takes in a record. A live turn is over when it is asked for, one of an earlier
@@ -55,7 +55,10 @@ func (t *tally) add(r event.Record, when supervisor.When) {
 	defer t.mu.Unlock()
 	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID == "" || !t.running && r.Task != "" && when == supervisor.Live {
 		t.spent, t.took = t.meter.Spent()
-		t.running, t.root, t.replied, t.turn, t.names, t.before = true, r.Task, false, Turn{}, nil, make(map[string]event.FileState)
+		t.running, t.root, t.replied, t.estimated, t.turn, t.names, t.before = true, r.Task, false, false, Turn{}, nil, make(map[string]event.FileState)
+	}
+	if _, used, ok := event.Used(r.Event); ok {
+		t.estimated = t.estimated || used.Estimated
 	}
 	switch e := r.Event.(type) {
 	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
@@ -95,7 +98,7 @@ func (t *tally) end(ctx context.Context) (Turn, bool) {
 	t.turn.Took = took - t.took
 	t.turn.Usage = chat.Usage{
 		In: usage.In - t.spent.In, Out: usage.Out - t.spent.Out, Cached: usage.Cached - t.spent.Cached, Cost: usage.Cost - t.spent.Cost,
-		Unpriced: usage.Unpriced,
+		Unpriced: usage.Unpriced, Estimated: t.estimated,
 	}
 	for i, name := range t.names {
 		added, deleted, same := 0, 0, false
@@ -107,12 +110,7 @@ func (t *tally) end(ctx context.Context) (Turn, bool) {
 			t.turn.Added, t.turn.Deleted = t.turn.Added+added, t.turn.Deleted+deleted
 		}
 	}
-	t.turn.Documents = onlyDocuments(t.names)
 	return t.turn, true
-}
-
-func onlyDocuments(names []string) bool {
-	return len(names) > 0 && !slices.ContainsFunc(names, verify.IsCode)
 }
 
 // lines counts what became of a file since the turn began.
@@ -198,7 +196,7 @@ func (t *Turns) end(ctx context.Context, task string, at time.Time) (Turn, bool)
 	if task != t.root || t.begun.IsZero() || !t.told {
 		return Turn{}, false
 	}
-	t.turn.Took, t.turn.Check, t.turn.Documents = at.Sub(t.begun)-t.waited, t.checks.Last(), onlyDocuments(t.names)
+	t.turn.Took, t.turn.Check = at.Sub(t.begun)-t.waited, t.checks.Last()
 	t.begun = time.Time{}
 	ws, err := workspace.Open(t.app.Root, t.app.Options.AddDirs...)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"coder/internal/app"
 	"coder/internal/authored/mention"
+	"coder/internal/core/sanitize"
 	"coder/internal/host/repofile"
 	"coder/internal/host/stdio"
 	"coder/internal/policy/mode"
@@ -318,7 +319,7 @@ func (t *terminal) completeSession(typed string) (choices []lineedit.Choice) {
 		if h.ID == t.session.ID || !strings.Contains(strings.ToLower(h.ID+" "+title), strings.ToLower(typed)) {
 			continue
 		}
-		choices = append(choices, lineedit.Choice{Text: h.ID, Note: h.Updated.Local().Format("2006-01-02 15:04") + "  " + oneLine(title)})
+		choices = append(choices, lineedit.Choice{Text: h.ID, Note: sanitize.Line(title, 40) + "  " + h.Updated.Local().Format("2006-01-02 15:04")})
 	}
 	return choices[:min(len(choices), maxChoices)]
 }

@@ -123,7 +123,7 @@ func message(err error) string {
 	case errors.Is(err, context.Canceled):
 		return "interrupted"
 	case errors.Is(err, session.ErrNotFound):
-		return err.Error() + "; coder -p -c continues the last one"
+		return err.Error() + "; coder sessions lists those there are"
 	case errors.Is(err, orchestrator.ErrStepLimit):
 		return err.Error() + "; raise it with --max-steps or runtime.max_steps"
 	}

@@ -11,8 +11,8 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// recap shows the last exchange of the session: what the person said, what the answer
-// was, and how what was edited has been checked.
+// recap shows the last exchange of the session as it was seen: what the person said, what
+// the model said and called, and what the turn took and came to.
 func (t *terminal) recap(ctx context.Context) error {
 	var last exchange
 	var rewound []exchange // each as it was before
@@ -55,33 +55,77 @@ func (t *terminal) recap(ctx context.Context) error {
 	default:
 		said = append(said, span(ink.Dim, t.inv.words.T("%d calls of tools", shown.calls)))
 	}
+	records, err := t.recordsOf(ctx, shown.task)
+	if err != nil {
+		return err
+	}
 	var calls [][]event.Record
-	var err error
-	if shown.calls > 0 || shown.answer == nil { // else the answer is that of the person's own command
-		if calls, err = t.endedCalls(ctx, shown.task); err != nil {
-			return err
+	if shown.calls > 0 || len(shown.answers) == 0 { // else the answer is that of the person's own command
+		calls = endedCalls(records, shown.task)
+	}
+	err = t.face.Tell(said...)
+	brief, bang := len(shown.answers) > 0 && !shown.open, strings.HasPrefix(strings.TrimSpace(shown.prompt), "!")
+	for i, answer := range shown.answers {
+		if i < len(shown.answers)-1 && shown.calls > recalledCalls && (len(calls) == 0 || answer.Seq < calls[0][0].Seq) {
+			continue // nor is what was called then
 		}
-	}
-	brief := shown.answer != nil && !shown.open
-	after := slices.IndexFunc(calls, func(call []event.Record) bool { return call[0].Seq > shown.said })
-	if after < 0 {
-		after = len(calls)
-	}
-	if err = t.face.Tell(said...); err == nil {
-		err = t.recallCalls(ctx, shown.task, calls[:after], brief)
-	}
-	if err == nil && shown.answer != nil {
-		err = t.face.Recall(*shown.answer, strings.HasPrefix(strings.TrimSpace(shown.prompt), "!"))
+		n := len(calls)
+		if later := slices.IndexFunc(calls, func(call []event.Record) bool { return call[0].Seq > answer.Seq }); later >= 0 {
+			n = later
+		}
+		if err == nil {
+			err = t.recallCalls(ctx, shown.task, calls[:n], brief)
+		}
+		if e, ok := answer.Event.(event.MessageAdded); err == nil && ok {
+			err = t.face.Recall(e, bang)
+		}
+		calls = calls[n:]
 	}
 	if err == nil {
-		err = t.recallCalls(ctx, shown.task, calls[after:], brief)
+		err = t.recallCalls(ctx, shown.task, calls, brief)
 	}
-	if _, cutOff := t.session.Unfinished(); err == nil && shown.calls > 0 && !cutOff {
-		if said, role := (turnLine{t.inv.words, t.apart()}).standing(t.app.Checked()); said != "" && role != ink.Good { // what passed may be of an earlier turn
-			err = t.face.Tell(span(role, said))
-		}
+	if err == nil {
+		err = t.recallEnd(ctx, records, shown.calls > 0)
 	}
 	return err
+}
+
+// recallEnd says what the turn of these records took and came to, or else how what was
+// edited stands.
+func (t *terminal) recallEnd(ctx context.Context, records []event.Record, called bool) error {
+	line := turnLine{t.inv.words, t.apart()}
+	turns := t.app.Turns()
+	for _, r := range records {
+		if turn, ended := turns.Add(ctx, r); ended {
+			turn.Check = t.app.Checked()
+			return t.face.Tell(line.of(turn))
+		}
+	}
+	_, cutOff := t.session.Unfinished()
+	if said, role := line.standing(t.app.Checked()); called && !cutOff && said != "" && role != ink.Good { // what passed may be of an earlier turn
+		return t.face.Tell(span(role, said))
+	}
+	return nil
+}
+
+// recordsOf are the records from the beginning of a turn on.
+func (t *terminal) recordsOf(ctx context.Context, task string) (all []event.Record, err error) {
+	begun := uint64(0)
+	for r, err := range t.app.Store().Logs.Read(ctx, t.session.ID, 0, event.Domain) {
+		if err != nil {
+			return nil, err
+		}
+		if e, ok := r.Event.(event.TaskCreated); ok && e.TaskID == task {
+			begun = r.Seq
+		}
+	}
+	for r, err := range t.app.Store().Logs.Read(ctx, t.session.ID, max(begun, 1)-1) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
 }
 
 // recalledCalls is how many calls of a turn are shown again.
@@ -90,12 +134,9 @@ const recalledCalls = 10
 // endedCalls are the records of the last calls of a turn and of how each of them ended,
 // and of what the turn failed by. What is still open is put to the person by itself, and
 // so is what was open once and is run again.
-func (t *terminal) endedCalls(ctx context.Context, task string) (ended [][]event.Record, err error) {
+func endedCalls(records []event.Record, task string) (ended [][]event.Record) {
 	begun := make(map[string]event.Record)
-	for r, err := range t.app.Store().Logs.Read(ctx, t.session.ID, 0, event.Domain, event.Audit) {
-		if err != nil {
-			return nil, err
-		}
+	for _, r := range records {
 		if r.Task != task {
 			continue
 		}
@@ -113,7 +154,7 @@ func (t *terminal) endedCalls(ctx context.Context, task string) (ended [][]event
 			ended = append(ended, []event.Record{r})
 		}
 	}
-	return ended[max(0, len(ended)-recalledCalls):], nil
+	return ended[max(0, len(ended)-recalledCalls):]
 }
 
 // cutOff reports whether records tell of a call that nobody saw the end of.
@@ -157,14 +198,13 @@ func (o outcomes) Emit(ctx context.Context, r event.Record) error {
 
 // exchange is what was said in a session, turn by turn.
 type exchange []struct {
-	seq    uint64
-	task   string
-	prompt string
-	also   []string // what the person said while the turn ran
-	calls  int
-	open   bool                // calls were the last that came of it
-	answer *event.MessageAdded // the last with words, if there is one
-	said   uint64              // its record
+	seq     uint64
+	task    string
+	prompt  string
+	also    []string // what the person said while the turn ran
+	calls   int
+	open    bool           // calls were the last that came of it
+	answers []event.Record // of the model's messages with words
 }
 
 // add takes in a message. The first of a turn is the person's; those of other
@@ -182,7 +222,7 @@ func (x *exchange) add(r event.Record, e event.MessageAdded) {
 		last.calls += len(e.Message.Calls())
 		last.open = len(e.Message.Calls()) > 0
 		if text != "" || e.Blocks != nil {
-			last.answer, last.said = &e, r.Seq
+			last.answers = append(last.answers, r)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func (t turnLine) of(turn app.Turn) []ink.Span {
 		}
 		line = append(line, span(role, text)...)
 	}
-	if said, role := t.standing(turn.Check); turn.Called && said != "" && !(turn.Documents && role == ink.Good) {
+	if said, role := t.standing(turn.Check); turn.Called && said != "" {
 		add(role, said)
 	}
 	add(ink.Dim, strings.ReplaceAll(display.Duration(turn.Took), " ", t.words.Signs("\u00a0"))) // the unit stays with its number

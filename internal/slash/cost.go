@@ -93,6 +93,8 @@ func Cost(ledger *Ledger) Command {
 		case len(all) > 0:
 		case replied(c.Conversation().Messages()):
 			return say("the provider did not report what the replies of this session used")
+		case awaited(c.Conversation().Messages()):
+			return say("the first reply has not ended; what it uses is known then")
 		default:
 			return say("nothing was spent in this session")
 		}
@@ -105,6 +107,11 @@ func Cost(ledger *Ledger) Command {
 		}
 		return show(blocks...)
 	}}
+}
+
+// awaited reports whether the model has been asked something last.
+func awaited(said []chat.Message) bool {
+	return len(said) > 0 && said[len(said)-1].Role == chat.User && !strings.HasPrefix(strings.TrimSpace(said[len(said)-1].Text()), "!")
 }
 
 // replied reports whether the model has said anything in this session. What

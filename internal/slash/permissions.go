@@ -3,6 +3,7 @@ package slash
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"coder/internal/core/display"
@@ -29,12 +30,24 @@ func Permissions(list func() display.Table, revoke func(which string) (string, e
 				return say(text)
 			}
 			if c.Args != "" {
+				if !slices.Contains(mode.Presets(), strings.ToLower(c.Args)) {
+					return wrong("there is no preset %q; there are %s; /permissions revoke N takes back what was always allowed", c.Args, strings.Join(mode.Presets(), ", "))
+				}
 				if err := c.TakePreset(ctx, c.Args); err != nil {
 					return outcome{}, err
 				}
 			}
 			now, preset := c.Mode()
-			return show(display.Text(fmt.Sprintf("mode: %s, permissions: %s", now.Name, preset)), list())
+			blocks := []display.Block{display.Text(fmt.Sprintf("mode: %s, permissions: %s", now.Name, preset)), list()}
+			if t, _ := blocks[1].(display.Table); slices.ContainsFunc(t.Rows, numbered) {
+				blocks = append(blocks, display.Text("/permissions revoke N takes back one with a number"))
+			}
+			return show(blocks...)
 		},
 	}
+}
+
+// numbered reports whether a row has a number that it can be named by.
+func numbered(row []display.Cell) bool {
+	return len(row) > 0 && row[0].Text != "" && strings.ContainsRune("0123456789", rune(row[0].Text[0]))
 }

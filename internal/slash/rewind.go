@@ -78,7 +78,7 @@ func rewind(ctx context.Context, c call, to *conversation.Prompt, undoes Revert,
 		report, err := undoes(ctx, undo.Call{Turn: turn, All: true, NewID: func() string { return c.NewID("undo") }, Emit: c.Emit})
 		switch {
 		case err == nil:
-			lines = withNew(lines, undoLines("undo", report)...)
+			lines = withNew(lines, append(undoLines("undo", report), commandsLeft(report.Commands)...)...)
 		case errors.Is(err, undo.ErrNotKept), errors.Is(err, undo.ErrTooOld):
 			lines = withNew(lines, "  files stay as they are: "+err.Error())
 		case !errors.Is(err, undo.ErrNothing):
@@ -116,7 +116,7 @@ func unrewind(ctx context.Context, c call, redoes Revert, past *undo.History) (o
 		if err != nil {
 			return wrong("redo: %v", err)
 		}
-		lines = withNew(lines, undoLines("redo", report)...)
+		lines = withNew(lines, append(undoLines("redo", report), commandsLeft(report.Commands)...)...)
 	}
 	if err := c.Unrewind(ctx, e); err != nil {
 		return outcome{}, err

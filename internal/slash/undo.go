@@ -64,6 +64,7 @@ func undoReport(name string, r undo.Report) string {
 	if len(lines) == 0 {
 		lines = []string{"  no file had to be changed"}
 	}
+	lines = append(lines, commandsLeft(r.Commands)...)
 	for _, t := range slices.Backward(r.Own) {
 		lines = append([]string{"  passed over, a command of your own (all includes it): " + sanitize.Line(t.Title, 200)}, lines...)
 	}
@@ -111,18 +112,25 @@ func undoLines(name string, r undo.Report) (lines []string) {
 	note("lost: %s (%s)", r.Lost)
 	note("could not be written: %s (%s)", r.Failed)
 	add("changed by commands and left as it is (all includes it): %s", r.NotUndone)
-	commands := slices.Clone(r.Commands)
+	return lines
+}
+
+// commandsLeft tell of commands that what they did outside the workspace is not undone.
+func commandsLeft(commands []string) []string {
+	if len(commands) == 0 {
+		return nil
+	}
+	commands = slices.Clone(commands)
 	for i, c := range commands {
 		commands[i] = sanitize.Line(c, commandRunes)
 	}
-	add("what these commands did elsewhere stays: %s", slices.Compact(commands))
-	return lines
+	return []string{"  what these commands did elsewhere stays: " + strings.Join(slices.Compact(commands), ", ")}
 }
 
 // upshot says whether anything was done, or would be.
 func upshot(name string, r undo.Report) string {
 	done := map[string]string{"undo": "undone", "redo": "redone"}[name]
-	nothing := len(r.Restored)+len(r.Removed) == 0 && len(r.Kept)+len(r.Lost)+len(r.Failed)+len(r.NotUndone) > 0
+	nothing := len(r.Restored)+len(r.Removed) == 0 && len(r.Kept)+len(r.Lost)+len(r.Failed)+len(r.NotUndone)+len(r.Commands) > 0
 	switch {
 	case nothing && r.DryRun:
 		return "nothing would be " + done

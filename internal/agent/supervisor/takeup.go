@@ -82,7 +82,7 @@ func (s *Session) choose(ctx context.Context, t task.Task, out event.Sink) (uip.
 	}
 	doubts := s.uncertainWithChanges(ctx, t)
 	q := s.cutOff(t, doubts)
-	q.Display.Description += "\nanything else you type is a new prompt, and closes that turn"
+	q.Display.Description += "\n" + otherWords
 	choice, err := s.askRecovery(ctx, sink, q, doubts)
 	if err != nil || choice.Option != GoOn {
 		return choice, err
@@ -162,6 +162,9 @@ func (s *Session) uncertainWithChanges(ctx context.Context, t task.Task) []uncer
 	return all
 }
 
+// otherWords says what words are that are no choice.
+const otherWords = "anything else you type is a new prompt, and closes that turn"
+
 // cutOff is the question what is to become of a turn.
 func (s *Session) cutOff(t task.Task, doubts []uncertainCall) uip.Request {
 	lines := []string{fmt.Sprintf("prompt: %s", sanitize.Line(t.Intent, lineRunes))}
@@ -237,7 +240,7 @@ func (s *Session) doubtful(d uncertainCall) uip.Request {
 	if len(d.since.Files) == 0 && len(d.call.Effects) > 0 && !slices.ContainsFunc(d.call.Effects, notWrite) {
 		best = Retry
 	}
-	return s.recoveryQuestion(d.th.task, "nobody knows whether this call was done", []string{d.words(), d.changes()}, []uncertainCall{d}, best,
+	return s.recoveryQuestion(d.th.task, "nobody knows whether this call was done", []string{d.words(), d.changes(), otherWords}, []uncertainCall{d}, best,
 		uip.Option{ID: Skip, Label: "Leave it — the model is told that the outcome is unknown"},
 		uip.Option{ID: Retry, Label: "Do it again", Style: uip.Danger},
 	).ForCall(d.call.CallID)

@@ -73,7 +73,7 @@ func Choose(in Input) Choice {
 	suited, blind := byProject(in)
 	c.Blind = !c.take(FromProject, suited) && (blind || below)
 	if c.Command == "" && !c.Blind && in.Read != nil && watches(in) {
-		c.Unfit = "the test script runs node --test, which never ends with --watch=false"
+		c.Unfit = "the test script runs node --test, which does not end with the --watch=false that a check gives it; the model can run the tests if you ask for them"
 	}
 	return c
 }

@@ -85,7 +85,11 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 		shown := m.choices[first:min(first+rows, len(m.choices))]
 		column := 0
 		for _, c := range shown {
-			column = max(column, min(cells.Width(sanitize.Line(c.Text, 0)), e.width-2))
+			most := e.width - 2
+			if c.Note != "" { // of which something is to be seen, too
+				most = max(e.width/2-2, 1)
+			}
+			column = max(column, min(cells.Width(sanitize.Line(c.Text, 0)), most))
 		}
 		for i, c := range shown {
 			mark, style := "  ", e.Style.Menu
@@ -98,7 +102,11 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 				}
 			}
 			p.newline()
-			p.clipped(mark+cells.Middle(sanitize.Line(c.Text, 0), e.width-2, e.Style.dots()), style)
+			most := e.width - 2
+			if c.Note != "" {
+				most = column
+			}
+			p.clipped(mark+cells.Middle(sanitize.Line(c.Text, 0), most, e.Style.dots()), style)
 			if c.Note != "" {
 				p.clipped(strings.Repeat(" ", max(0, column+4-p.col)), e.Style.Note)
 				p.clipped(e.Style.beginning(sanitize.Line(c.Note, 0), e.width-p.col), e.Style.Note)

@@ -109,13 +109,13 @@ func read(words term.Words, q uip.Request, line string) (uip.Response, bool) {
 }
 
 // readRecovery reads what is to become of something that was cut off: a yes is what Enter
-// is, the first words of a label are a choice. Anything else is a new prompt, but for a single
-// letter, which is none.
+// is, the first words of a label are a choice. Anything else is a new prompt, but for a no and a
+// single letter, which may mean anything.
 func readRecovery(words term.Words, q uip.Request, line string) (uip.Response, bool) {
 	if slices.Contains(yes, strings.ToLower(line)) {
 		return uip.Response{Option: q.Display.Metadata[uip.OnEnter]}, true
 	}
-	if utf8.RuneCountInString(line) == 1 {
+	if utf8.RuneCountInString(line) == 1 || slices.Contains(no, strings.ToLower(line)) {
 		return uip.Response{}, false
 	}
 	for _, o := range q.Options {

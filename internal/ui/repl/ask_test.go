@@ -137,6 +137,7 @@ func TestAnswers(t *testing.T) {
 		{"the first words of a choice", "go on", recovery, uip.Response{Option: "continue"}, true},
 		{"the first words of a choice, and more", "go on with b.go", recovery, uip.Response{Input: "go on with b.go"}, true},
 		{"the beginning of a word", "dr", recovery, uip.Response{Input: "dr"}, true},
+		{"a no to what may mean anything", "no", recovery, uip.Response{}, false},
 		{"a letter", "x", recovery, uip.Response{}, false},
 		{"which choices there are", "?", recovery, uip.Response{}, false},
 		{"own words", "green", choice, uip.Response{Input: "green"}, true},

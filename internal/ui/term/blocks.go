@@ -128,7 +128,10 @@ func (r *Renderer) own(blocks display.Blocks, width int) {
 				case r.o.ASCII:
 					mark = checkASCII[mark]
 				}
-				r.page.hung(width, checkInk[c.State.Mark()], mark+" "+dots(r.o.ASCII, oneLine(c.Text, 0)), ink.Width(mark)+1)
+				if !strings.HasSuffix(mark, "：") { // which has its blank in it
+					mark += " "
+				}
+				r.page.hung(width, checkInk[c.State.Mark()], mark+dots(r.o.ASCII, oneLine(c.Text, 0)), ink.Width(mark))
 			}
 		case display.Shell:
 			r.page.put(ink.Look{}, cleaned("$ "+b.Command))

@@ -57,7 +57,7 @@ func (c Cards) Draw(q uip.Request) string {
 			d.content(part)
 			d.reasons(part)
 		}
-		d.page.words(d.width(), ink.Warn, d.fill(d.choices(q)))
+		d.putChoices(q)
 	case q.Kind == uip.Composite:
 		for i, part := range q.Parts {
 			d.question(part, i+1, len(q.Parts))
@@ -67,7 +67,7 @@ func (c Cards) Draw(q uip.Request) string {
 		d.content(q)
 		d.again(q)
 		d.reasons(q)
-		d.page.words(d.width(), ink.Warn, d.fill(d.choices(q)))
+		d.putChoices(q)
 	default:
 		d.question(q, 1, 1)
 	}

@@ -11,18 +11,20 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// fill puts keys one after the other, each whole on a line where one has room for it.
+// fill puts keys one after the other, each whole on a line where one has room for it;
+// below one that has not, another line begins.
 func (d drawing) fill(keys []string) string {
 	apart, end := mark(d.ASCII, " · ", "; "), mark(d.ASCII, " ·", ";")
 	width := d.width()
 	var done, line string
 	for i, key := range keys {
-		folded := ink.Folded(line, width)
+		folded := ink.Hung(line, width, belowKey)
 		column, wide := ink.Width(folded[strings.LastIndexByte(folded, '\n')+1:]), ink.Width(key+end)
+		whole := !strings.Contains(folded, "\n")
 		switch {
 		case i == 0:
 			line = key
-		case width <= 0 || column+ink.Width(apart)+wide <= width:
+		case width <= 0 || whole && column+ink.Width(apart)+wide <= width:
 			line += apart + key
 		default:
 			if column+ink.Width(end) <= width {
@@ -32,6 +34,16 @@ func (d drawing) fill(keys []string) string {
 		}
 	}
 	return done + line
+}
+
+// belowKey is how far a choice that is wider than a line goes on set in: below its words.
+const belowKey = len("y = ")
+
+// putChoices puts what can be answered.
+func (d drawing) putChoices(q uip.Request) {
+	for line := range strings.SplitSeq(d.fill(d.choices(q)), "\n") {
+		d.page.hung(d.width(), ink.Warn, sanitize.Text(line), belowKey)
+	}
 }
 
 // choices say which key means what.

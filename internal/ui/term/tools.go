@@ -286,7 +286,7 @@ func (r *Renderer) outcome(c *callView, e event.ToolFinished, named bool) (role 
 	said, more, _ := strings.Cut(strings.TrimSpace(r.result(e)), "\n")
 	line += dots(r.o.ASCII, oneLine(said, summaryRunes))
 	if !e.Denied && more == "" { // else the sentence goes on
-		line += mark(r.o.ASCII, " · ", ", ") + display.Duration(e.Took)
+		line += mark(r.o.ASCII, " · ", r.t(", ")) + display.Duration(e.Took)
 	}
 	return role, line, more
 }

@@ -283,16 +283,19 @@ func (w *Wrap) End() {
 
 // Folded is text with its lines broken between words for a width; 0: as it is.
 func Folded(text string, width int) string {
-	var b strings.Builder
-	w := Wrap{Put: func(_ Look, text string) { b.WriteString(text) }, Width: width}
-	for i, line := range strings.Split(text, "\n") {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		w.Indent = Hanging(line)
-		w.Write(Look{}, line)
-		w.End()
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = Hung(line, width, Hanging(line))
 	}
+	return strings.Join(lines, "\n")
+}
+
+// Hung is a line broken between words for a width; what goes on is set in so far.
+func Hung(line string, width, indent int) string {
+	var b strings.Builder
+	w := Wrap{Put: func(_ Look, text string) { b.WriteString(text) }, Width: width, Indent: indent}
+	w.Write(Look{}, line)
+	w.End()
 	return b.String()
 }
 
