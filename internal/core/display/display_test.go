@@ -81,3 +81,12 @@ func TestTablesAreLaidOutAsTabsWould(t *testing.T) {
 		}
 	}
 }
+
+// The end of an output that was cut in its middle is what it ended with.
+func TestTheEndOfALongOutput(t *testing.T) {
+	s := display.Shell{Ran: true, Truncated: true, Stdout: "1\n2\n3\n[9 characters left out]\n8\n9\n[output truncated]\n", Stderr: "e\n"}.Cut(2)
+	want := []display.End{{From: "stdout", Text: "3\n[9 characters left out]\n8\n9"}}
+	if !slices.Equal(s.Ends, want) || s.Stderr != "e\n" {
+		t.Errorf("ends with %+v, says %q on stderr", s.Ends, s.Stderr)
+	}
+}

@@ -192,11 +192,14 @@ func (s Shell) Cut(lines int) Shell {
 		if len(all) <= lines {
 			return text
 		}
-		of := len(all)
-		if s.Truncated { // they are not all of them
+		of, last := len(all), all
+		if s.Truncated { // they are not all of them, which the last says, though it is the middle that is missing
 			of = 0
+			if n := len(all) - 1; all[n] == "[output truncated]" {
+				last = all[:n]
+			}
 		}
-		s.Ends = append(s.Ends, End{from, of, strings.Join(all[max(lines, len(all)-endLines):], "\n")})
+		s.Ends = append(s.Ends, End{from, of, strings.Join(last[max(lines, len(last)-endLines):], "\n")})
 		return strings.Join(append(all[:lines:lines], mark), "\n")
 	}
 	s.Stdout = cut("stdout", s.Stdout, "...[output truncated for display]")
