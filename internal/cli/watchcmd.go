@@ -19,6 +19,8 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
+	"coder/internal/core/uip"
+	"coder/internal/record/export"
 	"coder/internal/record/session"
 	"coder/internal/ui/i18n"
 	"coder/internal/ui/term"
@@ -167,7 +169,8 @@ type replay struct {
 	seen  *seen
 	// held are the records of what a command of the person's took back or brought back:
 	// they come before the command itself.
-	held []event.Record
+	held  []event.Record
+	asked map[string]uip.Request // and not answered yet
 }
 
 // release shows what was held.
@@ -219,19 +222,18 @@ func (p *replay) Emit(ctx context.Context, r event.Record) error {
 			return err
 		}
 	case event.InteractionRequested:
+		if p.asked == nil {
+			p.asked = make(map[string]uip.Request)
+		}
+		p.asked[e.Request.ID] = e.Request
 		return p.face.Insert(p.face.Cards().Draw(e.Request))
 	case event.InteractionResponded:
-		given := cmp.Or(e.Option, e.Input)
-		if e.Dismissed {
-			given = p.words.T("(dismissed)")
+		given := sanitize.Line(export.Speech{Words: p.words}.Response(p.asked[e.ID], e.Response), 400)
+		delete(p.asked, e.ID)
+		if e.Author != event.ActorUser {
+			given += " (" + sanitize.Line(e.Author, 40) + ")"
 		}
-		for _, part := range e.Parts {
-			given = strings.TrimSpace(given + " " + part.ID + "=" + part.Option + part.Input)
-		}
-		if e.Comment != "" {
-			given += ", " + e.Comment
-		}
-		return p.echo(sanitize.Line(given, 400) + " (" + sanitize.Line(e.Author, 40) + ")")
+		return p.echo(given)
 	}
 	return p.seen.Emit(ctx, r)
 }

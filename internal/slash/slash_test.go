@@ -389,7 +389,8 @@ func TestUndoingNothingIsSaid(t *testing.T) {
 		{"undo", undo.Report{Lost: kept}, "nothing was undone: the last turn\n  lost: k"},
 		{"undo", undo.Report{Kept: kept, Removed: []string{"a"}}, "undone: the last turn\n  removed: a"},
 		{"undo", undo.Report{Removed: []string{"a"}, DryRun: true}, "would be undone: the last turn\n  to be removed: a"},
-		{"undo", undo.Report{}, "undone: the last turn\n  no file had to be changed"},
+		{"undo", undo.Report{}, "nothing was undone: the last turn\n  no file had to be changed"},
+		{"redo", undo.Report{DryRun: true}, "nothing would be redone: the last turn\n  no file would have to be changed"},
 	} {
 		if got := undoReport(tt.name, tt.r); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("/%s of %+v: %q, want %q", tt.name, tt.r, got, tt.want)

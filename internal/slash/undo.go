@@ -61,7 +61,10 @@ func revert(ctx context.Context, c call, name string, do Revert) (outcome, error
 // undoReport tells what came of undoing, or redoing, or what would.
 func undoReport(name string, r undo.Report) string {
 	lines := undoLines(name, r)
-	if len(lines) == 0 {
+	switch {
+	case len(lines) == 0 && r.DryRun:
+		lines = []string{"  no file would have to be changed"}
+	case len(lines) == 0:
 		lines = []string{"  no file had to be changed"}
 	}
 	lines = append(lines, commandsLeft(r.Commands)...)
@@ -130,7 +133,7 @@ func commandsLeft(commands []string) []string {
 // upshot says whether anything was done, or would be.
 func upshot(name string, r undo.Report) string {
 	done := map[string]string{"undo": "undone", "redo": "redone"}[name]
-	nothing := len(r.Restored)+len(r.Removed) == 0 && len(r.Kept)+len(r.Lost)+len(r.Failed)+len(r.NotUndone)+len(r.Commands) > 0
+	nothing := len(r.Restored)+len(r.Removed) == 0
 	switch {
 	case nothing && r.DryRun:
 		return "nothing would be " + done

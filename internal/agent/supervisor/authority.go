@@ -140,8 +140,10 @@ func (s *Session) resumeMode() {
 	}
 	for _, m := range s.modes {
 		now, preset := p.Current()
+		yolo := m.mode == mode.Yolo || m.preset == mode.Yolo
+		s.yolo = yolo && m.vouched && now.Name != mode.Yolo
 		switch {
-		case m.mode == mode.Yolo || m.preset == mode.Yolo:
+		case yolo:
 		case !m.vouched && !p.Narrows(m.mode, m.preset):
 			s.ignored.mode = m.mode
 		default:

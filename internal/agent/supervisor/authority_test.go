@@ -293,7 +293,7 @@ func TestAModeOnRecordCountsIfThePersonChoseItOrItIsNarrower(t *testing.T) {
 		"edited to be narrower":            {autoEdit.forged("s", to(mode.Plan, mode.Plan)), mode.Build, false, mode.Plan, false},
 		"wider than a narrow start":        {autoEdit.forged("s", to(mode.Build, mode.Build)), mode.Plan, false, mode.Plan, true},
 		"not where the person chose now":   {autoEdit.forged("s", unchanged), mode.Plan, true, mode.Plan, false},
-		"yolo is left by whoever chose it": {record(changedTo(mode.AutoEdit), changedTo(mode.Yolo)), mode.Build, false, mode.AutoEdit, false},
+		"yolo is left by whoever chose it": {record(changedTo(mode.AutoEdit), changedTo(mode.Yolo)), mode.Build, false, mode.AutoEdit, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var p witness

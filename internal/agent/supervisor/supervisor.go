@@ -121,6 +121,7 @@ type Session struct {
 	notary  *seal.Notary
 	doubt   func() string // why nothing on record counts; "" if it may
 	modes   []modeKept    // switches on record
+	yolo    bool          // the last of them was to yolo, which does not hold here
 	ignored ignored
 
 	steer   atomic.Pointer[func() []string]
@@ -226,6 +227,12 @@ func (s *Session) announce(ctx context.Context, out event.Sink, resumed bool) er
 		}
 	}
 	set := s.engine.Settings()
+	if s.yolo {
+		now, _ := s.engine.Mode.Current()
+		if err := s.notice(ctx, out, fmt.Sprintf("yolo does not hold when a session goes on; the mode is %s", now.Name)); err != nil {
+			return err
+		}
+	}
 	opened := event.SessionOpened{Dir: s.sup.Dir, Model: set.Model, Mode: set.Mode, Resumed: resumed, MaxTokens: set.ContextLimit}
 	opened.Tools = s.Tools()
 	return s.through(out).Emit(ctx, event.Record{Actor: "system", Event: opened})

@@ -168,6 +168,7 @@ const otherWords = "anything else you type is a new prompt, and closes that turn
 // cutOff is the question what is to become of a turn.
 func (s *Session) cutOff(t task.Task, doubts []uncertainCall) uip.Request {
 	lines := []string{fmt.Sprintf("prompt: %s", sanitize.Line(t.Intent, lineRunes))}
+	lines = append(lines, s.reading()...)
 	if said := s.stage(t, doubts); said != "" {
 		lines = append(lines, said)
 	}
@@ -183,6 +184,18 @@ func (s *Session) cutOff(t task.Task, doubts []uncertainCall) uip.Request {
 
 // lineRunes is how much of a text of others is shown on a line.
 const lineRunes = 200
+
+// reading says which calls were under way that do nothing but read: they are run again.
+func (s *Session) reading() (lines []string) {
+	for _, c := range s.conversation.Open() {
+		req, began := s.past.requested[c.ID]
+		if _, known := s.past.completed[c.ID]; began && !known && req.ReadOnly {
+			what := sanitize.Line(req.Tool+" "+strings.Join(event.Targets(req.Effects), ", "), lineRunes)
+			lines = append(lines, fmt.Sprintf("under way, it only reads: %s", what))
+		}
+	}
+	return lines
+}
 
 // stage is where the turn was.
 func (s *Session) stage(t task.Task, doubts []uncertainCall) string {

@@ -429,3 +429,23 @@ func (w wireDisplay) block() (display.Block, error) {
 	}
 	return display.Text(s), nil
 }
+
+// Chosen are the options that an answer names: the one it takes, or several by their
+// numbers, such as 1 3, 1,3 or 1 and 3. An answer that names anything else names none.
+func (r Request) Chosen(given Response) (options []Option) {
+	ids := []string{given.Option}
+	if given.Option == "" {
+		ids = strings.FieldsFunc(given.Input, func(c rune) bool { return strings.ContainsRune(" ,，、;；&+和与\t", c) })
+	}
+	for _, id := range ids {
+		if strings.EqualFold(id, "and") {
+			continue
+		}
+		n := slices.IndexFunc(r.Options, func(o Option) bool { return o.ID == id })
+		if n < 0 {
+			return nil
+		}
+		options = append(options, r.Options[n])
+	}
+	return options
+}

@@ -140,32 +140,38 @@ func (s Speech) question(a *Asked) (title, about string) {
 func (s Speech) answer(a *Asked) string {
 	switch {
 	case a.Answer != nil:
-		return s.response(a.Request, *a.Answer)
+		return s.Response(a.Request, *a.Answer)
 	case a.Over:
 		return s.t("(none: it was stopped before)")
 	}
 	return s.t("(none yet)")
 }
 
-// response puts a response into words.
-func (s Speech) response(q uip.Request, r uip.Response) string {
+// Response puts a response into words.
+func (s Speech) Response(q uip.Request, r uip.Response) string {
 	var words []string
-	if r.Option != "" {
-		label := r.Option
-		for _, o := range q.Options {
-			if o.ID == r.Option && o.Label != "" {
-				label = s.said(o.Label)
-			}
-		}
-		words = append(words, label)
-	}
-	for _, text := range []string{r.Input, r.Comment} {
+	add := func(text string) {
 		if text != "" {
 			words = append(words, text)
 		}
 	}
+	var labels []string
+	for _, o := range q.Chosen(r) {
+		labels = append(labels, cmp.Or(s.said(o.Label), o.ID))
+	}
+	switch {
+	case len(labels) == 0:
+		add(r.Option)
+		add(r.Input)
+	case r.Option != "":
+		add(labels[0])
+		add(r.Input)
+	default:
+		add(strings.Join(labels, s.t(", ")))
+	}
+	add(r.Comment)
 	for _, part := range q.Parts {
-		words = append(words, part.Display.Title+": "+s.response(part, r.Part(part)))
+		add(part.Display.Title + ": " + s.Response(part, r.Part(part)))
 	}
 	if len(words) == 0 {
 		return s.t("(dismissed)")

@@ -41,6 +41,7 @@ type History struct {
 	parents map[string]string // task → the one it belongs to
 	titles  map[string]string
 	order   []string // of the tasks that are turns
+	told    int      // of which so many were there when something was undone last, and are told by that
 	turns   []*turn  // oldest first
 	dropped bool     // there were more
 	calls   map[string]*call
@@ -311,6 +312,7 @@ func (h *History) finish(o *op, changes []event.FileChange) {
 		o.turn.undone[m] = true
 	}
 	o.turn.popped++
+	h.told = len(h.order)
 }
 
 // takeBack takes in that redo made undone changes valid again.
@@ -332,6 +334,7 @@ func (h *History) takeBack(redo *op) {
 	}
 	if o.done {
 		o.turn.popped--
+		h.told = 0
 	}
 	o.turn.all, o.turn.force = false, false
 }
@@ -413,7 +416,10 @@ func (h *History) Since(task string) (list []Turn) {
 func (h *History) passedAfter(id string) (idle, own []Turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, later := range h.order[slices.Index(h.order, id)+1:] {
+	for n, later := range h.order[slices.Index(h.order, id)+1:] {
+		if n+slices.Index(h.order, id)+1 < h.told && h.index(id) >= 0 {
+			continue
+		}
 		t := Turn{ID: later, Title: h.titles[later]}
 		switch i := h.index(later); {
 		case i < 0 || !h.turns[i].touched():

@@ -75,6 +75,9 @@ func (h *History) candidates(c Call) (list []past, err error) {
 	if len(list) == 0 && h.dropped {
 		return nil, fmt.Errorf("%w: only the last %d turns are kept", ErrNothing, MaxTurns)
 	}
+	if len(list) == 0 && slices.ContainsFunc(h.turns, func(t *turn) bool { return t.popped == 0 && t.touched() }) {
+		return nil, fmt.Errorf("%w but what commands of your own did (all includes it)", ErrNothing)
+	}
 	if len(list) == 0 {
 		return nil, ErrNothing
 	}

@@ -189,21 +189,12 @@ func ask(ctx context.Context, qs []asked) (tool.Result, error) {
 	return tool.Result{Value: r, Summary: answers, Show: display.Text(answers)}, nil
 }
 
-// chosen are the labels of the options that an answer names: the one it takes, or
-// several by their numbers, such as 1 3, 1,3 or 1 and 3. What names anything else is
+// chosen are the labels of the options that an answer names. What names anything else is
 // the person's own words.
 func chosen(q uip.Request, given uip.Response) (labels []string) {
-	ids := []string{given.Option}
-	if given.Option == "" {
-		ids = strings.FieldsFunc(given.Input, func(c rune) bool { return strings.ContainsRune(" ,，、;；&+和与\t", c) })
-	}
-	for _, id := range slices.DeleteFunc(ids, func(id string) bool { return strings.EqualFold(id, "and") }) {
-		n := slices.IndexFunc(q.Options, func(o uip.Option) bool { return o.ID == id })
-		if n < 0 {
-			return nil
-		}
-		label, _, _ := strings.Cut(q.Options[n].Label, " — ")
-		if label = cmp.Or(q.Display.Metadata["label"+id], label); !slices.Contains(labels, label) {
+	for _, o := range q.Chosen(given) {
+		label, _, _ := strings.Cut(o.Label, " — ")
+		if label = cmp.Or(q.Display.Metadata["label"+o.ID], label); !slices.Contains(labels, label) {
 			labels = append(labels, label)
 		}
 	}

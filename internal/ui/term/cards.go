@@ -170,8 +170,14 @@ func (d drawing) again(q uip.Request) {
 	}
 }
 
-// reasons are why it is asked, each on a line; a risk in the colour of what went wrong.
+// mainAgent is the one that a person talks to.
+const mainAgent = "main"
+
+// reasons are which agent asks, if it is another than usual, and why it is asked, each on a line; a risk in the colour of what went wrong.
 func (d drawing) reasons(q uip.Request) {
+	if by := q.Author; !slices.Contains([]string{"", mainAgent, event.ActorUser, event.ActorVerifier, event.ActorRecovery}, by) {
+		d.page.words(d.width(), ink.Warn, "  "+mark(d.ASCII, "•", "-")+" "+d.t("asked by the agent %s", revealedLine(by, titleRunes)))
+	}
 	for why := range strings.SplitSeq(q.Display.Description, "; ") {
 		role := ink.Warn
 		if strings.HasPrefix(why, "risk: ") {
