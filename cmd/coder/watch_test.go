@@ -86,7 +86,7 @@ func TestWatchShowsWhatWasAskedAndAnswered(t *testing.T) {
 	if _, stderr, code := h.program.run("respond", id, "--option", "reject", "--comment", "not this"); code != 0 {
 		t.Fatal(stderr)
 	}
-	w.until("> reject, not this (user)").until("went on")
+	w.until("> No; not this").until("went on")
 	h.over(30)
 	w.over(0)
 	k := waiters["a headless run"](t)

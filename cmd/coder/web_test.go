@@ -211,7 +211,7 @@ say never
 		t.Fatal(status)
 	}
 	s.stream(id, 0, "stopped")
-	for _, want := range []string{"> go\n", "> approve (user)", "> reject (user)", "and now wait"} {
+	for _, want := range []string{"> go\n", "> Yes, this once", "> No", "and now wait"} {
 		w.until(want)
 	}
 	if _, err := os.Stat(filepath.Join(p.ws, "refused")); err == nil {

@@ -79,7 +79,7 @@ func (t *tally) add(r event.Record, when supervisor.When) {
 // filesOf are the changes without those of folders, which come and go with their files.
 func filesOf(changes []event.FileChange) (files []event.FileChange) {
 	for _, c := range changes {
-		if kind := c.Before.Hash + c.After.Hash; kind != "dir" && kind != "dirdir" {
+		if !c.Folder() {
 			files = append(files, c)
 		}
 	}

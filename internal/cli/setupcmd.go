@@ -97,6 +97,13 @@ func (s *setup) run(ctx context.Context) error {
 	case e.Key != "":
 		lines = append(lines, "  "+s.words.T("the key is read from %s at each start", e.Key))
 	}
+	for _, own := range []struct{ key, now, chosen string }{
+		{"provider.base_url", s.app.Config.Provider.BaseURL, e.Provider.BaseURL}, {"provider.model", s.app.Config.Provider.Model, model},
+	} {
+		if o := s.app.Report.Origin(own.key); o.Source != "" && o.Source != path && own.now != own.chosen {
+			lines = append(lines, s.words.T("but %s sets %s, too, and comes first", oneLine(o.Source), own.key))
+		}
+	}
 	s.say(lines...)
 	return ctx.Err()
 }

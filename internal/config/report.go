@@ -92,7 +92,10 @@ func (r Report) rows(f *field) []Row {
 	switch v := f.in(&r.cfg).Interface().(type) {
 	case map[string]string:
 		for name, s := range v {
-			entries[join(f.path, name)] = mask(s)
+			if f.path != "ui.colors" {
+				s = mask(s)
+			}
+			entries[join(f.path, name)] = s
 		}
 	case map[string]json.RawMessage:
 		for name, raw := range v {

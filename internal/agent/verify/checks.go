@@ -125,7 +125,7 @@ func (c *Checks) Add(r event.Record) {
 		restores, own := e.Author == event.ActorUser && (e.Tool == "undo" || e.Tool == "redo"), edit{}
 		for _, f := range e.Changes {
 			name := cmp.Or(f.After.Path, f.Before.Path)
-			if !(restores && c.restore(name, f.After.Hash)) {
+			if !f.Folder() && !(restores && c.restore(name, f.After.Hash)) {
 				own.files = append(own.files, edited{path: name, found: f.Before.Hash, left: f.After.Hash})
 			}
 		}

@@ -174,3 +174,12 @@ func TestAnEditDuringACheckIsUnchecked(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A folder is nothing that could be checked.
+func TestAFolderIsNoEdit(t *testing.T) {
+	var c Checks
+	c.Add(event.Record{Event: event.ToolCallCompleted{CallID: "1", Output: json.RawMessage(`{}`), Changes: []event.FileChange{{Before: event.FileState{Path: "d"}, After: event.FileState{Path: "d", Hash: "dir"}}}}})
+	if last := c.Last(); last.Edited || last.Edits+last.Others > 0 {
+		t.Errorf("got %+v", last)
+	}
+}

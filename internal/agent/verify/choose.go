@@ -72,7 +72,7 @@ func Choose(in Input) Choice {
 	}
 	suited, blind := byProject(in)
 	c.Blind = !c.take(FromProject, suited) && (blind || below)
-	if c.Command == "" && !c.Blind && in.Read != nil && watches(in) {
+	if c.Command == "" && !c.Blind && in.Read != nil && (watches(in) || slices.ContainsFunc(in.Edited, func(file string) bool { return watchesAbove(in, file) })) {
 		c.Unfit = "the test script runs node --test, which does not end with the --watch=false that a check gives it; the model can run the tests if you ask for them"
 	}
 	return c
@@ -295,6 +295,22 @@ func scriptIn(in Input) (script, manager string) {
 	}
 	script, _ = p.Scripts["test"].(string)
 	return strings.TrimSpace(script), p.Manager
+}
+
+// watchesAbove reports whether the test script of the nearest folder above a file that has
+// one would.
+func watchesAbove(in Input, file string) bool {
+	if path.IsAbs(file) || strings.HasPrefix(path.Clean(file), "../") || !IsCode(file) {
+		return false
+	}
+	for dir := path.Dir(path.Clean(file)); dir != "."; dir = path.Dir(dir) {
+		there := in
+		there.Read = func(name string) ([]byte, error) { return in.Read(path.Join(dir, name)) }
+		if script, _ := scriptIn(there); script != "" {
+			return watches(there)
+		}
+	}
+	return false
 }
 
 // watches reports whether a test script would take --watch=false for the wish to watch:

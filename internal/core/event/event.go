@@ -163,6 +163,12 @@ type FileChange struct {
 	After  FileState `json:"after"`
 }
 
+// Folder reports whether it is a folder that came or went, and no file.
+func (c FileChange) Folder() bool {
+	kind := c.Before.Hash + c.After.Hash
+	return kind == "dir" || kind == "dirdir"
+}
+
 // Conversation events: what the model was told and what it said.
 type (
 	MessageAdded struct {

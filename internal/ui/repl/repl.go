@@ -182,7 +182,7 @@ func New(o Options) *REPL {
 	}
 	r.wrote.screen, r.wrote.ready = o.Screen, make(chan struct{}, 1)
 	r.render = term.New(term.Options{
-		Stream: r.wrote.stream, Width: r.width, Palette: o.Palette, Words: o.Words, Live: r.status, Now: o.Now, ASCII: o.ASCII, Room: r.room,
+		Stream: r.wrote.stream, Width: r.width, Palette: o.Palette, Words: o.Words, Live: r.status, Now: o.Now, ASCII: o.ASCII, Room: r.room, Height: r.height,
 	})
 	for _, line := range []*lineedit.Editor{&r.editor, &r.answer} {
 		line.Complete, line.Earlier, line.Style = o.Complete, o.Earlier, r.style()
@@ -229,6 +229,11 @@ func (r *REPL) remark(role ink.Role, sentences ...string) error {
 func (r *REPL) width() int {
 	cols, _ := r.Terminal.Size()
 	return cols
+}
+
+func (r *REPL) height() int {
+	_, rows := r.Terminal.Size()
+	return rows
 }
 
 // room is how many rows may stand between the stream and what runs, so that these and

@@ -21,6 +21,7 @@ import (
 type Cards struct {
 	Width   func() int
 	Room    func() int // lines of a card that are seen at once; nil: many
+	Height  func() int // of the screen; nil: no line goes out of sight
 	Palette Palette
 	Words   Words // nil: English
 	ASCII   bool
@@ -51,6 +52,7 @@ func (c Cards) Draw(q uip.Request) string {
 	switch {
 	case q.Kind == uip.Composite && q.Purpose == uip.ConfirmRiskyAction:
 		d.page.tell(ink.Warn, "[APPROVAL] "+d.t("%d calls need approval", len(q.Parts)))
+		above := d.lines()
 		for i, part := range q.Parts {
 			d.page.hung(d.width(), ink.Warn, fmt.Sprintf("%d. %s", i+1, d.title(part)), setIn)
 			d.hunk = fmt.Sprintf("%d.", i+1)
@@ -58,16 +60,21 @@ func (c Cards) Draw(q uip.Request) string {
 			d.reasons(part)
 		}
 		d.putChoices(q)
+		d.atLast(q, above)
 	case q.Kind == uip.Composite:
 		for i, part := range q.Parts {
 			d.question(part, i+1, len(q.Parts))
 		}
 	case q.Kind == uip.Confirm:
 		d.page.hung(d.width(), ink.Warn, "[APPROVAL] "+d.title(q), setIn)
+		above := d.lines()
 		d.content(q)
-		d.again(q)
+		if d.again(q) {
+			above = d.lines()
+		}
 		d.reasons(q)
 		d.putChoices(q)
+		d.atLast(q, above)
 	default:
 		d.question(q, 1, 1)
 	}
@@ -159,15 +166,37 @@ func decidedLine(text string, limit int) string {
 
 // again names what is asked about once more below a long diff, with its size: what it
 // is about and why it is asked can be seen together, however small the screen is.
-func (d drawing) again(q uip.Request) {
+func (d drawing) again(q uip.Request) bool {
 	diff, ok := q.Display.Content.(display.Diff)
 	long := longDiff
 	if d.Room != nil {
 		long = min(long, d.Room())
 	}
-	if ok && strings.Count(diff.Unified, "\n") > long {
-		d.page.words(d.width(), ink.Warn, fmt.Sprintf("%s  +%d -%d", d.title(q), diff.Added, diff.Deleted))
+	if !ok || strings.Count(diff.Unified, "\n") <= long {
+		return false
 	}
+	d.page.words(d.width(), ink.Warn, fmt.Sprintf("%s  +%d -%d", d.title(q), diff.Added, diff.Deleted))
+	return true
+}
+
+// lines is how many there are so far.
+func (d drawing) lines() int { return strings.Count(d.page.b.String(), "\n") }
+
+// atLast names what is asked about below all else where the screen is too small for that to
+// be seen above it, so many lines from the beginning. Besides there are the title and the
+// line of the answer.
+func (d drawing) atLast(q uip.Request, above int) {
+	if d.Height == nil || d.lines()-above+2 <= d.Height() {
+		return
+	}
+	titles := []string{d.title(q)}
+	if len(q.Parts) > 0 {
+		titles = nil
+	}
+	for i, part := range q.Parts {
+		titles = append(titles, fmt.Sprintf("%d. %s", i+1, d.title(part)))
+	}
+	d.page.hung(d.width(), ink.Warn, strings.Join(titles, mark(d.ASCII, " · ", "; ")), setIn)
 }
 
 // mainAgent is the one that a person talks to.

@@ -44,6 +44,8 @@ type Options struct {
 	// Room is how many lines that wait for the end of a paragraph can be seen meanwhile;
 	// nil: any number. Where there are more the paragraph is broken.
 	Room func() int
+	// Height is that of the screen; without it no card is taken to be taller.
+	Height func() int
 }
 
 // Renderer is an [event.Sink] for a terminal. Use [New].
@@ -73,7 +75,7 @@ func New(o Options) *Renderer {
 		o.Words = English{}
 	}
 	r := &Renderer{
-		o: o, cards: Cards{Width: o.Width, Room: o.Room, Palette: o.Palette, Words: o.Words, ASCII: o.ASCII, Spoken: o.Spoken},
+		o: o, cards: Cards{Width: o.Width, Room: o.Room, Height: o.Height, Palette: o.Palette, Words: o.Words, ASCII: o.ASCII, Spoken: o.Spoken},
 		page:  &page{palette: o.Palette},
 		tasks: make(map[string]*taskView), calls: make(map[callKey]*callView),
 		status: status{show: o.Live},
