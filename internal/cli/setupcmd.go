@@ -100,7 +100,9 @@ func (s *setup) run(ctx context.Context) error {
 	for _, own := range []struct{ key, now, chosen string }{
 		{"provider.base_url", s.app.Config.Provider.BaseURL, e.Provider.BaseURL}, {"provider.model", s.app.Config.Provider.Model, model},
 	} {
-		if o := s.app.Report.Origin(own.key); o.Source != "" && o.Source != path && own.now != own.chosen {
+		o := s.app.Report.Origin(own.key)
+		first := o.Line > 0 && o.Source != path || strings.HasPrefix(o.Source, "env ")
+		if first && own.now != own.chosen {
 			lines = append(lines, s.words.T("but %s sets %s, too, and comes first", oneLine(o.Source), own.key))
 		}
 	}
