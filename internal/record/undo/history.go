@@ -41,7 +41,7 @@ type History struct {
 	parents map[string]string // task → the one it belongs to
 	titles  map[string]string
 	order   []string // of the tasks that are turns
-	told    int      // of which so many were there when something was undone last, and are told by that
+	told    span     // of those, which came after the one undone last: that told of them
 	turns   []*turn  // oldest first
 	dropped bool     // there were more
 	calls   map[string]*call
@@ -51,6 +51,9 @@ type History struct {
 	tree    string
 	needs   map[string]bool // nil: to be worked out
 }
+
+// span is some of a list, one after the other.
+type span struct{ from, to int }
 
 // turn is what one task and those it spawned did.
 type turn struct {
@@ -312,7 +315,7 @@ func (h *History) finish(o *op, changes []event.FileChange) {
 		o.turn.undone[m] = true
 	}
 	o.turn.popped++
-	h.told = len(h.order)
+	h.told = span{slices.Index(h.order, o.turn.ID), len(h.order)}
 }
 
 // takeBack takes in that redo made undone changes valid again.
@@ -334,7 +337,7 @@ func (h *History) takeBack(redo *op) {
 	}
 	if o.done {
 		o.turn.popped--
-		h.told = 0
+		h.told = span{}
 	}
 	o.turn.all, o.turn.force = false, false
 }
@@ -416,8 +419,9 @@ func (h *History) Since(task string) (list []Turn) {
 func (h *History) passedAfter(id string) (idle, own []Turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for n, later := range h.order[slices.Index(h.order, id)+1:] {
-		if n+slices.Index(h.order, id)+1 < h.told && h.index(id) >= 0 {
+	for n := slices.Index(h.order, id) + 1; n < len(h.order); n++ {
+		later := h.order[n]
+		if h.told.from <= n && n < h.told.to {
 			continue
 		}
 		t := Turn{ID: later, Title: h.titles[later]}
