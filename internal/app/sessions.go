@@ -343,9 +343,21 @@ func (a *App) LeftTyping() string {
 // Unsent is what was typed in a session and not sent, or in one that was left
 // before anything was asked in it.
 func (a *App) Unsent(id string) typed.Draft {
+	return a.Typed().Draft(id, a.leftUnasked(), a.Env.Now())
+}
+
+// Sent keeps what was sent in a session. What was left unsent in one in which nothing was
+// asked, and says the same, is no longer to be offered.
+func (a *App) Sent(id, text string) {
+	_ = a.Typed().Add(text) // that it cannot be kept is no reason to stop typing
+	left := a.leftUnasked()
+	a.Typed().Forget(text, func(other string) bool { return other != id && left(other) && !a.Store().InUse(other) })
+}
+
+// leftUnasked tells of sessions that were left before anything was asked in them.
+func (a *App) leftUnasked() func(id string) bool {
 	known := a.Store().All()
-	left := func(other string) bool {
-		return ValidSessionID(other) && (!slices.Contains(known, other) || a.Store().Unused(other))
+	return func(id string) bool {
+		return ValidSessionID(id) && (!slices.Contains(known, id) || a.Store().Unused(id))
 	}
-	return a.Typed().Draft(id, left, a.Env.Now())
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/chat"
@@ -59,6 +60,7 @@ func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string)
 	if becomesAnother(command) {
 		args["unconfined"] = true // a sandbox lets nobody become another user
 	}
+	watch := &terminalWatch{Sink: st.sink}
 	call := chat.ToolCall{ID: o.NewID("bang"), Name: shellTool, Args: jsonx.Must(args)}
 	deliver := func(keep context.Context, out toolrun.Outcome) error {
 		for _, e := range out.Effects {
@@ -72,15 +74,37 @@ func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string)
 		st.final = shown.Plain()
 		said := event.MessageAdded{Message: chat.Say(chat.Assistant, display.Blocks{whole}.Plain()), Blocks: shown}
 		err := o.emit(keep, st, ActorAgent, said)
-		if result.missedTerminal() {
+		if result.missedTerminal() && !watch.told.Load() {
 			err = errors.Join(err, o.emit(keep, st, ActorAgent, event.Notice{Level: event.Info, Text: "it seems to want a terminal: !! before a command gives it one"}))
 		}
 		return errors.Join(err, o.tellUsage(keep, st))
 	}
 	return o.Runner.Run(ctx, toolrun.Round{
 		Task: st.task, Actor: ActorUser, Aside: bangAside, Direct: st.set.DirectBang, Set: st.set.Tools, Calls: []chat.ToolCall{call},
-		Person: o.Person(st.sink), Sink: st.sink, Deliver: deliver,
+		Person: o.Person(st.sink), Sink: watch, Deliver: deliver,
 	})
+}
+
+// terminalWatch tells at once that a command complains of having no terminal: it may wait
+// for one without end.
+type terminalWatch struct {
+	event.Sink
+	told atomic.Bool
+}
+
+func (w *terminalWatch) Emit(ctx context.Context, r event.Record) error {
+	err := w.Sink.Emit(ctx, r)
+	if e, ok := r.Event.(event.ToolOutput); ok && err == nil && wantsOne(e.Text) && w.told.CompareAndSwap(false, true) {
+		r.Event = event.Notice{Level: event.Info, Text: "it seems to want a terminal: !! before a command gives it one"}
+		err = w.Sink.Emit(ctx, r)
+	}
+	return err
+}
+
+// wantsOne reports whether a program says that its terminal is none, and goes on.
+func wantsOne(text string) bool {
+	text = strings.ToLower(text)
+	return strings.Contains(text, "output is not to a terminal") || strings.Contains(text, "input is not from a terminal")
 }
 
 // bangAside is what a person is told who is asked about their own command.
@@ -105,7 +129,7 @@ func readShellResult(command, text string) shellResult {
 // missedTerminal reports whether a command failed because there was nobody to ask.
 func (r shellResult) missedTerminal() bool {
 	says := func(what string) bool { return strings.Contains(strings.ToLower(r.Stderr), what) }
-	return r.ExitCode > 0 && !r.Terminal && slices.ContainsFunc([]string{"eoferror", "not a tty", "not a terminal", "no tty", "inappropriate ioctl", "a terminal is required"}, says)
+	return r.ExitCode != 0 && !r.Terminal && slices.ContainsFunc([]string{"eoferror", "not a tty", "not a terminal", "no tty", "inappropriate ioctl", "a terminal is required", "not from a terminal", "not to a terminal"}, says)
 }
 
 // block is the result as people are shown it.

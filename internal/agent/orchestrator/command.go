@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"coder/internal/agent/compact"
 	"coder/internal/agent/conversation"
@@ -148,7 +149,8 @@ func (o *Orchestrator) Knows(input string) bool {
 // "/usr/bin" is not.
 func (o *Orchestrator) Unknown(input string) error {
 	in, ok := parseInput(input).(slash)
-	if !ok || !isCommandName(in.name) || o.Knows(input) {
+	word := strings.TrimFunc(in.name, unicode.IsLetter) == "" // in whatever script
+	if !ok || in.name == "" || !isCommandName(in.name) && !word || o.Knows(input) {
 		return nil
 	}
 	_, err := o.command(in.name)

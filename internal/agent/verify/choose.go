@@ -212,7 +212,7 @@ func byProject(in Input) (suited []string, blind bool) {
 // what they read.
 func isForeign(file string) bool {
 	file = strings.ToLower(file)
-	if strings.Contains(file, "test") || strings.Contains(file, "fixture") || strings.Contains(file, "golden") {
+	if strings.Contains(file, "testdata") || strings.Contains(file, "fixture") || strings.Contains(file, "golden") {
 		return false
 	}
 	name := path.Base(file)

@@ -77,9 +77,7 @@ func (f *Finder) Wait(ctx context.Context) {
 func (f *Finder) Find(typed string, limit int) (found []string, more bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.ready == nil || typed == "" { // somebody begins to name a file
-		f.refresh()
-	}
+	f.refresh() // what is there by now may be meant
 	select {
 	case <-f.ready:
 	default:
@@ -97,7 +95,7 @@ func (f *Finder) Find(typed string, limit int) (found []string, more bool) {
 	for _, m := range f.narrow(q, limit) {
 		found = append(found, f.paths[m.path].text)
 	}
-	return found, more
+	return found, more || f.busy && len(found) == 0
 }
 
 // refresh reads the tree unless that is under way or was done just now. The

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"coder/internal/host/pathfind"
@@ -15,16 +16,40 @@ import (
 // of makes a finder of paths that has read them.
 func of(t testing.TB, paths ...string) *pathfind.Finder {
 	t.Helper()
-	f := pathfind.New(func(_ context.Context, each func(string) bool) {
-		for _, p := range paths {
+	f := pathfind.New(listing(&paths), func() time.Time { return time.Unix(0, 0) }) // it is read once
+	t.Cleanup(f.Close)
+	f.Wait(context.Background())
+	return f
+}
+
+func listing(paths *[]string) func(context.Context, func(string) bool) {
+	return func(_ context.Context, each func(string) bool) {
+		for _, p := range *paths {
 			if !each(p) {
 				return
 			}
 		}
-	}, time.Now)
-	t.Cleanup(f.Close)
-	f.Wait(context.Background())
-	return f
+	}
+}
+
+// A file that has come meanwhile is found by whoever types its name in one go.
+func TestAFileThatIsNewIsFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		paths := []string{"main.go"}
+		f := pathfind.New(listing(&paths), time.Now)
+		defer f.Close()
+		f.Wait(t.Context())
+		synctest.Wait()
+		paths = append(paths, "new.md")
+		time.Sleep(10 * time.Second)
+		if got, more := f.Find("new", 5); len(got) > 0 || !more {
+			t.Errorf("found %q, more: %v", got, more)
+		}
+		synctest.Wait()
+		if got, more := f.Find("new", 5); !slices.Equal(got, []string{"new.md"}) || more {
+			t.Errorf("found %q, more: %v", got, more)
+		}
+	})
 }
 
 func TestFilesAreFoundByTheirLetters(t *testing.T) {

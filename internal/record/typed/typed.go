@@ -204,6 +204,21 @@ func (b Book) Draft(session string, may func(session string) bool, now time.Time
 	return Draft{Queue: d.Queue, Text: text.Whole(), Pastes: d.Pastes} // an answer is to no other question
 }
 
+// Forget forgets drafts that say text, of those sessions that may be: it has been sent
+// elsewhere.
+func (b Book) Forget(text string, may func(session string) bool) {
+	text = strings.TrimSpace(text)
+	if b.Dir == "" || text == "" {
+		return
+	}
+	drafts, _ := fs.Glob(repofile.OwnDir(b.Dir), "*"+draftEnding)
+	for _, name := range drafts {
+		if id := strings.TrimSuffix(name, draftEnding); may(id) && strings.TrimSpace(b.read(id).Whole()) == text {
+			_ = os.Remove(b.path(name)) // else it is offered again
+		}
+	}
+}
+
 func (b Book) read(session string) (d Draft) {
 	text, err := repofile.Own(b.path(session+draftEnding), maxDraft)
 	if err != nil || json.Unmarshal(text, &d) != nil {

@@ -134,3 +134,23 @@ func TestTheZeroBookKeepsNothing(t *testing.T) {
 		t.Errorf("it kept %q", got)
 	}
 }
+
+// What was left in one session and sent in another is not offered again.
+func TestADraftThatWasSentElsewhereIsForgotten(t *testing.T) {
+	b := typed.Book{Dir: filepath.Join(t.TempDir(), "p")}
+	for session, text := range map[string]string{"a": "the same ", "b": "another", "open": "the same"} {
+		if err := b.Keep(session, typed.Draft{Text: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func(session string) bool { return session != "open" }
+	b.Forget("the same", left)
+	if d := b.Draft("a", func(string) bool { return false }, time.Now()); !d.Empty() {
+		t.Errorf("a has %+v", d)
+	}
+	for session, want := range map[string]string{"b": "another", "open": "the same"} {
+		if d := b.Draft(session, left, time.Now()); d.Text != want {
+			t.Errorf("%s has %+v", session, d)
+		}
+	}
+}

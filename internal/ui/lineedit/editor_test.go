@@ -260,6 +260,7 @@ func TestSearch(t *testing.T) {
 		{"up goes on from there", sent + "<c-r>git<up>", "make test|"},
 		{"found can be undone", sent + "dr<c-r>git<end><c-_>", "dr|"},
 		{"small letters find capitals", "Make It<enter>" + sent + "<c-r>make i", "Make It|"},
+		{"capitals where there are none", sent + "<c-r>MAKE", "make lint|"},
 		{"capitals find themselves", "Make It<enter>" + sent + "<c-r>Make", "Make It|"},
 		{"nothing found, nothing changed", sent + "dr<c-r>zzz<end>!", "dr!|"},
 	}

@@ -1,6 +1,7 @@
 package lineedit
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -151,8 +152,9 @@ func (e *Editor) seek(query string, n, step int) {
 	}
 	h := &e.history
 	has := func(d Draft) bool { return strings.Contains(d.String(), query) }
-	if query == strings.ToLower(query) { // without a capital letter they do not matter
-		has = func(d Draft) bool { return strings.Contains(strings.ToLower(d.String()), query) }
+	if query == strings.ToLower(query) || !slices.ContainsFunc(h.sent, has) && !slices.ContainsFunc(h.earlier, has) {
+		// without a capital letter they do not matter, nor where none is as it is written
+		has = func(d Draft) bool { return strings.Contains(strings.ToLower(d.String()), strings.ToLower(query)) }
 	}
 	for ; n > 0 && n <= len(h.sent)+len(h.earlier); n += step {
 		if d := h.at(n); has(d) {

@@ -305,6 +305,12 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 	case resume:
 		r.start(ctx, "", r.Session().Continue)
 	case first != "":
+		var typed lineedit.Editor
+		typed.SetText(first)
+		r.editor.Remember(typed.Draft())
+		if r.Sent != nil {
+			r.Sent(first)
+		}
 		if err := r.begin(ctx, lineedit.Action{Kind: lineedit.Submit, Text: first}); err != nil {
 			return err
 		}
