@@ -19,11 +19,11 @@ func (inv *invocation) runModels(ctx context.Context, a *app.App) error {
 	if inv.flags.json {
 		return inv.printJSON(endpointsJSON(endpoints))
 	}
-	var silent []string // addresses of this machine at which nothing was found
+	var silent []string // tells of addresses of this machine at which nothing was found
 	found := 0
 	for _, e := range endpoints {
 		if e.Local && e.Err != nil && !e.InUse {
-			silent = append(silent, fmt.Sprintf("%s (%s): %s", e.Title, oneLine(e.Provider.Address()), inv.words.Said(e.Err.Error())))
+			silent = append(silent, inv.words.T("not found on this machine: %s (%s): %s", e.Title, oneLine(e.Provider.Address()), inv.words.Said(e.Err.Error())))
 			continue
 		}
 		found++
@@ -37,7 +37,7 @@ func (inv *invocation) runModels(ctx context.Context, a *app.App) error {
 		}
 	}
 	for _, line := range silent {
-		if err := inv.tell(inv.words.T("not found on this machine: %s", line)); err != nil {
+		if err := inv.tell(line); err != nil {
 			return err
 		}
 	}

@@ -300,7 +300,7 @@ func TestWhatIsNotPassedOnIsTold(t *testing.T) {
 	live := make(chan string, 1)
 	v := &telling{to: live}
 	go func() {
-		_ = <-live
+		<-live
 		_ = os.WriteFile(dir+"/seen", nil, 0o600)
 	}()
 	run(t, sh, command("seq 1000; until [ -e seen ]; do sleep .01; done; seq 1001 3000"), v)

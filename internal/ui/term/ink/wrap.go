@@ -310,6 +310,11 @@ func Hanging(line string) int {
 	case strings.HasPrefix(text, "- "), strings.HasPrefix(text, "* "), strings.HasPrefix(text, "+ "), strings.HasPrefix(text, "• "):
 		_, size := utf8.DecodeRuneInString(text)
 		n = len(strings.TrimLeft(text[size:], " "))
+	case strings.HasPrefix(text, ": "): // what a term means
+		n = len(strings.TrimLeft(text[1:], " "))
+	case strings.HasPrefix(text, "[^") && strings.Contains(text, "]: "): // a note
+		_, words, _ := strings.Cut(text, "]: ")
+		n = len(strings.TrimLeft(words, " "))
 	case len(digits) < len(text) && (strings.HasPrefix(digits, ". ") || strings.HasPrefix(digits, ") ")):
 		n = len(strings.TrimLeft(digits[1:], " "))
 	}
