@@ -365,6 +365,9 @@ func (t *terminal) status() (model, mode string) {
 
 // after takes note of the end of an input.
 func (t *terminal) after(ctx context.Context, input string, err error) error {
+	if t.paths != nil {
+		t.paths.Changed()
+	}
 	if said := t.sumUp(ctx); said != nil {
 		return said
 	}

@@ -17,7 +17,7 @@ import (
 
 const (
 	most      = 500_000         // paths of a tree that are known
-	freshness = 3 * time.Second // how long a list is as good as new
+	freshness = time.Second // how long a list is as good as new
 	share     = 20              // reading takes at most one part of so many of the time
 	pieces    = 4096            // paths that are taken in together
 )
@@ -70,6 +70,14 @@ func (f *Finder) Wait(ctx context.Context) {
 	case <-ready:
 	case <-ctx.Done():
 	}
+}
+
+// Changed says that the tree may be another by now: it is read again as soon as something
+// is looked for.
+func (f *Finder) Changed() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.due = time.Time{}
 }
 
 // Find is at most limit of the paths that have the letters of typed in their
