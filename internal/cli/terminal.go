@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -346,16 +347,27 @@ func (t *terminal) banner() error {
 }
 
 // wideFolder warns where the workspace is all there is, or all that is the
-// person's.
+// person's, or the system's.
 func (t *terminal) wideFolder() string {
 	home, _ := filepath.EvalSymlinks(t.inv.Getenv("HOME"))
-	switch t.app.Root {
-	case "/":
+	root := t.app.Root
+	switch {
+	case root == "/":
 		return t.inv.words.T("this is the root of the whole system: all of it is the workspace; start coder in the folder of a project")
-	case home:
+	case root == home:
 		return t.inv.words.T("this is your home folder: all of it is the workspace; start coder in the folder of a project")
+	case strings.HasPrefix(home, root+"/"):
+		return t.inv.words.T("your home folder is in this folder: all of it is the workspace; start coder in the folder of a project")
+	case slices.Contains(systemFolders, root):
+		return t.inv.words.T("this folder is the system's: all of it is the workspace; start coder in the folder of a project")
 	}
 	return ""
+}
+
+// systemFolders hold what programs and all people of a machine share.
+var systemFolders = []string{
+	"/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/var",
+	"/Applications", "/Library", "/System", "/Users", "/private/etc", "/private/var",
 }
 
 func (t *terminal) status() (model, mode string) {

@@ -28,6 +28,10 @@ func TestFoldersThatAreNoProjectAreWarnedOf(t *testing.T) {
 		{"zh-CN", home, home, "主目录"},
 		{"en", home, filepath.Join(home, "project"), ""},
 		{"en", "", "/srv", ""},
+		{"en", home, filepath.Dir(home), "your home folder is in this folder"},
+		{"en", home, "/etc", "this folder is the system's"},
+		{"zh-CN", home, "/usr", "系统"},
+		{"en", home, "/etc/nginx", ""},
 	} {
 		x := &terminal{app: &app.App{}, inv: &invocation{words: i18n.For(tt.lang), Env: Env{Env: app.Env{Environ: []string{"HOME=" + tt.home}}}}}
 		x.app.Root = tt.root
