@@ -84,6 +84,9 @@ func (t *terminal) recap(ctx context.Context) error {
 	if err == nil {
 		err = t.recallCalls(ctx, shown.task, calls, brief)
 	}
+	if stopped := func(r event.Record) bool { _, is := r.Event.(event.TaskCanceled); return is && r.Task == shown.task }; err == nil && len(shown.answers)+shown.calls == 0 && slices.ContainsFunc(records, stopped) {
+		err = t.face.Tell(span(ink.Warn, t.inv.words.T("[interrupted]")))
+	}
 	if err == nil {
 		err = t.recallEnd(ctx, records, shown.calls > 0)
 	}

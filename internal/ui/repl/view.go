@@ -256,7 +256,10 @@ func (r *REPL) doing(width, most int) (rows []string) {
 	for i, c := range named {
 		tail := c.Tail[max(0, len(c.Tail)-max(printed, 0)):]
 		printed -= len(tail)
-		for _, line := range tail {
+		for i, line := range tail {
+			if i == len(tail)-1 { // what came last of it is at its end
+				line = ink.End(line, width-3, dots(r.ASCII))
+			}
 			rows = append(rows, r.Palette.Paint(dim, r.fit("  "+line, width)))
 		}
 		took := r.Now().Sub(c.Since).Truncate(time.Second)

@@ -120,6 +120,19 @@ func TestALineThatIsDrawnOver(t *testing.T) {
 	}
 }
 
+// A line that a call is printing is seen before it ends, and then stands in the stream.
+func TestALineThatHasNotEndedIsSeen(t *testing.T) {
+	var now term.Doing
+	r := term.New(term.Options{Out: io.Discard, Live: func(d term.Doing) { now = d }})
+	emit(t, r, event.ToolStarted{CallID: "c", Tool: "bash"})
+	for _, step := range []struct{ text, want string }{{"..", ".."}, {"..", "...."}, {"\n", ""}} {
+		emit(t, r, event.ToolOutput{CallID: "c", Text: step.text})
+		if got := strings.Join(now.Calls[0].Tail, "|"); got != step.want {
+			t.Errorf("after %q: seen is %q, want %q", step.text, got, step.want)
+		}
+	}
+}
+
 // Of a command that prints more than is passed on the count goes on, and the last lines are
 // those it ended with.
 func TestOutputThatIsNotPassedOn(t *testing.T) {

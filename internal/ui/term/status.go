@@ -53,7 +53,11 @@ func (r *Renderer) tell() {
 		if n := c.output.lines + c.output.skipped; n > 0 {
 			count = r.lines(n)
 		}
-		d.Calls = append(d.Calls, Running{Name: name, Count: count, Since: c.since, Tail: c.recent.tail()})
+		tail := c.recent.tail()
+		if len(tail) == 0 && c.output.part != "" && !c.task.live {
+			tail = []string{sanitize.Mask(c.output.part)} // a line that has not ended is not in the stream
+		}
+		d.Calls = append(d.Calls, Running{Name: name, Count: count, Since: c.since, Tail: tail})
 	}
 	s.show(d)
 }

@@ -137,14 +137,14 @@ func TestATableKeepsItsColumnsBesideAWideRow(t *testing.T) {
 	}
 }
 
-// What is held until its line is whole is seen meanwhile, in one line; a table as far as it
+// What is held until its line is whole is seen meanwhile, in one line, the end of it; a table as far as it
 // has come.
 func TestWhatIsHeldBackIsSeen(t *testing.T) {
 	for _, tt := range []struct{ text, want, table string }{
 		{text: "a word", want: "word"},
-		{text: "```go\n\tfunc main() { // it goes on and on", want: "    func main() { // it goes on"},
+		{text: "```go\n\tfunc main() { // it goes on and on", want: "… main() { // it goes on and on"},
 		{text: "| a | b |\n|---|---|\n| one | tw", want: "| one | tw"},
-		{text: "| 一 | 二 |\n|---|---|\n| 很长很长很长很长很长很长的一行 |", want: "| 很长很长很长很长很长很长的一"},
+		{text: "| 一 | 二 |\n|---|---|\n| 很长很长很长很长很长很长的一行 |", want: "…长很长很长很长很长很长的一行 |"},
 		{text: "| a | b |\n|---|---|\n| one | two |\n", table: "a    b\n───  ───\none  two"},
 		{text: "| a | b |\n|---|---|\n| one | two |\n| three |", table: "a    b\n───  ───\none  two\n| three |"},
 		{text: "| a |\n|---|\n| b |\n\n| c |\n|---|\n| b |\n", table: "c\n─\nb"},

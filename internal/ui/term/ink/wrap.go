@@ -299,6 +299,27 @@ func Hung(line string, width, indent int) string {
 	return b.String()
 }
 
+// End is the end of a text that fits into so many columns: dots stand for what is before
+// it. The cost is that of what is shown.
+func End(text string, columns int, dots string) string {
+	whole := len(text)
+	if most := 32 * max(columns, 1); whole > most {
+		text = strings.TrimLeftFunc(text[whole-most:], func(r rune) bool { return r == utf8.RuneError })
+	}
+	if len(text) == whole && Width(text) <= columns {
+		return text
+	}
+	from := len(text)
+	for from > 0 {
+		_, n := utf8.DecodeLastRuneInString(text[:from])
+		if Width(text[from-n:])+Width(dots) > columns {
+			break
+		}
+		from -= n
+	}
+	return dots + text[from:]
+}
+
 // Hanging is how far the lines of a text go on set in: below the words of an
 // item of a list or of a quote, else below its first letter.
 func Hanging(line string) int {

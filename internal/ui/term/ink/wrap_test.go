@@ -75,3 +75,13 @@ func TestRowsHoldAllOfALine(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+func TestTheEndOfALineFits(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"short", "short"}, {"exactly ten", "…actly ten"}, {"中文字符很多很多", "…很多很多"}, {strings.Repeat("中", 1000) + "end", "…中中中end"},
+	} {
+		if got := ink.End(tt.text, 10, "…"); got != tt.want || ink.Width(got) > 10 {
+			t.Errorf("%q: %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}

@@ -157,8 +157,8 @@ func (s *Stream) Owes() bool { return s.wrote && s.ends > 0 }
 // Between reports whether what was put is whole paragraphs and blocks of code.
 func (s *Stream) Between() bool { return s.Owes() && !s.fence.open() }
 
-// Held is what has come and was not put yet, as far as it fits into a line: the word
-// of which it is not known where it ends, the line of code, the row of a table.
+// Held is what has come and was not put yet: the word of which it is not known where it ends,
+// the line of code, the row of a table. Of what is wider than the screen it is the end.
 func (s *Stream) Held() []ink.Span {
 	if s.begun || s.line == "" && len(s.table.rows) == 0 {
 		return s.wrap.Held()
@@ -181,14 +181,12 @@ func (s *Stream) Held() []ink.Span {
 	if s.Width != nil && s.Width() > 0 {
 		room = s.Width() - 1
 	}
-	line = strings.ReplaceAll(line, "\t", "    ")
-	for i, r := range line {
-		if room -= ink.Width(string(r)); room < 0 {
-			line = line[:i]
-			break
-		}
+	dots := "…"
+	if s.ASCII {
+		dots = "..."
 	}
-	return []ink.Span{{}, {Look: look, Text: line}} // the blanks before it stay
+	line = strings.ReplaceAll(line, "\t", "    ")
+	return []ink.Span{{}, {Look: look, Text: ink.End(line, room, dots)}} // the blanks before it stay
 }
 
 // put puts text after the line ends that are owed.
