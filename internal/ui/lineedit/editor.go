@@ -34,6 +34,9 @@ type Editor struct {
 	// Earlier, which may be nil, is what was sent before this editor was there, the
 	// newest last. It is asked once, when the person first searches.
 	Earlier func() []string
+	// Replaced, which may be nil, is told of a draft in whose place something is taken that
+	// was searched for.
+	Replaced func(Draft)
 	// Question makes it the line of a question: nothing is remembered of it, and Up and
 	// Down move in it alone.
 	Question bool

@@ -63,10 +63,14 @@ func (e *Editor) up(kind) Action {
 // Unsent is what was written and not sent: the draft, unless that is one sent before
 // which stands there as it was.
 func (e *Editor) Unsent() Draft {
-	if back := e.history.back; back > 0 && e.Text() == e.history.at(back).Text() {
+	d := e.Draft()
+	if e.search != nil { // what was found is only looked at
+		d = e.draft.only(e.search.before.text)
+	}
+	if back := e.history.back; back > 0 && d.Text() == e.history.at(back).Text() {
 		return e.history.left
 	}
-	return e.Draft()
+	return d
 }
 
 // down moves to the row below, or from the last row to the draft sent after;
@@ -132,6 +136,9 @@ func (e *Editor) searchKey(k Key) (done bool) {
 	default:
 		if e.search = nil; s.back > 0 {
 			e.undo.keep(s.before.text, s.before.at)
+			if left := e.draft.only(s.before.text); e.Replaced != nil && strings.TrimSpace(left.raw) != "" {
+				e.Replaced(left)
+			}
 			if e.history.back == 0 {
 				e.history.left = e.draft.only(s.before.text)
 			}

@@ -189,6 +189,11 @@ func New(o Options) *REPL {
 		line.Searching, line.NotFound, line.NoOther = o.Words.T("search history: "), o.Words.T("not in history: "), o.Words.T("no other in history: ")
 	}
 	r.answer.Question = true
+	r.editor.Replaced = func(d lineedit.Draft) { // to be found again
+		if r.editor.Found(d); r.Sent != nil {
+			r.Sent(d.Text())
+		}
+	}
 	return r
 }
 
