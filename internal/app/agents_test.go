@@ -97,7 +97,7 @@ say done
 		t.Fatal(err)
 	}
 	w.want(map[string]string{"a.c": "new\n", "b.txt": "b\n"})
-	if !slices.Equal(notices, []string{"未执行自动验证", "no check is known for this project"}) {
+	if !slices.Equal(notices, []string{"未执行自动验证", "no check is known for what was edited"}) {
 		t.Errorf("the turn's own check did not hear of the edit: %q", notices)
 	}
 	if _, err := s.Undo(t.Context(), undo.Call{All: true}, event.Discard); err != nil {

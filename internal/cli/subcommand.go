@@ -186,7 +186,7 @@ func (inv *invocation) mistaken() error {
 	if !slices.ContainsFunc(all, is) {
 		name = mistyped(name, slices.Concat(ofSessions, ofFiles))
 	}
-	if name == "golden" && first == "save" && len(words) > 2 {
+	if (name == "golden" && first == "save" || name == "audit" && (first == "show" || first == "verify")) && len(words) > 2 {
 		first = words[2]
 	}
 	there := false
@@ -229,7 +229,7 @@ func findSubcommand(words []string) (*subcommand, error) {
 	if len(args) > 1 {
 		near = mistyped(args[0], s.verbs)
 		called := s.takes(append([]string{near}, args[1:]...))
-		if !called && (!thing || !slices.Contains(elsewhereVerbs, args[0]) || slices.Contains(s.verbs, args[0])) {
+		if !called && (!thing || !slices.Contains(elsewhereVerbs, args[0]) && !(len(args) == 2 && slices.Contains(packageVerbs, args[0])) || slices.Contains(s.verbs, args[0])) {
 			return nil, nil
 		}
 		if !called {
@@ -297,6 +297,7 @@ var (
 	// elsewhereVerbs what other programs do with such.
 	withName       = []string{"account", "auth", "exec", "login", "logout", "mode", "model", "providers", "resume", "session", "upgrade"}
 	things         = []string{"config", "fleet", "golden", "mcp", "models", "plugin", "policy", "sessions", "tasks"}
+	packageVerbs   = []string{"info", "instal", "install", "search", "uninstall", "update", "upgrade"} // with one name
 	elsewhereVerbs = []string{"add", "delete", "disable", "edit", "enable", "get", "init", "list", "login", "logout", "ls", "new", "pull", "remove", "reset", "rm", "set", "show", "status", "unset", "use"}
 )
 

@@ -73,7 +73,7 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 		return false, nil
 	}
 	if choice.Command == "" {
-		return false, o.warn(ctx, st, verify.NotRunNotice(cmp.Or(choice.Unfit, "no check is known for this project"))...)
+		return false, o.warn(ctx, st, verify.NotRunNotice(cmp.Or(choice.Unfit, "no check is known for what was edited"))...)
 	}
 	switch choice.Command {
 	case st.passed: // the model has run it itself, on what is there now

@@ -110,6 +110,9 @@ func classifyText(text string, whole bool) (kind, int) {
 		}
 		return prose, 0
 	}
+	if text[0] == ':' || text[0] == '[' {
+		return classifyNote(text, whole)
+	}
 	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
 	switch rest := text[digits:]; {
 	case digits == 0 || digits > maxDigits || len(rest) > 1 && (rest[0] != '.' && rest[0] != ')' || rest[1] != ' '):
@@ -121,6 +124,34 @@ func classifyText(text string, whole bool) (kind, int) {
 	}
 	return unsure, 0
 }
+
+// classifyNote tells the line of a note, [^1]: text, and of what a term means, : text, from
+// prose.
+func classifyNote(text string, whole bool) (kind, int) {
+	if text[0] == ':' {
+		switch {
+		case len(text) == 1 && !whole:
+			return unsure, 0
+		case len(text) > 1 && text[1] == ' ':
+			return bullet, 2
+		}
+		return prose, 0
+	}
+	name, words, named := strings.Cut(text, "]: ")
+	switch {
+	case named && strings.HasPrefix(name, "[^") && len(name) <= longestNote && !strings.Contains(name, "]"):
+		return bullet, len(text) - len(words)
+	case whole || named || len(text) > longestNote+len("]:") || len(text) > 1 && text[1] != '^':
+		return prose, 0
+	}
+	if i := strings.IndexByte(text, ']'); i >= 0 && i+1 < len(text) && text[i+1:] != ":" {
+		return prose, 0
+	}
+	return unsure, 0
+}
+
+// longestNote is how long the name of a note is at most.
+const longestNote = 32
 
 // itemSign is how long the sign is with which text begins an item of a list; 0 if it
 // begins none, which is not sure while more may come.
