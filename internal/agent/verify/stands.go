@@ -12,9 +12,34 @@ func (c Check) Stands(check string) bool {
 	if strings.TrimSpace(c.Command) == check {
 		return true
 	}
-	same := essence(c.root, c.Command)
-	return same != "" && same == essence(c.root, check)
+	same := essence(c.root, check)
+	return same != "" && slices.ContainsFunc(steps(c.Command), func(step string) bool { return essence(c.root, step) == same })
 }
+
+// steps are the commands that have all passed where a line has, each with the changes of
+// folder before it: those joined by &&, from the last ; on. What stands behind signs of which
+// more would have to be known is left out.
+func steps(line string) (all []string) {
+	if i := strings.LastIndexByte(line, ';'); i >= 0 && !strings.Contains(line[:i], "cd ") && !strings.ContainsAny(line[:i], "\"'\\`$()") {
+		line = line[i+1:]
+	}
+	all = append(all, line)
+	folders := ""
+	for step := range strings.SplitSeq(line, "&&") {
+		step = strings.TrimSpace(step)
+		if strings.HasPrefix(step, "cd ") {
+			folders += step + " && "
+			continue
+		}
+		if all = append(all, folders+step); strings.ContainsAny(strings.TrimSuffix(step, "2>&1"), "\"'\\`$()|<>&;\n") {
+			break
+		}
+	}
+	return all
+}
+
+// settings are variables that change nothing of what is checked.
+var settings = strings.Fields("CGO_ENABLED CI FORCE_COLOR GOCACHE GOTOOLCHAIN NODE_ENV NO_COLOR PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONUNBUFFERED RUST_BACKTRACE")
 
 // tellers are the programs that a check is started with, and the options of each that
 // leave out nothing of what is checked; those that end with "=" take a value.
@@ -47,6 +72,13 @@ func essence(root, command string) string {
 		return ""
 	}
 	words := strings.Fields(command)
+	for len(words) > 0 {
+		name, _, set := strings.Cut(words[0], "=")
+		if !set || !slices.Contains(settings, name) {
+			break
+		}
+		words = words[1:]
+	}
 	if len(words) > 0 && words[0] == "time" {
 		words = words[1:]
 	}

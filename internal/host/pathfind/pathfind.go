@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	most      = 500_000         // paths of a tree that are known
+	most      = 500_000     // paths of a tree that are known
 	freshness = time.Second // how long a list is as good as new
-	share     = 20              // reading takes at most one part of so many of the time
-	pieces    = 4096            // paths that are taken in together
+	share     = 20          // reading takes at most one part of so many of the time
+	pieces    = 4096        // paths that are taken in together
 )
 
 // Finder knows the paths of a tree. It is safe for concurrent use. [Finder.Close]
