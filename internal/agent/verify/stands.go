@@ -20,7 +20,8 @@ func (c Check) Stands(check string) bool {
 // folder before it: those joined by &&, from the last ; on. What stands behind signs of which
 // more would have to be known is left out.
 func steps(line string) (all []string) {
-	if i := strings.LastIndexByte(line, ';'); i >= 0 && !strings.Contains(line[:i], "cd ") && !strings.ContainsAny(line[:i], "\"'\\`$()") {
+	line = strings.TrimSpace(line)
+	if i := strings.LastIndexAny(line, ";\n"); i >= 0 && !strings.Contains(line[:i], "cd ") && !strings.ContainsAny(line[:i], "\"'\\`$()") {
 		line = line[i+1:]
 	}
 	all = append(all, line)

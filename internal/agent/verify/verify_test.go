@@ -357,6 +357,7 @@ func TestACheckStandsForAnother(t *testing.T) {
 		{"go test ./... && echo OK", "go test ./...", true},
 		{"go test ./... && echo 'all is well'", "go test ./...", true},
 		{"gofmt -l . ; go test ./...", "go test ./...", true},
+		{"go vet ./...\ngo test ./...\n", "go test ./...", true},
 		{"CGO_ENABLED=0 go test ./...", "go test ./...", true},
 		{"cd web && npm run lint && npm test", "cd web && npm test -- --watch=false", true},
 		{"GOFLAGS=-run=X go test ./...", "go test ./...", false},

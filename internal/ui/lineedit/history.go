@@ -129,6 +129,10 @@ func (e *Editor) searchKey(k Key) (done bool) {
 	case k == Key{Name: Escape}, k == WithCtrl('g'):
 		e.draft.raw, e.at = s.before.text, s.before.at
 		e.search = nil
+	case k == WithCtrl('c'): // whoever leaves has only looked
+		e.draft.raw, e.at = s.before.text, s.before.at
+		e.search = nil
+		return false
 	case k.Name == Char && k.Mod&^Shift == 0 && k.Rune >= ' ':
 		e.seek(s.query+string(k.Rune), max(1, s.back), +1)
 	case k == Key{Name: Enter} && s.failed && !s.again: // what is shown is not what was asked for
