@@ -11,9 +11,10 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// sent and unsent keep what is typed. That it cannot be is no reason to stop
-// typing.
-func (t *terminal) sent(text string) { _ = t.app.Typed().Add(text) }
+// sent, remember and unsent keep what is typed, remember for Ctrl+R alone. That it cannot be
+// is no reason to stop typing.
+func (t *terminal) sent(text string)     { t.app.Sent(t.session.ID, text) }
+func (t *terminal) remember(text string) { _ = t.app.Typed().Add(text) }
 
 func (t *terminal) unsent(u repl.Unsent) {
 	a := u.Answer
@@ -57,13 +58,13 @@ func (t *terminal) putDraft(ctx context.Context) {
 		parts = slices.DeleteFunc(parts, func(text string) bool {
 			command := strings.HasPrefix(strings.TrimSpace(text), "/") || strings.HasPrefix(strings.TrimSpace(text), "!")
 			if command {
-				t.sent(text)                                                             // Ctrl+R finds it
+				t.remember(text)
 				_ = t.say(ink.Dim, t.inv.words.T("no longer queued: %s", oneLine(text))) // said if it can be
 			}
 			return command
 		})
 	}
 	text := strings.Join(parts, "\n")
-	t.sent(text) // Ctrl+R finds it when it was thrown away
+	t.remember(text) // if it is thrown away
 	t.face.Put(repl.Unsent{Draft: text, Answer: begun, Pastes: draft.Pastes})
 }

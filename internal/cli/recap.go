@@ -84,13 +84,21 @@ func (t *terminal) recap(ctx context.Context) error {
 	if err == nil {
 		err = t.recallCalls(ctx, shown.task, calls, brief)
 	}
-	if stopped := func(r event.Record) bool { _, is := r.Event.(event.TaskCanceled); return is && r.Task == shown.task }; err == nil && len(shown.answers)+shown.calls == 0 && slices.ContainsFunc(records, stopped) {
+	if err == nil && len(shown.answers)+shown.calls == 0 && stopped(records, shown.task) {
 		err = t.face.Tell(span(ink.Warn, t.inv.words.T("[interrupted]")))
 	}
 	if err == nil {
 		err = t.recallEnd(ctx, records, shown.calls > 0)
 	}
 	return err
+}
+
+// stopped reports whether a turn was.
+func stopped(records []event.Record, task string) bool {
+	return slices.ContainsFunc(records, func(r event.Record) bool {
+		_, is := r.Event.(event.TaskCanceled)
+		return is && r.Task == task
+	})
 }
 
 // recallEnd says what the turn of these records took and came to, or else how what was

@@ -229,7 +229,8 @@ func findSubcommand(words []string) (*subcommand, error) {
 	if len(args) > 1 {
 		near = mistyped(args[0], s.verbs)
 		called := s.takes(append([]string{near}, args[1:]...))
-		if !called && (!thing || !slices.Contains(elsewhereVerbs, args[0]) && !(len(args) == 2 && slices.Contains(packageVerbs, args[0])) || slices.Contains(s.verbs, args[0])) {
+		ofOthers := slices.Contains(elsewhereVerbs, args[0]) || len(args) == 2 && slices.Contains(packageVerbs, args[0])
+		if !called && (!thing || !ofOthers || slices.Contains(s.verbs, args[0])) {
 			return nil, nil
 		}
 		if !called {

@@ -136,7 +136,7 @@ func (t *terminal) openLines(ctx context.Context) (err error) {
 		Terminal: keys, Page: page, Render: term.New(term.Options{
 			Out: page, Width: func() int { return width(t.out) }, Words: t.inv.words, Now: t.inv.Now, ASCII: t.inv.ascii(), Spoken: t.inv.settings.Config.UI.Plain, AtOnce: true,
 		}),
-		Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, Trust: t.app.Trustable, After: t.after, Sent: func(text string) { t.app.Sent(t.session.ID, text) }, Unsent: t.unsent, Leaving: t.inv.exit.leave,
+		Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, Trust: t.app.Trustable, After: t.after, Sent: t.sent, Unsent: t.unsent, Leaving: t.inv.exit.leave,
 	}
 	return t.converse(ctx)
 }
@@ -178,7 +178,7 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		Session: t.view, Status: t.status,
 		Toggle: t.app.Modes.Toggled, Next: mode.Next, Dir: t.app.Root,
 		Complete: t.complete, Suggest: t.suggest, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Edit: t.edit, Now: t.inv.Now,
-		Sent: func(text string) { t.app.Sent(t.session.ID, text) }, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent() },
+		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent() },
 		Notify: t.notifier(), Title: func(asks, runs bool) { _ = screen.Title(t.title(asks, runs)) }, // a terminal that is gone ends the program by itself
 		After: t.after, Leaving: t.inv.exit.leave, Elsewhere: t.elsewhere,
 	})

@@ -75,7 +75,7 @@ func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string)
 		said := event.MessageAdded{Message: chat.Say(chat.Assistant, display.Blocks{whole}.Plain()), Blocks: shown}
 		err := o.emit(keep, st, ActorAgent, said)
 		if result.missedTerminal() && !watch.told.Load() {
-			err = errors.Join(err, o.emit(keep, st, ActorAgent, event.Notice{Level: event.Info, Text: "it seems to want a terminal: !! before a command gives it one"}))
+			err = errors.Join(err, o.emit(keep, st, ActorAgent, wantsTerminalNotice))
 		}
 		return errors.Join(err, o.tellUsage(keep, st))
 	}
@@ -84,6 +84,8 @@ func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string)
 		Person: o.Person(st.sink), Sink: watch, Deliver: deliver,
 	})
 }
+
+var wantsTerminalNotice = event.Notice{Level: event.Info, Text: "it seems to want a terminal: !! before a command gives it one"}
 
 // terminalWatch tells at once that a command complains of having no terminal: it may wait
 // for one without end.
@@ -95,7 +97,7 @@ type terminalWatch struct {
 func (w *terminalWatch) Emit(ctx context.Context, r event.Record) error {
 	err := w.Sink.Emit(ctx, r)
 	if e, ok := r.Event.(event.ToolOutput); ok && err == nil && wantsOne(e.Text) && w.told.CompareAndSwap(false, true) {
-		r.Event = event.Notice{Level: event.Info, Text: "it seems to want a terminal: !! before a command gives it one"}
+		r.Event = wantsTerminalNotice
 		err = w.Sink.Emit(ctx, r)
 	}
 	return err

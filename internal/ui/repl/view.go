@@ -177,16 +177,21 @@ func (r *REPL) underway(ahead term.Ahead, width, height int) (rows []string, row
 	}
 	rows = append(rows, r.beside(ahead, width, max(4, r.room()-len(rows)))...)
 	r.editor.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(dim)}}
-	draft, _, _ := r.draft(width, height)
+	draft, row, col := r.draft(width, height)
 	room := max(2, height-1-len(rows)-min(len(draft), leastDraft))
-	waiting := r.waiting(width, max(1, room/2))
+	waiting := r.waiting(width, room)
 	if took := r.Now().Sub(r.turn.began); took >= patience || took >= outputPatience && r.printing() {
-		doing := r.doing(width, room-len(waiting))
+		doing := r.doing(width, room-min(len(waiting), max(1, room/2)))
 		rows = append(rows, doing...)
 		room -= len(doing)
 	}
-	rows = append(rows, r.waiting(width, max(room, len(waiting)))...)
-	draft, row, col = r.draft(width, height-len(rows))
+	if len(waiting) > room {
+		waiting = r.waiting(width, max(1, room))
+	}
+	rows = append(rows, waiting...)
+	if len(rows)+len(draft) >= height {
+		draft, row, col = r.draft(width, height-len(rows))
+	}
 	return append(rows, draft...), len(rows) + row, col
 }
 
