@@ -34,7 +34,8 @@ func (p *program) ownText() string {
 
 // serve has a server of models on this machine, which is looked for there alone;
 // with a word, it is also the address of OpenAI, whose key is there: serve [key].
-// Without one that answers: serve none. With its address in CODER_BASE_URL: serve
+// Without one that answers: serve none, or, where one is looked for at an address that is
+// named and nobody is there: serve dead. With its address in CODER_BASE_URL: serve
 // address.
 func (s *scene) serve(args []string) error {
 	config := filepath.Join(s.dir, "patient.json")
@@ -48,6 +49,9 @@ func (s *scene) serve(args []string) error {
 	}
 	server := serveModels(s.t, &modelServer{beside: map[string]string{"GET /v1/models": twoModels}})
 	s.env = append(s.env, "CODER_LOCAL_SERVERS="+server.URL+"/v1")
+	if slices.Contains(args, "dead") {
+		server.Close()
+	}
 	if slices.Contains(args, "address") {
 		s.env = append(s.env, "CODER_BASE_URL="+server.URL+"/v1")
 	}

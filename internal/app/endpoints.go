@@ -30,6 +30,7 @@ type Endpoint struct {
 	Key      string // the variable that holds its key; "" if none does
 	InUse    bool   // it is the configured one
 	Local    bool   // it was looked for on this machine
+	Named    bool   // the person said where to look for it
 
 	Models []Offer
 	Err    error // why it does not say which models it has
@@ -80,7 +81,9 @@ func (a *App) candidates() (list []Endpoint) {
 		}
 	}
 	for _, address := range a.localServers() {
-		add(a.EndpointAt(address, true))
+		e := a.EndpointAt(address, true)
+		e.Named = !slices.Contains(config.Default().Discovery.Local, address)
+		add(e)
 	}
 	return list
 }
@@ -173,6 +176,23 @@ func withScheme(name string) string {
 	return "https://" + name
 }
 
+// Found reports whether an endpoint is there. One that was only looked for on this machine
+// and did not answer is not.
+func (e Endpoint) Found() bool { return !e.Local || e.Err == nil || e.InUse }
+
+// Missed reports whether a person would wonder why an endpoint was not found: they said where
+// it is, or something is there and slow to say what it has.
+func (e Endpoint) Missed() bool {
+	return !e.Found() && (e.Named || errors.As(e.Err, new(slowError)))
+}
+
+// slowError says that an endpoint took too long to say what it has.
+type slowError time.Duration
+
+func (e slowError) Error() string {
+	return fmt.Sprintf("it did not answer within %v", time.Duration(e))
+}
+
 // Unreachable reports whether nobody was there to be asked.
 func (e Endpoint) Unreachable() bool { return errors.Is(e.Err, provider.ErrUnreachable) }
 
@@ -192,7 +212,7 @@ func (a *App) Ask(ctx context.Context, e *Endpoint) {
 	defer stop()
 	listed, err := client.Models(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("it did not answer within %v", limit)
+		err = slowError(limit)
 	}
 	if e.Err = err; err == nil {
 		a.keepList(e.Provider, listed)

@@ -40,7 +40,7 @@ func (t *terminal) sessionList(ctx context.Context, lead string) lineedit.Picker
 		}
 		title := cmp.Or(oneLine(h.Meta.Title), t.inv.words.T("nothing was asked"))
 		if t.openElsewhere(h.ID) {
-			title = t.inv.words.T("[open elsewhere] %s", title)
+			title = t.inv.words.T("[open] %s", title)
 		}
 		p.Items = append(p.Items, lineedit.Item{Choice: lineedit.Choice{Text: h.Updated.Local().Format("2006-01-02 15:04"), Note: title + t.apart() + h.ID}, Value: lead + h.ID})
 	}

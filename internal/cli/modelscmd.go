@@ -8,6 +8,7 @@ import (
 
 	"coder/internal/app"
 	"coder/internal/core/display"
+	"coder/internal/ui/i18n"
 )
 
 // runModels lists the models that can be reached, by endpoint.
@@ -22,8 +23,8 @@ func (inv *invocation) runModels(ctx context.Context, a *app.App) error {
 	var silent []string // tells of addresses of this machine at which nothing was found
 	found := 0
 	for _, e := range endpoints {
-		if e.Local && e.Err != nil && !e.InUse {
-			silent = append(silent, inv.words.T("not found on this machine: %s (%s): %s", e.Title, oneLine(e.Provider.Address()), inv.words.Said(e.Err.Error())))
+		if !e.Found() {
+			silent = append(silent, notFound(inv.words, e))
 			continue
 		}
 		found++
@@ -42,6 +43,11 @@ func (inv *invocation) runModels(ctx context.Context, a *app.App) error {
 		}
 	}
 	return nil
+}
+
+// notFound tells of an address of this machine at which nothing was found.
+func notFound(words *i18n.Printer, e app.Endpoint) string {
+	return words.T("not found on this machine: %s (%s): %s", e.Title, oneLine(e.Provider.Address()), words.Said(e.Err.Error()))
 }
 
 // printEndpoint shows an endpoint and what it has.

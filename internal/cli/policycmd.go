@@ -166,6 +166,8 @@ type retrial struct {
 	Then    string `json:"then"`
 	Now     string `json:"now"`
 	Why     string `json:"why,omitempty"`
+
+	touches func(say func(string) string) string
 }
 
 // retrials is what policy test prints.
@@ -198,7 +200,7 @@ func (inv *invocation) policyTest(ctx context.Context, a *app.App) error {
 	words := inv.words
 	lines := []string{words.T(display.Form(sum.Sessions, "%d calls in %d session: %d were asked about, %d would be now (%+d)", "%d calls in %d sessions: %d were asked about, %d would be now (%+d)"), sum.Calls, sum.Sessions, sum.AskedThen, sum.AskedNow, sum.AskedNow-sum.AskedThen)}
 	for _, c := range sum.Changed {
-		lines = append(lines, fmt.Sprintf(words.Signs("  %s → %s  %s %s  (%s, %s)"), words.T(c.Then), words.T(c.Now), c.Tool, c.What, c.Session, c.Mode))
+		lines = append(lines, fmt.Sprintf(words.Signs("  %s → %s  %s %s  (%s, %s)"), words.T(c.Then), words.T(c.Now), c.Tool, oneLine(c.touches(words.Said)), c.Session, c.Mode))
 		if c.Why != "" {
 			lines = append(lines, "      "+words.Said(c.Why))
 		}
@@ -243,7 +245,7 @@ func (sum *retrials) retry(ctx context.Context, j *judge.Judge, logs event.Store
 			sum.Calls++
 			if then != o.Verdict.String() {
 				sum.Changed = append(sum.Changed, retrial{
-					Session: id, Call: e.CallID, Tool: e.Tool, What: event.JoinEffects(e.Effects, ", "), Mode: now.Name, Then: then, Now: o.Verdict.String(), Why: o.String(),
+					Session: id, Call: e.CallID, Tool: e.Tool, What: event.JoinEffects(e.Effects, ", "), touches: e.Touches, Mode: now.Name, Then: then, Now: o.Verdict.String(), Why: o.String(),
 				})
 			}
 		}

@@ -107,7 +107,7 @@ func (inv *invocation) showAudit(ctx context.Context, store *app.Store, id strin
 		}
 		t.Rows = append(t.Rows, display.Data(
 			c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, oneLine(inv.words.Said(c.Requested.Ruling())), inv.words.T(outcome),
-			oneLine(event.JoinEffects(c.Requested.Effects, "; ")),
+			oneLine(c.Requested.Touches(inv.words.Said)),
 		))
 	}
 	if inv.flags.json {

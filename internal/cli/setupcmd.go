@@ -174,7 +174,12 @@ func (s *setup) endpoint(ctx context.Context) (app.Endpoint, error) {
 	if ctx.Err() != nil {
 		return app.Endpoint{}, ctx.Err()
 	}
-	found := slices.DeleteFunc(all, func(e app.Endpoint) bool { return e.Local && e.Err != nil && !e.InUse })
+	for _, e := range all {
+		if e.Missed() {
+			s.say(notFound(s.words, e))
+		}
+	}
+	found := slices.DeleteFunc(all, func(e app.Endpoint) bool { return !e.Found() })
 	t := display.Table{}
 	for i, e := range found {
 		what := display.Cell{Text: fmt.Sprintf(display.Form(len(e.Models), "%d model", "%d models"), len(e.Models)), Words: true}

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -32,13 +33,13 @@ func onlyPrints(words []string, heard bool) bool {
 	}
 	switch name := words[0]; {
 	case name == "git":
-		return heard && asked("--help", "-h")
+		return heard && (asked("--help", "-h") || len(words) > 1 && words[1] == "help")
 	case asked("--version", "--help"), name == "man" && asked("-w", "-k", "-f", "--where", "--path", "--apropos", "--whatis"):
 		return true
 	case slices.Contains([]string{"top", "htop", "atop"}, name):
 		return heard || slices.ContainsFunc(words[1:], func(w string) bool { return strings.HasPrefix(w, "-b") })
 	}
-	return heard && slices.Contains([]string{"less", "more", "most", "man", "watch"}, words[0])
+	return heard && slices.Contains([]string{"less", "more", "most", "man", "info", "pager", "sensible-pager", "watch"}, words[0])
 }
 
 // asksFor reports whether any of the commands of a line does something, given its words,
@@ -108,7 +109,7 @@ func reads(r *syntax.Redirect) bool {
 // subcommand are left out.
 func run(args []*syntax.Word) (words []string) {
 	for _, a := range args {
-		words = append(words, plain(a))
+		words = append(words, cmp.Or(plain(a), byVariable(a)))
 	}
 	words = withoutPrefix(words)
 	if len(words) == 0 {
@@ -147,6 +148,33 @@ func plain(w *syntax.Word) string {
 		}
 	}
 	return b.String()
+}
+
+// byVariable is what a word stands for that is nothing but a variable which names a program
+// of the person's choice: $EDITOR is some editor.
+func byVariable(w *syntax.Word) string {
+	parts := w.Parts
+	if len(parts) == 1 {
+		if quoted, ok := parts[0].(*syntax.DblQuoted); ok {
+			parts = quoted.Parts
+		}
+	}
+	if len(parts) != 1 {
+		return ""
+	}
+	v, ok := parts[0].(*syntax.ParamExp)
+	if !ok || v.Param == nil {
+		return ""
+	}
+	switch v.Param.Value {
+	case "EDITOR", "VISUAL", "GIT_EDITOR":
+		return "vi"
+	case "PAGER", "MANPAGER", "GIT_PAGER":
+		return "less"
+	case "SHELL":
+		return "sh"
+	}
+	return ""
 }
 
 // withoutPrefix leaves out what stands before a program: settings of variables, and

@@ -78,3 +78,27 @@ func JoinEffects(effects []Effect, sep string) string {
 	}
 	return strings.Join(texts, sep)
 }
+
+// told are the kinds of effect in words that go on with what is touched.
+var told = []string{"may do anything:", "executes", "writes", "reaches", "notes", "reads"}
+
+// ownNotes are the parts of the program's own memory that have names of its own; a skill
+// can be called the same.
+var ownNotes = map[string]string{"todo list": "the todo list", "question": "a question", "plan": "the plan", "subtask": "a subtask"}
+
+// Touches is what the call would touch, for a reader, in the words of say.
+func (e ToolCallRequested) Touches(say func(string) string) string {
+	texts := make([]string, len(e.Effects))
+	for i, effect := range e.Effects {
+		if effect.text != "" {
+			texts[i] = effect.text
+			continue
+		}
+		target := effect.Target
+		if own := ownNotes[target]; own != "" && effect.Kind == EffectNote && e.Tool != "skill" {
+			target = say(own)
+		}
+		texts[i] = say(told[effect.Kind]) + " " + target
+	}
+	return strings.Join(texts, "; ")
+}

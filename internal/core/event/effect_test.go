@@ -34,3 +34,23 @@ func TestEffectsOnRecordStayAsTheyWere(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatACallTouchesIsToldInWords: kinds and the program's own notes are told in the
+// reader's language; what people named is not.
+func TestWhatACallTouchesIsToldInWords(t *testing.T) {
+	say := func(s string) string { return "<" + s + ">" }
+	var other event.Effect
+	if err := json.Unmarshal([]byte(`"teleport to x"`), &other); err != nil {
+		t.Fatal(err)
+	}
+	call := event.ToolCallRequested{Tool: "x", Effects: []event.Effect{
+		{Kind: event.EffectRead, Target: "plan"}, {Kind: event.EffectNote, Target: "plan"}, other,
+	}}
+	if got, want := call.Touches(say), "<reads> plan; <notes> <the plan>; teleport to x"; got != want {
+		t.Errorf("told as %q, want %q", got, want)
+	}
+	call = event.ToolCallRequested{Tool: "skill", Effects: []event.Effect{{Kind: event.EffectNote, Target: "plan"}}}
+	if got, want := call.Touches(say), "<notes> plan"; got != want {
+		t.Errorf("told as %q, want %q", got, want)
+	}
+}

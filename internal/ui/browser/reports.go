@@ -301,7 +301,7 @@ func (p *page) audit() (markup, error) {
 				outcome = "failed"
 			}
 		}
-		row := display.Data(c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, "", "", line(event.JoinEffects(c.Requested.Effects, "; ")))
+		row := display.Data(c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, "", "", line(c.Requested.Touches(p.words.Said)))
 		row[2], row[3] = display.Words(line(c.Requested.Ruling()))[0], display.Words(outcome)[0]
 		t.Rows = append(t.Rows, row)
 	}
