@@ -77,12 +77,8 @@ func (r *REPL) goOn(l looked) error {
 		return nil
 	case l.agrees && !r.cards().Trust: // it is given
 		return r.reply(uip.Response{ID: r.open.question.ID, Author: "user", Option: uip.Approve})
-	case r.open.inParts():
-		return r.show()
 	}
-	cards := r.cards()
-	cards.Brief = true // the answer to the command stays in sight
-	return r.render.Insert(cards.Draw(r.open.question))
+	return r.render.Insert(r.cards().Again(r.open.card))
 }
 
 // echoing shows what a command says below what was typed.

@@ -136,15 +136,19 @@ func (r *REPL) put(ctx context.Context, a ask) error {
 // show draws the part of the question that is to be answered now.
 func (r *REPL) show() error {
 	cards, d := r.cards(), r.open
-	text := cards.Draw(d.question)
-	if d.inParts() {
-		text = cards.Question(d.current(), d.at+1, len(d.question.Parts))
-	}
 	if !cards.Hides(d.question) {
 		r.render.Saw(d.question)
 	}
 	d.trust = d.trust || cards.Trusts(d.question)
-	return r.render.Insert(text)
+	return r.render.Insert(d.card(cards))
+}
+
+// card is the part of the question that is to be answered now.
+func (d *dialogue) card(c term.Cards) string {
+	if d.inParts() {
+		return c.Question(d.current(), d.at+1, len(d.question.Parts))
+	}
+	return c.Draw(d.question)
 }
 
 func (r *REPL) cards() term.Cards { return offering(r.render.Cards(), r.Trust) }

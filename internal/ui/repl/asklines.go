@@ -62,11 +62,11 @@ func (l *Lines) cards() term.Cards { return offering(l.Render.Cards(), l.Trust) 
 // shown before.
 func (l *Lines) card(d *dialogue, brief bool) string {
 	cards := l.cards()
-	if d.inParts() {
-		return cards.Question(d.current(), d.at+1, len(d.question.Parts))
+	d.trust = d.trust || cards.Trusts(d.question)
+	if brief {
+		return cards.Again(d.card)
 	}
-	cards.Brief, d.trust = brief, d.trust || cards.Trusts(d.question)
-	return cards.Draw(d.question)
+	return d.card(cards)
 }
 
 // answer reads lines until one is an answer. Esc stops the turn at an approval,

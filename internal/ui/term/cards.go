@@ -28,8 +28,32 @@ type Cards struct {
 	Spoken  bool // a screen reader reads it
 	Whole   bool // fold nothing
 	Rest    bool // of a long diff show only what was folded before
-	Brief   bool // what is long and was shown before is left out
 	Trust   bool // the card of a check offers trust in the folder
+
+	brief brevity
+}
+
+// brevity is how much of a card that was shown before is left out.
+type brevity int
+
+const (
+	whole brevity = iota
+	withoutLong
+	withoutContent
+	titlesAlone
+)
+
+// Again is a question that was shown before, as show draws it, below something that the
+// person wanted to see meanwhile: so short that this stays in sight.
+func (c Cards) Again(show func(Cards) string) string {
+	text := ""
+	for c.brief = withoutLong; c.brief <= titlesAlone; c.brief++ {
+		text = show(c)
+		if c.Height == nil || strings.Count(text, "\n") < c.Height()/2 {
+			break
+		}
+	}
+	return text
 }
 
 // What of a question's content is shown before it is folded.
@@ -50,6 +74,9 @@ const (
 func (c Cards) Draw(q uip.Request) string {
 	d := c.drawing()
 	switch {
+	case d.brief == titlesAlone && q.Purpose == uip.ConfirmRiskyAction:
+		d.page.hung(d.width(), ink.Warn, "[APPROVAL] "+d.titles(q), setIn)
+		d.page.words(d.width(), ink.Dim, d.t("what it would do and the choices stand above"))
 	case q.Kind == uip.Composite && q.Purpose == uip.ConfirmRiskyAction:
 		d.page.tell(ink.Warn, "[APPROVAL] "+d.t("%d calls need approval", len(q.Parts)))
 		above := d.lines()
@@ -189,14 +216,19 @@ func (d drawing) atLast(q uip.Request, above int) {
 	if d.Height == nil || d.lines()-above+2 <= d.Height() {
 		return
 	}
-	titles := []string{d.title(q)}
-	if len(q.Parts) > 0 {
-		titles = nil
+	d.page.hung(d.width(), ink.Warn, d.titles(q), setIn)
+}
+
+// titles name all that q asks about.
+func (d drawing) titles(q uip.Request) string {
+	if len(q.Parts) == 0 {
+		return d.title(q)
 	}
+	var all []string
 	for i, part := range q.Parts {
-		titles = append(titles, fmt.Sprintf("%d. %s", i+1, d.title(part)))
+		all = append(all, fmt.Sprintf("%d. %s", i+1, d.title(part)))
 	}
-	d.page.hung(d.width(), ink.Warn, strings.Join(titles, mark(d.ASCII, " · ", "; ")), setIn)
+	return strings.Join(all, mark(d.ASCII, " · ", "; "))
 }
 
 // mainAgent is the one that a person talks to.
@@ -224,7 +256,8 @@ const noticeRunes = 1000
 // stands whole above it.
 func (d drawing) question(q uip.Request, m, n int) {
 	d.Whole = true
-	if text, ok := q.Display.Content.(display.Text); ok {
+	text, isText := q.Display.Content.(display.Text)
+	if isText && d.brief < withoutContent {
 		md := markdown.Stream{Put: d.page.put, Width: d.Width, Source: d.Palette.Level == None && !d.Spoken, ASCII: d.ASCII, Spoken: d.Spoken}
 		md.Write(d.fold(revealed(string(text))))
 		md.End()
@@ -250,6 +283,10 @@ func (d drawing) question(q uip.Request, m, n int) {
 		w.Write(ink.Look{}, line)
 		w.End()
 		d.page.put(ink.Look{}, "\n")
+	}
+	if d.brief == titlesAlone {
+		d.page.words(d.width(), ink.Dim, d.t("its choices stand above"))
+		return
 	}
 	if text := strings.TrimSpace(cleaned(d.Words.Said(q.Display.Description))); text != "" {
 		d.page.words(d.width(), ink.Dim, text)
@@ -291,7 +328,8 @@ const recommended = " (Recommended)"
 // content shows what will run or change, to the letter. Commands and texts are
 // indented, so that no line of them can pass for one of ours.
 func (d drawing) content(q uip.Request) {
-	if d.Brief && strings.Count(display.Blocks{q.Display.Content}.Plain(), "\n") > longDiff {
+	long := strings.Count(display.Blocks{q.Display.Content}.Plain(), "\n") > longDiff
+	if q.Display.Content != nil && (d.brief >= withoutContent || d.brief == withoutLong && long) {
 		d.page.tell(ink.Dim, d.t("what it would do stands above"))
 		*d.hides = true
 		return
