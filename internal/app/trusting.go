@@ -18,7 +18,7 @@ import (
 type Entrusted struct {
 	Hooks    []hooks.Hook
 	Servers  []mcp.Server
-	Settings []config.Row // the others that it has
+	Settings []config.Row // the others that it has and that do not hold without trust
 	Give     func() error // trusts the folder with what was read of it
 }
 
@@ -52,9 +52,14 @@ func Entrusts(env Env, o Options) (e Entrusted, err error) {
 			e.Servers = append(e.Servers, one)
 		}
 	}
+	untrusted, err := load(env, o, func(trust.Book, string) (trust.State, error) { return trust.Unknown, nil })
+	if err != nil {
+		return e, err
+	}
+	holds := untrusted.Report.Rows()
 	for _, row := range s.Report.Rows() {
 		runs := strings.HasPrefix(row.Key, "hooks.") || strings.HasPrefix(row.Key, "mcpServers.")
-		if row.Origin.Source == file && !runs {
+		if row.Origin.Source == file && !runs && !slices.Contains(holds, row) {
 			e.Settings = append(e.Settings, row)
 		}
 	}

@@ -27,6 +27,7 @@ func (inv *invocation) runHeadless(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	inv.warnOfWide(a.Root)
 	out := inv.newOutput(a)
 	if streams {
 		return inv.withSession(ctx, a, out, func(s *headless) error { return inv.stream(ctx, s) })
@@ -161,6 +162,7 @@ func (inv *invocation) runPiped(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	inv.warnOfWide(a.Root)
 	out, _ := inv.newLines(a)
 	err = inv.withSession(ctx, a, out, func(s *headless) error {
 		line := strings.Join(inv.flags.args, " ")

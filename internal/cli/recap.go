@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
+	"coder/internal/core/uip"
 	"coder/internal/ui/term/ink"
 )
 
@@ -139,14 +141,18 @@ func (t *terminal) recordsOf(ctx context.Context, task string) (all []event.Reco
 	return all, nil
 }
 
-// recalledCalls is how many calls of a turn are shown again.
-const recalledCalls = 10
+// recalledCalls is how many calls of a turn are shown again, and recalledLines how many lines
+// of what one of them changed.
+const (
+	recalledCalls = 10
+	recalledLines = 16
+)
 
-// endedCalls are the records of the last calls of a turn and of how each of them ended,
-// and of what the turn failed by. What is still open is put to the person by itself, and
+// endedCalls are the records of the last calls of a turn and of how each of them ended, of
+// what the person was asked besides, and of what the turn failed by. What is still open is put to the person by itself, and
 // so is what was open once and is run again.
 func endedCalls(records []event.Record, task string) (ended [][]event.Record) {
-	begun := make(map[string]event.Record)
+	begun := make(map[string]event.Record) // calls, and questions to the person
 	for _, r := range records {
 		if r.Task != task {
 			continue
@@ -160,6 +166,14 @@ func endedCalls(records []event.Record, task string) (ended [][]event.Record) {
 				ended = append(ended, []event.Record{begun[e.CallID], r})
 			} else {
 				ended = append(ended, []event.Record{r})
+			}
+		case event.InteractionRequested:
+			if e.Purpose != uip.ConfirmRiskyAction && e.Author != event.ActorRecovery {
+				begun[e.ID] = r
+			}
+		case event.InteractionResponded:
+			if asked, ok := begun[e.ID]; ok {
+				ended = append(ended, []event.Record{asked, r})
 			}
 		case event.TaskFailed:
 			ended = append(ended, []event.Record{r})
@@ -175,34 +189,59 @@ func cutOff(call []event.Record, id string) bool {
 }
 
 // recallCalls shows calls of a turn and how each of them ended; in brief without what they
-// printed and changed.
+// printed and with long changes left out, unless they failed.
 func (t *terminal) recallCalls(ctx context.Context, task string, calls [][]event.Record, brief bool) error {
 	if len(calls) == 0 {
 		return nil
 	}
 	sink := t.face.Out()
 	if brief {
-		sink = outcomes{sink}
+		sink = &outcomes{Sink: sink}
 	}
 	out := newSeen(sink)
-	for _, r := range slices.Concat(calls...) {
-		if err := out.Emit(ctx, r); err != nil {
-			return err
+	for _, call := range calls {
+		if asked, ok := call[0].Event.(event.InteractionRequested); ok {
+			given, _ := call[1].Event.(event.InteractionResponded)
+			if err := t.face.RecallQuestion(asked.Request, responseWords(t.inv.words, asked.Request, given.Response)); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, r := range call {
+			if err := out.Emit(ctx, r); err != nil {
+				return err
+			}
 		}
 	}
 	return t.face.Out().Emit(ctx, event.Record{Task: task, Event: event.StateChanged{}})
 }
 
-// outcomes passes on what was called and what came of it, and no more.
-type outcomes struct{ event.Sink }
+// outcomes passes on what was called and what came of it: of what is long only what failed.
+type outcomes struct {
+	event.Sink
+	printed []event.Record // by a call that has not ended
+}
 
-func (o outcomes) Emit(ctx context.Context, r event.Record) error {
+func (o *outcomes) Emit(ctx context.Context, r event.Record) error {
 	switch e := r.Event.(type) {
 	case event.ToolOutput:
+		o.printed = append(o.printed, r)
 		return nil
 	case event.ToolFinished:
-		e.Show = nil
-		r.Event = e
+		printed := o.printed
+		o.printed = nil
+		if !e.Failed {
+			if strings.Count(display.Blocks{e.Show}.Plain(), "\n") > recalledLines {
+				e.Show = nil
+			}
+			r.Event = e
+			break
+		}
+		for _, p := range printed {
+			if err := o.Sink.Emit(ctx, p); err != nil {
+				return err
+			}
+		}
 	}
 	return o.Sink.Emit(ctx, r)
 }

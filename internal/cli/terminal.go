@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -59,6 +58,7 @@ type face interface {
 	Say(text string) error
 	Tell(lines ...[]ink.Span) error
 	Recall(answer event.MessageAdded, bang bool) error
+	RecallQuestion(q uip.Request, answer string) error
 	Put(repl.Unsent)
 	Pick(ctx context.Context, p lineedit.Picker) (string, error)
 	Run(ctx context.Context, first string, resume bool) error
@@ -319,7 +319,7 @@ func (t *terminal) banner() error {
 	if t.app.ModelAssumed() {
 		add(ink.Warn, w.T("nobody chose a model: %s may not be one that the endpoint has; /model lists those", t.app.ModelName()))
 	}
-	if text := t.wideFolder(); text != "" {
+	if text := t.inv.wideFolder(t.app.Root); text != "" {
 		add(ink.Warn, text)
 	}
 	if _, err := exec.LookPath("git"); err != nil {
@@ -344,30 +344,6 @@ func (t *terminal) banner() error {
 	}
 	t.early = nil
 	return t.face.Tell(lines...)
-}
-
-// wideFolder warns where the workspace is all there is, or all that is the
-// person's, or the system's.
-func (t *terminal) wideFolder() string {
-	home, _ := filepath.EvalSymlinks(t.inv.Getenv("HOME"))
-	root := t.app.Root
-	switch {
-	case root == "/":
-		return t.inv.words.T("this is the root of the whole system: all of it is the workspace; start coder in the folder of a project")
-	case root == home:
-		return t.inv.words.T("this is your home folder: all of it is the workspace; start coder in the folder of a project")
-	case strings.HasPrefix(home, root+"/"):
-		return t.inv.words.T("your home folder is in this folder: all of it is the workspace; start coder in the folder of a project")
-	case slices.Contains(systemFolders, root):
-		return t.inv.words.T("this folder is the system's: all of it is the workspace; start coder in the folder of a project")
-	}
-	return ""
-}
-
-// systemFolders hold what programs and all people of a machine share.
-var systemFolders = []string{
-	"/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/var",
-	"/Applications", "/Library", "/System", "/Users", "/private/etc", "/private/var",
 }
 
 func (t *terminal) status() (model, mode string) {

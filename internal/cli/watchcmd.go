@@ -228,14 +228,20 @@ func (p *replay) Emit(ctx context.Context, r event.Record) error {
 		p.asked[e.Request.ID] = e.Request
 		return p.face.Insert(p.face.Cards().Draw(e.Request))
 	case event.InteractionResponded:
-		given := sanitize.Line(export.Speech{Words: p.words}.Response(p.asked[e.ID], e.Response), 400)
+		given := responseWords(p.words, p.asked[e.ID], e.Response)
 		delete(p.asked, e.ID)
-		if e.Author != event.ActorUser {
-			given += " (" + sanitize.Line(e.Author, 40) + ")"
-		}
 		return p.echo(given)
 	}
 	return p.seen.Emit(ctx, r)
+}
+
+// responseWords is what was answered to a question, and by whom unless by the person here.
+func responseWords(words *i18n.Printer, q uip.Request, a uip.Response) string {
+	given := sanitize.Line(export.Speech{Words: words}.Response(q, a), 400)
+	if a.Author != event.ActorUser {
+		given += " (" + sanitize.Line(a.Author, 40) + ")"
+	}
+	return given
 }
 
 // echo shows what the person said, broken between words for the terminal.

@@ -25,6 +25,8 @@ func TestFoldersThatAreNoProjectAreWarnedOf(t *testing.T) {
 		{"en", home, "/", "the root of the whole system"},
 		{"en", home, home, "your home folder"},
 		{"en", linked, home, "your home folder"},
+		{"en", home, linked, "your home folder"},
+		{"en", linked, linked, "your home folder"},
 		{"zh-CN", home, home, "主目录"},
 		{"en", home, filepath.Join(home, "project"), ""},
 		{"en", "", "/srv", ""},
@@ -33,9 +35,8 @@ func TestFoldersThatAreNoProjectAreWarnedOf(t *testing.T) {
 		{"zh-CN", home, "/usr", "系统"},
 		{"en", home, "/etc/nginx", ""},
 	} {
-		x := &terminal{app: &app.App{}, inv: &invocation{words: i18n.For(tt.lang), Env: Env{Env: app.Env{Environ: []string{"HOME=" + tt.home}}}}}
-		x.app.Root = tt.root
-		if got := x.wideFolder(); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
+		inv := &invocation{words: i18n.For(tt.lang), Env: Env{Env: app.Env{Environ: []string{"HOME=" + tt.home}}}}
+		if got := inv.wideFolder(tt.root); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
 			t.Errorf("%s at home in %q: %q", tt.root, tt.home, got)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -95,7 +96,7 @@ func (o Options) files() []file {
 	}
 	if o.Project != "" {
 		p := file{path: filepath.Join(o.Project, ".coder", fileName), project: true, untrusted: !o.TrustProject}
-		if len(files) == 0 || files[0].path != p.path { // one who works in the home folder has one file, and trusts it
+		if len(files) == 0 || !same(files[0].path, p.path) { // one who works in the home folder has one file, and trusts it
 			files = append(files, p)
 		}
 	}
@@ -107,6 +108,19 @@ func (o Options) files() []file {
 		files = append(files, file{path: named, must: true})
 	}
 	return files
+}
+
+// same reports whether two paths are of one file, whichever way they lead there.
+func same(a, b string) bool {
+	if a == b {
+		return true
+	}
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
 }
 
 // maxErrors bounds how many mistakes one Load tells of.

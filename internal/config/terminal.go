@@ -19,7 +19,7 @@ var (
 	}
 	monitors  = []string{"top", "htop", "btop", "atop", "iotop", "iftop", "nethogs", "nvtop", "powertop", "glances", "watch", "k9s", "ctop"}
 	remotes   = []string{"ssh", "sftp", "telnet", "mosh", "tmux", "screen", "zellij", "minicom", "picocom"}
-	databases = []string{"psql", "pgcli", "mysql", "mycli", "mariadb", "sqlite3", "litecli", "mongo", "sqlplus", "cqlsh", "gdb", "lldb", "dlv", "rlwrap"}
+	databases = []string{"psql", "pgcli", "mysql", "mycli", "mariadb", "sqlite3", "litecli", "mongo", "sqlplus", "cqlsh", "gdb", "lldb", "dlv", "rdbg", "rlwrap"}
 	askers    = []string{
 		"sudo", "sudoedit", "su", "doas", "passwd", "chsh", "chfn", "visudo", "vipw", "vigr", "cfdisk", "nmtui", "crontab -e", "systemctl edit",
 		"update-alternatives --config", "dpkg-reconfigure", "ssh-keygen", "ssh-copy-id", "gpg --gen-key", "gpg --full-generate-key", "gpg --edit-key",

@@ -38,6 +38,9 @@ func Trust(book trust.Book, root string, entrusts func() (rows [][]display.Cell,
 			}
 			blocks := display.Blocks{display.Text("this folder is " + Standing(book, root))}
 			files := trust.Settings(root)
+			if c.Args == "yes" && len(does) == 0 {
+				files = nil // they hold without trust, too
+			}
 			if len(files) > 0 {
 				blocks = append(blocks, display.Text("it has settings of its own: "+strings.Join(files, ", ")))
 			}

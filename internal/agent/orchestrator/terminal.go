@@ -241,6 +241,8 @@ func talks(words []string) bool {
 		return true
 	case name == "cat" && len(args) == 0, name == "python" && len(args) > 1 && args[0] == "-m" && slices.Contains(talking, args[1]):
 		return true
+	case name == "perl" && slices.ContainsFunc(args, func(w string) bool { return strings.HasPrefix(w, "-d") }), name == "node" && len(args) > 0 && args[0] == "inspect":
+		return true // debuggers
 	case slices.Contains(shells, name) || slices.Contains(interpreters, name):
 		return !slices.ContainsFunc(args, func(w string) bool { return !slices.Contains(stillTalks, w) })
 	case name == "read":

@@ -73,6 +73,8 @@ func TestProgramsThatWantATerminal(t *testing.T) {
 		"$PAGER a":                       true,
 		"$PAGER a | cat":                 false,
 		"$SHELL":                         true,
+		"perl -de 0":                     true,
+		"node inspect a.js":              true,
 		"$SHELL -c ls":                   false,
 		"$CC a.c":                        false,
 		"echo $EDITOR":                   false,

@@ -153,6 +153,9 @@ func (o *Orchestrator) judgeCheck(ctx context.Context, st *turnState, command st
 	}
 	if !verify.MayRepair(st.repairs, st.set.Verification.MaxAttempts) {
 		still := fmt.Sprintf(display.Form(st.repairs, "%s still fails after %d attempt to repair it", "%s still fails after %d attempts to repair it"), command, st.repairs)
+		if st.repairs == 0 {
+			still = command + " fails, and the settings let nothing be repaired"
+		}
 		if err := o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.User, "[verification] "+still+" ("+v.Reason+")")}); err != nil {
 			return false, err
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/uip"
 	"coder/internal/tool"
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term"
@@ -79,6 +80,11 @@ func (l *Lines) Say(text string) error { return l.Render.Insert(text) }
 // Recall shows an answer that was given before.
 func (l *Lines) Recall(answer event.MessageAdded, bang bool) error {
 	return l.Render.Recall(answer, bang)
+}
+
+// RecallQuestion shows a question that was put before, and what was answered.
+func (l *Lines) RecallQuestion(q uip.Request, answer string) error {
+	return l.Render.RecallQuestion(q, answer)
 }
 
 // Tell shows lines of the program's own, broken between words.

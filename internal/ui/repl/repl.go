@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/uip"
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term"
 	"coder/internal/ui/term/ink"
@@ -215,6 +216,11 @@ func (r *REPL) Say(text string) error { return r.render.Between(text) }
 // Recall shows an answer that was given before.
 func (r *REPL) Recall(answer event.MessageAdded, bang bool) error {
 	return r.render.Recall(answer, bang)
+}
+
+// RecallQuestion shows a question that was put before, and what was answered.
+func (r *REPL) RecallQuestion(q uip.Request, answer string) error {
+	return r.render.RecallQuestion(q, answer)
 }
 
 // Tell shows lines of the program's own, broken between words.

@@ -154,12 +154,14 @@ func (r *REPL) answerPrompt() []lineedit.Span {
 	return []lineedit.Span{{Text: "> ", Style: r.sgr(good)}}
 }
 
-// modeLook is the look of a mode: what only plans, what writes unasked and what
-// asks nothing at all can be told apart.
+// modeLook is the look of a mode: they can be told apart, most of all what only plans, what
+// writes unasked and what asks nothing at all.
 func modeLook(mode string) ink.Role {
 	switch mode {
 	case "plan":
 		return ink.Done
+	case "default":
+		return ink.Tool
 	case "auto-edit":
 		return warn
 	case "yolo":

@@ -19,6 +19,7 @@ import (
 
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
+	"coder/internal/core/uip"
 	"coder/internal/ui/term/ink"
 )
 
@@ -234,6 +235,15 @@ func (r *Renderer) Recall(answer event.MessageAdded, bang bool) error {
 	return r.write(func() {
 		r.message(&taskView{prompted: true, bang: bang}, answer)
 		r.status.set("")
+	})
+}
+
+// RecallQuestion shows a question that was put before, and what was answered.
+func (r *Renderer) RecallQuestion(q uip.Request, answer string) error {
+	return r.write(func() {
+		r.insert(r.cards.Draw(q))
+		r.page.fresh()
+		r.line([]ink.Span{{Text: "> " + answer}})
 	})
 }
 

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// wideFolder is a warning where the workspace, whichever way it is reached, is all there is,
+// or all that is the person's, or the system's.
+func (inv *invocation) wideFolder(root string) string {
+	home, _ := filepath.EvalSymlinks(inv.Getenv("HOME"))
+	if real, err := filepath.EvalSymlinks(root); err == nil {
+		root = real
+	}
+	switch {
+	case root == "/":
+		return inv.words.T("this is the root of the whole system: all of it is the workspace; start coder in the folder of a project")
+	case root == home:
+		return inv.words.T("this is your home folder: all of it is the workspace; start coder in the folder of a project")
+	case strings.HasPrefix(home, root+"/"):
+		return inv.words.T("your home folder is in this folder: all of it is the workspace; start coder in the folder of a project")
+	case slices.Contains(systemFolders, root):
+		return inv.words.T("this folder is the system's: all of it is the workspace; start coder in the folder of a project")
+	}
+	return ""
+}
+
+// warnOfWide says it where nobody sits at a terminal.
+func (inv *invocation) warnOfWide(root string) {
+	if text := inv.wideFolder(root); text != "" {
+		inv.warn(text)
+	}
+}
+
+// systemFolders hold what programs and all people of a machine share.
+var systemFolders = []string{
+	"/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/var",
+	"/Applications", "/Library", "/System", "/Users", "/private/etc", "/private/var",
+}
