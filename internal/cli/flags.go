@@ -11,6 +11,7 @@ import (
 
 	"coder/internal/app"
 	"coder/internal/core/display"
+	"coder/internal/core/nearest"
 	"coder/internal/core/uip"
 	"coder/internal/model/provider"
 	"coder/internal/policy/mode"
@@ -283,6 +284,13 @@ func (f *flags) apply(opts []option, arg string, rest []string) (used int, err e
 		return 0, nil
 	}
 	if i < 0 {
+		var names []string
+		for _, o := range opts {
+			names = append(names, o.long)
+		}
+		if long, ok := strings.CutPrefix(name, "--"); ok && nearest.Of(long, names) != "" {
+			return 0, usagef("unknown flag %s; did you mean --%s?", name, nearest.Of(long, names))
+		}
 		return 0, usagef("unknown flag %s; coder --help lists them", name)
 	}
 	o := opts[i]

@@ -33,7 +33,7 @@ func (inv *invocation) runSearch(ctx context.Context) error {
 	for _, f := range all[:min(len(all), hitsShown)] {
 		lines = append(lines, strings.Join([]string{f.Updated.Local().Format("2006-01-02 15:04"), oneLine(f.Project), f.Session, oneLine(f.Title)}, "  "))
 		if f.Line != "" {
-			lines = append(lines, "    "+inv.words.T(string(f.Kind))+": "+fulltext.Mark(oneLine(f.Line), words, "**", "**"))
+			lines = append(lines, "    "+inv.words.T("%s: %s", inv.words.T(string(f.Kind)), fulltext.Mark(oneLine(f.Line), words, "**", "**")))
 		}
 	}
 	if more := len(all) - hitsShown; more > 0 {

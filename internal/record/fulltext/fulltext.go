@@ -34,7 +34,7 @@ const (
 )
 
 // version is that of the form of documents.
-const version = 4
+const version = 5
 
 // Kind is what a line is of.
 type Kind string
@@ -44,6 +44,7 @@ const (
 	Prompt  Kind = "prompt"
 	Answer  Kind = "answer"
 	Command Kind = "command"
+	Output  Kind = "output" // of a command of the person's own
 	Path    Kind = "path"
 	Patch   Kind = "patch"
 )
@@ -99,6 +100,8 @@ func (b *builder) add(r event.Record) {
 		switch {
 		case e.Message.Role == chat.User && r.Actor == event.ActorUser:
 			b.put(r.Seq, Prompt, e.Message.Text())
+		case e.Message.Role == chat.Assistant && e.Blocks != nil:
+			b.put(r.Seq, Output, e.Message.Text())
 		case e.Message.Role == chat.Assistant:
 			b.put(r.Seq, Answer, e.Message.Text())
 		}
