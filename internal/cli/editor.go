@@ -339,35 +339,15 @@ func (t *terminal) completeMessage(typed string) (choices []lineedit.Choice) {
 	return choices[:min(len(choices), maxChoices)]
 }
 
-// special are the characters that mean something to a shell.
-const special = " '\"$&;|<>()`\\*?[]{}#!"
-
 // completeInShell offers the files that the last word of a shell command may go
 // on to, as a shell takes them.
 func (t *terminal) completeInShell(line string) (start int, choices []lineedit.Choice) {
-	for i := range line {
-		if i > 0 && strings.ContainsRune(" \t\n", rune(line[i-1])) && !strings.HasSuffix(line[:i-1], `\`) {
-			start = i
-		}
+	w := lastShellWord(line, t.inv.Getenv)
+	dir, name := filepath.Split(w.text)
+	for _, e := range t.entries(dir, name) {
+		choices = append(choices, lineedit.Choice{Text: w.completed(e.Name(), e.IsDir())})
 	}
-	if start == 0 {
-		start = len(line) - len(strings.TrimLeft(line, "!"))
-	}
-	for _, c := range t.completeFile(strings.ReplaceAll(line[start:], `\`, "")) {
-		var b strings.Builder
-		name, end := strings.CutSuffix(c.Text, " ")
-		for _, r := range name {
-			if strings.ContainsRune(special, r) {
-				b.WriteByte('\\')
-			}
-			b.WriteRune(r)
-		}
-		if end {
-			b.WriteByte(' ')
-		}
-		choices = append(choices, lineedit.Choice{Text: b.String()})
-	}
-	return start, choices
+	return w.start, choices
 }
 
 // completeFile offers the files that a word may go on to.

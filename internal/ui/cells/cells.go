@@ -62,14 +62,12 @@ func Middle(text string, columns int, dots string) string {
 		return text
 	}
 	head, used := Cut(text, columns/3)
-	at := len(text)
-	for i := range text { // the longest end that fits
-		if Width(text[i:]) <= columns-used-Width(dots) {
-			at = i
-			break
-		}
+	end := text
+	for end != "" && Width(end) > columns-used-Width(dots) { // the longest end that fits
+		cluster, _ := Next(end)
+		end = end[len(cluster):]
 	}
-	return head + dots + text[at:]
+	return head + dots + end
 }
 
 // Cut is the longest start of s that fits into width columns, and the columns

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/clipperhouse/displaywidth"
 )
 
 // Wrap breaks lines between words, so that none is wider than a terminal. What
@@ -59,7 +61,9 @@ func (w *Wrap) Write(l Look, text string) {
 			w.gap = append(w.gap, Span{l, part})
 		default:
 			w.word = append(w.word, Span{l, part})
-			w.wide += Width(part)
+			if w.wide += Width(part); part[0] >= utf8.RuneSelf && len(w.word) > 1 { // its sign may have begun before
+				w.wide = Width(textOf(w.word))
+			}
 			w.last, _ = utf8.DecodeLastRuneInString(part)
 			if w.indent() > 0 {
 				w.breakWord()
@@ -166,22 +170,25 @@ func Rows(line []Span, width int) (rows [][]Span) {
 // else all that fits, and one character at least.
 func Fit(text string, width int) (n int) {
 	blank, slash, sign := 0, 0, 0
-	for i, r := range text {
-		if (r == ' ' || r == '\t') && columns(text[:i]) > width/2 {
+	signs := displaywidth.StringGraphemes(text)
+	for i := 0; signs.Next(); {
+		c := signs.Value()
+		if (c == " " || c == "\t") && columns(text[:i]) > width/2 {
 			blank = i
 		}
-		end := i + len(string(r))
+		end := i + len(c)
 		wide := columns(text[:end])
 		if i > 0 && wide > width {
 			break
 		}
 		switch n = end; {
 		case wide <= width/2:
-		case r == '/':
+		case c == "/":
 			slash = end
-		case strings.ContainsRune(".,:;=&?_-)]}|", r):
+		case strings.Contains(".,:;=&?_-)]}|", c):
 			sign = end
 		}
+		i = end
 	}
 	return cmp.Or(blank, slash, sign, n)
 }
@@ -365,8 +372,17 @@ func Break(word string) int {
 // one is of a script without blanks, and they need not stay together. Before is 0 at the
 // beginning of a line.
 func Breaks(before, r rune) bool {
-	return before != 0 && (isWide(before) || isWide(r)) && Width(string(r)) > 0 &&
+	return before != 0 && (isWide(before) || isWide(r)) && Width(string(r)) > 0 && !joins(before, r) &&
 		r != '.' && r != ',' && r != '/' && before != '/' && !strings.ContainsRune(closing, r) && !strings.ContainsRune(opening, before)
+}
+
+// joins reports whether two characters that have a width may be parts of one sign: of an
+// emoji, or of a flag.
+func joins(before, r rune) bool {
+	const joiner = '\u200d'
+	flag := func(r rune) bool { return r >= 0x1f1e6 && r <= 0x1f1ff }
+	skin := r >= 0x1f3fb && r <= 0x1f3ff
+	return before == joiner || skin || flag(before) && flag(r)
 }
 
 func isWide(r rune) bool { return r >= 0x1100 && Width(string(r)) == 2 }

@@ -33,6 +33,8 @@ func TestAWordWiderThanALineIsBrokenAndStaysSetIn(t *testing.T) {
 		{"it just fits", "- " + strings.Repeat("x", 28), 30, 2, "- " + strings.Repeat("x", 28)},
 		{"at the edge it can be copied whole", "see " + address, 30, 0, "see " + address},
 		{"a tab is as wide as to its stop", "a\tbb\tccc dddd", 22, 0, "a\tbb\tccc\ndddd"},
+		{"a sign of several characters", "- 一二三四五六七👨‍👩‍👧‍👦八👍🏽🇨🇳九", 17, 2, "- 一二三四五六七\n  👨‍👩‍👧‍👦八👍🏽🇨🇳九"},
+		{"flags and skin at the edge", strings.Repeat("a", 9) + " xx🇨🇳 x👍🏽x", 13, 0, strings.Repeat("a", 9) + " xx\n🇨🇳 x👍🏽x"},
 		{"wide characters", "- a/" + strings.Repeat("/项", 12), 24, 2, "- a//项/项/项/项/项/项/\n  项/项/项/项/项/项"},
 	} {
 		for n := 1; n <= len(tt.text); n++ {

@@ -1,0 +1,100 @@
+package cli
+
+import "strings"
+
+// shellWord is the last word of a shell line that is being written.
+type shellWord struct {
+	start int    // where it begins in the line
+	text  string // what the shell would make of it, as far as that can be told
+	quote rune   // that it stands in at its end; 0 if in none
+	kept  string // of the line: the word up to its last slash, which stays as it was written
+}
+
+// lastShellWord reads the last word of a line, with what variables stand for.
+func lastShellWord(line string, getenv func(string) string) shellWord {
+	var w shellWord
+	var text strings.Builder
+	opened, slash := 0, -1
+	begin := func(at int) {
+		w = shellWord{start: at}
+		slash = -1
+		text.Reset()
+	}
+	for i := 0; i < len(line); i++ {
+		c := rune(line[i])
+		switch {
+		case w.quote == '\'' && c != '\'', w.quote == '"' && !strings.ContainsRune("\"\\$", c):
+			text.WriteByte(line[i])
+		case c == w.quote:
+			w.quote = 0
+		case c == '\'' || c == '"':
+			w.quote, opened = c, i
+		case c == '\\':
+			if i++; i < len(line) {
+				text.WriteByte(line[i])
+			}
+			continue
+		case c == '$':
+			name := variableName(line[i+1:])
+			text.WriteString(getenv(strings.Trim(name, "{}")))
+			i += len(name)
+			continue
+		case strings.ContainsRune(" \t\n<>|&;()=!", c):
+			begin(i + 1)
+			continue
+		default:
+			text.WriteByte(line[i])
+		}
+		if c == '/' {
+			slash = i
+		}
+	}
+	w.text = text.String()
+	if slash >= 0 {
+		w.kept = line[w.start : slash+1]
+	}
+	if w.quote != 0 && opened > slash {
+		w.kept += string(w.quote)
+	}
+	return w
+}
+
+// variableName is the name of a variable that text begins with, in its braces if it has them.
+func variableName(text string) string {
+	if strings.HasPrefix(text, "{") {
+		return text[:strings.IndexByte(text, '}')+1]
+	}
+	n := 0
+	for n < len(text) && (text[n] == '_' || text[n] >= 'A' && text[n] <= 'Z' || text[n] >= 'a' && text[n] <= 'z' || n > 0 && text[n] >= '0' && text[n] <= '9') {
+		n++
+	}
+	return text[:n]
+}
+
+// completed is the word with the name of a file behind its last slash, written as its
+// quotes, or the lack of them, ask for.
+func (w shellWord) completed(name string, folder bool) string {
+	var b strings.Builder
+	b.WriteString(w.kept)
+	for _, r := range name {
+		switch {
+		case w.quote == '\'' && r == '\'':
+			b.WriteString(`'\'`)
+		case w.quote == '"' && strings.ContainsRune("\"$`\\", r), w.quote == 0 && strings.ContainsRune(special, r):
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	switch {
+	case folder:
+		b.WriteByte('/')
+	case w.quote != 0:
+		b.WriteString(string(w.quote) + " ")
+	default:
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+// special are the characters that mean something to a shell.
+const special = " '\"$&;|<>()`\\*?[]{}#!"
