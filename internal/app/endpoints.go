@@ -170,10 +170,23 @@ func withScheme(name string) string {
 	if err != nil {
 		return name
 	}
-	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip.IsLoopback() || ip.IsPrivate() {
+	if ip := net.ParseIP(u.Hostname()); ownMachine(u.String()) || ip.IsPrivate() {
 		return u.String()
 	}
 	return "https://" + name
+}
+
+// ownServer reports whether an endpoint is a server of models on this machine: its models
+// have the window that they were given there.
+func (e Endpoint) ownServer() bool {
+	p := config.PresetNamed(e.Provider.Preset)
+	return e.Local || ownMachine(e.Provider.BaseURL) && (p.Name == "" || p.Local)
+}
+
+// ownMachine reports whether an address is of this machine.
+func ownMachine(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
 }
 
 // Found reports whether an endpoint is there. One that was only looked for on this machine
@@ -223,7 +236,7 @@ func (a *App) Ask(ctx context.Context, e *Endpoint) {
 		if o.Window == 0 && e.Local && len(listed) <= mostAsked {
 			o.Window = client.Window(ctx, m.Name)
 		}
-		if o.Window == 0 && !e.Local && !known.Guessed {
+		if o.Window == 0 && !e.ownServer() && !known.Guessed {
 			o.Window = known.Context
 		}
 		switch {

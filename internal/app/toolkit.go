@@ -23,7 +23,6 @@ import (
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
-	"coder/internal/core/sanitize"
 	"coder/internal/core/secret"
 	"coder/internal/host/codeindex"
 	"coder/internal/host/lsp"
@@ -365,18 +364,18 @@ func (a *App) changesSince(t *toolkit, files *slash.Changes) func(context.Contex
 			var old []byte
 			if c.Before.Hash != "" {
 				if old, err = keeper.Content(ctx, c.Before, slash.MaxCompared); err != nil {
-					s.Files = append(s.Files, sanitize.Line(name, 200)+" (changed, and not kept for comparing)")
+					s.Files = append(s.Files, slash.NotKept(name).String())
 					continue
 				}
 				if old == nil {
 					old = []byte{}
 				}
 			}
-			diff, line := files.Compare(name, old)
-			if line == "" {
+			diff, c := files.Compare(name, old)
+			if c == (slash.Change{}) {
 				continue
 			}
-			s.Files = append(s.Files, line)
+			s.Files = append(s.Files, c.String())
 			s.Diff.Unified += diff
 		}
 		s.Diff = display.Counted(s.Diff.Unified)

@@ -139,6 +139,7 @@ type Turns struct {
 	root   string    // the task of the turn
 	begun  time.Time // it, or zero
 	asked  time.Time // since when a person is waited for
+	seen   time.Time // when the record before was written
 	waited time.Duration
 	told   bool // a model replied
 	turn   Turn
@@ -153,6 +154,10 @@ func (a *App) Turns() *Turns { return &Turns{app: a} }
 // is returned.
 func (t *Turns) Add(ctx context.Context, r event.Record) (turn Turn, ended bool) {
 	t.checks.Add(r)
+	if r.Actor == event.ActorRecovery && t.asked.IsZero() && !t.seen.IsZero() { // the turn is taken up: nothing ran meanwhile
+		t.waited += r.Time.Sub(t.seen)
+	}
+	t.seen = r.Time
 	_, used, _ := event.Used(r.Event)
 	t.turn.Usage = t.turn.Usage.Add(used)
 	switch e := r.Event.(type) {

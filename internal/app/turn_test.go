@@ -26,3 +26,18 @@ func TestFoldersAreNotCountedAsFiles(t *testing.T) {
 		t.Errorf("%d files, want 2 (ended: %t)", turn.Files, ended)
 	}
 }
+
+// Between the end of a program and the next that takes a turn up nothing runs.
+func TestATurnThatIsTakenUpTookNoTimeMeanwhile(t *testing.T) {
+	turns := (&App{Settings: Settings{Root: "/there/is/none"}}).Turns()
+	at := func(seconds int64, actor string, e event.Event) (Turn, bool) {
+		return turns.Add(t.Context(), event.Record{Task: "t", Actor: actor, Time: time.Unix(seconds, 0), Event: e})
+	}
+	at(1, event.ActorUser, event.TaskCreated{TaskID: "t"})
+	at(3, "main", event.ToolCallRequested{CallID: "c"})
+	at(100, event.ActorRecovery, event.ToolCallCompleted{CallID: "c", Unknown: true})
+	at(101, "main", event.MessageAdded{Message: chat.Say(chat.Assistant, "done"), Model: "m"})
+	if turn, ended := at(102, "main", event.TaskCompleted{TaskID: "t"}); !ended || turn.Took != 4*time.Second {
+		t.Errorf("it took %v (ended: %t)", turn.Took, ended)
+	}
+}

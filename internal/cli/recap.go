@@ -86,7 +86,7 @@ func (t *terminal) recap(ctx context.Context) error {
 	if err == nil {
 		err = t.recallCalls(ctx, shown.task, calls, brief)
 	}
-	if err == nil && len(shown.answers)+shown.calls == 0 && stopped(records, shown.task) {
+	if err == nil && (shown.open || len(shown.answers)+shown.calls == 0) && stopped(records, shown.task) {
 		err = t.face.Tell(span(ink.Warn, t.inv.words.T("[interrupted]")))
 	}
 	if err == nil {

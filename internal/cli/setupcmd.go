@@ -212,7 +212,7 @@ func (s *setup) endpoint(ctx context.Context) (app.Endpoint, error) {
 		case notNumber == nil && n >= 1 && n <= len(found):
 			return found[n-1], nil
 		case notNumber == nil && len(found) > 0:
-			s.say(s.words.T("there are %d of them", len(found)))
+			s.say(s.words.T(display.Form(len(found), "there is only number %d", "the numbers end with %d"), len(found)))
 			continue
 		}
 		e, err := s.named(ctx, answer)

@@ -305,6 +305,9 @@ func (p *seen) finish(ctx context.Context, r event.Record, e event.ToolCallCompl
 		CallID: e.CallID, Tool: e.Tool, Title: titleOf(call), Failed: e.IsError, Denied: call.Verdict == event.Denied,
 		Took: time.Duration(e.DurationMs) * time.Millisecond, Summary: out.Operation, Result: chat.ToolResult{CallID: e.CallID, Name: e.Tool, Text: string(e.Output), Failed: e.IsError},
 	}
+	if e.Unknown {
+		done.Took = -1 // nobody knows
+	}
 	switch {
 	case out.ExitCode != nil:
 		done.Summary = fmt.Sprintf("exit %d", *out.ExitCode)

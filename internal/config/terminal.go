@@ -18,7 +18,7 @@ var (
 		"fzf", "sk", "mc", "ranger", "nnn", "lf", "vifm", "yazi", "ncdu", "lynx", "w3m", "links", "elinks", "mutt", "neomutt", "dialog", "whiptail",
 	}
 	monitors  = []string{"top", "htop", "btop", "atop", "iotop", "iftop", "nethogs", "nvtop", "powertop", "glances", "watch", "k9s", "ctop"}
-	remotes   = []string{"ssh", "sftp", "telnet", "mosh", "tmux", "screen", "zellij", "minicom", "picocom"}
+	remotes   = []string{"ssh", "sftp", "telnet", "mosh", "tmux", "screen", "zellij", "minicom", "picocom", "clear", "reset", "stty"}
 	databases = []string{"psql", "pgcli", "mysql", "mycli", "mariadb", "sqlite3", "litecli", "mongo", "sqlplus", "cqlsh", "gdb", "lldb", "dlv", "rdbg", "rlwrap"}
 	askers    = []string{
 		"sudo", "sudoedit", "su", "doas", "passwd", "chsh", "chfn", "visudo", "vipw", "vigr", "cfdisk", "nmtui", "crontab -e", "systemctl edit",

@@ -93,7 +93,7 @@ func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.B
 		return []display.Block{display.Text(fmt.Sprintf("nothing in %s changed since the last commit", sanitize.Line(path, 200)))}, nil
 	}
 	if !full {
-		return []display.Block{summary(c)}, nil
+		return summary(c), nil
 	}
 	text, cut, err := git.Hunks(ctx, d.Git, path)
 	if err != nil {
@@ -106,7 +106,7 @@ func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.B
 		}
 	}
 	if text == "" && !cut {
-		return []display.Block{summary(c)}, nil
+		return summary(c), nil
 	}
 	blocks := []display.Block{display.Counted(strings.TrimRight(text, "\n"))}
 	if cut {
@@ -117,34 +117,89 @@ func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.B
 
 const moreToCompare = "there is more; /diff PATH shows one file"
 
+// Change is what became of a file.
+type Change struct {
+	Name           string
+	Added, Deleted int
+	Mark           string // what is to be said besides, in words; "" if nothing
+	counted        bool   // its lines were compared
+}
+
+// The marks.
+const (
+	isNew     = "(new)"
+	isGone    = "(deleted)"
+	isBinary  = "(binary)"
+	untracked = "(untracked)"
+	notKept   = "(changed, and not kept for comparing)"
+	notLike   = "(changed; it cannot be compared)"
+)
+
+// NotKept is a file that changed, and nobody knows from what.
+func NotKept(name string) Change { return Change{Name: sanitize.Line(name, 200), Mark: notKept} }
+
+// String is the change in a line of any language: with a letter as git has them.
+func (c Change) String() string {
+	letter := "M"
+	switch c.Mark {
+	case isNew:
+		letter = "A"
+	case isGone:
+		letter = "D"
+	}
+	return strings.TrimSpace(letter + " " + c.Name + " " + c.count())
+}
+
+func (c Change) count() string {
+	if !c.counted {
+		return ""
+	}
+	return fmt.Sprintf("+%d -%d", c.Added, c.Deleted)
+}
+
+func (c Change) row() []display.Cell {
+	return append(display.Data("  "+c.Name, c.count()), display.Words(c.Mark)...)
+}
+
 // summary names the files that changed.
-func summary(c git.Changes) display.Text {
-	var lines []string
+func summary(c git.Changes) []display.Block {
+	var all []Change
 	added, deleted := 0, 0
 	for _, f := range c.Files {
-		lines = append(lines, "  "+f.String())
+		one := Change{Name: f.Path, Added: f.Added, Deleted: f.Deleted, counted: !f.Binary}
+		if f.Binary {
+			one.Mark = isBinary
+		}
+		all = append(all, one)
 		added, deleted = added+f.Added, deleted+f.Deleted
 	}
 	for _, name := range c.Untracked {
-		lines = append(lines, "  "+name+" (untracked)")
+		all = append(all, Change{Name: name, Mark: untracked})
 	}
-	if len(lines) == 0 {
-		return "nothing changed since the last commit"
+	if len(all) == 0 {
+		return []display.Block{display.Text("nothing changed since the last commit")}
 	}
 	head := fmt.Sprintf("since the last commit: %d changed (+%d -%d), %d untracked", len(c.Files), added, deleted, len(c.Untracked))
-	return display.Text(head + "\n" + strings.TrimRight(fileList(lines, c.Cut)+"\n"+c.Note, "\n"))
+	blocks := append([]display.Block{display.Text(head)}, fileList(all, c.Cut)...)
+	if c.Note != "" {
+		blocks = append(blocks, display.Text(c.Note))
+	}
+	return blocks
 }
 
-// fileList joins lines, up to a limit.
-func fileList(lines []string, more bool) string {
-	if len(lines) > filesListed {
-		lines, more = lines[:filesListed], true
+// fileList lists changes, up to a limit.
+func fileList(all []Change, more bool) []display.Block {
+	if len(all) > filesListed {
+		all, more = all[:filesListed], true
 	}
-	text := strings.Join(lines, "\n")
+	var t display.Table
+	for _, c := range all {
+		t.Rows = append(t.Rows, c.row())
+	}
 	if more {
-		text += "\n  and more"
+		return []display.Block{t, display.Text("  and more")}
 	}
-	return text
+	return []display.Block{t}
 }
 
 // inSession tells what this session changed, as far as its calls' records do.
@@ -152,8 +207,8 @@ func (d *Changes) inSession(path string, full bool) []display.Block {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var (
-		lines []string
-		all   strings.Builder
+		changed []Change
+		all     strings.Builder
 	)
 	dir := filepath.ToSlash(filepath.Clean(path))
 	for _, name := range d.names {
@@ -161,7 +216,7 @@ func (d *Changes) inSession(path string, full bool) []display.Block {
 			continue
 		}
 		before := d.before[name]
-		text, line := "", name+" (changed, and not kept for comparing)"
+		text, change := "", NotKept(name)
 		if before.Link == "" && !before.Lost && before.Size <= MaxCompared {
 			var old []byte
 			var err error
@@ -169,18 +224,18 @@ func (d *Changes) inSession(path string, full bool) []display.Block {
 				old, err = d.Kept(before.Hash, MaxCompared)
 			}
 			if err == nil {
-				text, line = d.Compare(name, old)
+				text, change = d.Compare(name, old)
 			}
 		}
-		if line != "" {
-			lines = append(lines, "  "+line)
+		if change != (Change{}) {
+			changed = append(changed, change)
 			all.WriteString(text)
 		}
 	}
 	switch {
-	case len(lines) == 0 && dir != ".":
+	case len(changed) == 0 && dir != ".":
 		return []display.Block{display.Text(fmt.Sprintf("nothing in %s that this session changed is different now", sanitize.Line(path, 200)))}
-	case len(lines) == 0:
+	case len(changed) == 0:
 		return []display.Block{display.Text("nothing that this session changed is different now")}
 	case full && all.Len() > 0:
 		text, cut := all.String(), all.Len() > maxDiff
@@ -193,33 +248,34 @@ func (d *Changes) inSession(path string, full bool) []display.Block {
 		}
 		return blocks
 	}
-	return []display.Block{display.Text(fmt.Sprintf("in this session: %d changed", len(lines)) + "\n" + fileList(lines, false))}
+	return append([]display.Block{display.Text(fmt.Sprintf("in this session: %d changed", len(changed)))}, fileList(changed, false)...)
 }
 
 // Compare compares a file as it is with what it was; nil says that it was not
-// there.
-func (d *Changes) Compare(name string, old []byte) (diff, line string) {
+// there. Of one that is the same there is no change.
+func (d *Changes) Compare(name string, old []byte) (diff string, c Change) {
 	now, _, err := d.Git.Workspace.ReadFile(name, MaxCompared)
 	gone := errors.Is(err, fs.ErrNotExist)
+	c.Name = sanitize.Line(name, 200)
 	switch {
 	case gone && old == nil:
-		return "", ""
+		return "", Change{}
 	case err != nil && !gone:
-		return "", sanitize.Line(name, 200) + " (changed; it cannot be compared)"
+		c.Mark = notLike
+		return "", c
 	case !gone && old != nil && bytes.Equal(old, now):
-		return "", ""
+		return "", Change{}
 	case bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(now, 0) >= 0:
-		return "", sanitize.Line(name, 200) + " (binary)"
-	}
-	text, added, deleted := patch.Unified(name, old, now)
-	line = fmt.Sprintf("%s +%d -%d", sanitize.Line(name, 200), added, deleted)
-	switch {
+		c.Mark = isBinary
+		return "", c
 	case old == nil:
-		line += " (new)"
+		c.Mark = isNew
 	case gone:
-		line += " (deleted)"
+		c.Mark = isGone
 	}
-	return sanitize.Text(text), line
+	diff, c.Added, c.Deleted = patch.Unified(name, old, now)
+	c.counted = true
+	return sanitize.Text(diff), c
 }
 
 // Lines counts what became of a file that was old, nil if it was not there.

@@ -203,7 +203,7 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 		{"/tasks", "asks           edit a.txt", ""},
 		{"/context", "of 1000 tokens are in use", ""},
 		{"/cost", "all         30  0       3    $0.5000", ""},
-		{"/diff", "in this session: 1 changed\n  a.txt +1 -1", ""},
+		{"/diff", "in this session: 1 changed\n  a.txt  +1 -1", ""},
 		{"/diff full", "-old\n+new", ""},
 		{"/diff a b.txt", "nothing in a b.txt that this session changed is different now", ""},
 		{"/diff full a.txt", "-old\n+new", ""},

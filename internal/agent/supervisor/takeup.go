@@ -28,7 +28,7 @@ const (
 
 // Changes is what has changed in files since a call began.
 type Changes struct {
-	Files []string     // what became of each, in words
+	Files []string     // what became of each, in any language
 	Diff  display.Diff // of those that are text
 }
 

@@ -211,7 +211,7 @@ func (r *run) close(ctx context.Context, i int, a *admission, done execution, sh
 	changes, known := r.changes(ctx, a)
 	err := r.emit(ctx, event.ToolCallCompleted{
 		CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Output: f.text,
-		IsError: f.failed, DurationMs: done.took.Milliseconds(), Timestamp: r.Now().UnixMilli(), Summary: summary(res, a.err), Changes: changes, Saw: sights(res.Saw),
+		IsError: f.failed, DurationMs: done.took.Round(time.Millisecond).Milliseconds(), Timestamp: r.Now().UnixMilli(), Summary: summary(res, a.err), Changes: changes, Saw: sights(res.Saw),
 	})
 	if err != nil {
 		r.stop(err)

@@ -77,7 +77,7 @@ func SearchCode(ws *workspace.Workspace, index *codeindex.Index, hide func(path 
 				title = string(r[:maxTitle]) + "…"
 			}
 			if at != "." {
-				title += " in " + at
+				title += " (" + at + ")"
 			}
 			return tool.Plan{Title: title, Effects: []tool.Effect{{Kind: tool.Read, Target: at}}}, err
 		},

@@ -40,10 +40,10 @@ func TestLookTellsWhatChangedSinceTheLastCommit(t *testing.T) {
 	r.put(".gitignore", "*.log\n")
 	r.put("z.log", "ignored")
 	c := r.look("")
-	if got := fmt.Sprint(c.Files, c.Untracked); got != "[a.txt +1 -0 b.txt +0 -1 sub/c.bin (binary)] [.gitignore new/]" {
+	if got := fmt.Sprint(c.Files, c.Untracked); got != "[{a.txt 1 0 false} {b.txt 0 1 false} {sub/c.bin 0 0 true}] [.gitignore new/]" {
 		t.Errorf("%s", got)
 	}
-	if got := fmt.Sprint(r.look("sub").Files); got != "[sub/c.bin (binary)]" {
+	if got := fmt.Sprint(r.look("sub").Files); got != "[{sub/c.bin 0 0 true}]" {
 		t.Errorf("below sub: %s", got)
 	}
 	diff, cut, err := git.Hunks(t.Context(), r.options("."), "a.txt")
@@ -67,7 +67,7 @@ func TestLookPassesOverFilesThatWereOnlyTouched(t *testing.T) {
 	if err := os.Chmod(r.dir+"/a.txt", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if c := r.look(""); fmt.Sprint(c.Files) != "[a.txt +0 -0]" {
+	if c := r.look(""); fmt.Sprint(c.Files) != "[{a.txt 0 0 false}]" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -75,7 +75,7 @@ func TestLookPassesOverFilesThatWereOnlyTouched(t *testing.T) {
 func TestLookBeforeTheFirstCommitAndWithoutARepository(t *testing.T) {
 	r := newRepo(t)
 	r.git("update-ref", "-d", "HEAD")
-	if c := r.look(""); fmt.Sprint(c.Files) != "[a.txt +1 -0]" {
+	if c := r.look(""); fmt.Sprint(c.Files) != "[{a.txt 1 0 false}]" {
 		t.Errorf("%+v", c)
 	}
 	if err := os.RemoveAll(r.dir + "/.git"); err != nil {

@@ -231,11 +231,3 @@ func parseNumbers(list []string) (files []Changed) {
 	}
 	return files
 }
-
-// String is a line of the summary.
-func (c Changed) String() string {
-	if c.Binary {
-		return c.Path + " (binary)"
-	}
-	return fmt.Sprintf("%s +%d -%d", c.Path, c.Added, c.Deleted)
-}

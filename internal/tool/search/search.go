@@ -32,7 +32,7 @@ func reading(ws *workspace.Workspace, what, dir string) (tool.Plan, error) {
 	at, err := ws.Locate(dir)
 	title := what
 	if at != "." {
-		title += " in " + at
+		title += " (" + at + ")"
 	}
 	return tool.Plan{Title: title, Effects: []tool.Effect{{Kind: tool.Read, Target: at}}}, err
 }

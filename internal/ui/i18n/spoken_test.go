@@ -49,7 +49,7 @@ var fields = map[string][]string{
 
 // returns are functions whose words reach people.
 var returns = []string{
-	"cli message", "cli providerHint", "cli parkedHint", "slash undoReport", "slash turnName", "slash summary", "slash fileList", "cli refused", "app repaired",
+	"cli message", "cli providerHint", "cli parkedHint", "slash undoReport", "slash turnName", "cli refused", "app repaired",
 	"risk Protected", "rule Offer", "rule Words", "trust String", "mode String",
 	"risk problem", "jsonl holder",
 }
