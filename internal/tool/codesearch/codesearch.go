@@ -97,7 +97,7 @@ func SearchCode(ws *workspace.Workspace, index *codeindex.Index, hide func(path 
 				answer.Hits = slices.DeleteFunc(answer.Hits, func(h codeindex.Hit) bool { return hide(h.Path) })
 			}
 			r := searchResult{OK: true, Results: []place{}, Count: len(answer.Hits), Files: answer.Files, Partial: answer.Cut}
-			t := display.Table{Head: display.Data("place", "symbol")}
+			t := display.Table{Head: display.Words("place", "symbol")}
 			room := maxText
 			for _, h := range answer.Hits {
 				p := place{Path: h.Path, Line: h.Line, EndLine: h.EndLine, Symbol: h.Symbol, Kind: h.Kind}

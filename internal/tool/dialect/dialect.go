@@ -77,7 +77,7 @@ func Read(tool string, args json.RawMessage) (Call, bool, error) {
 	if when == "" || slices.Contains(may, plain(given[when])) {
 		return Call{}, false, nil
 	}
-	return Call{}, true, &Refused{tool, when + " must be one of " + strings.Join(may, ", ")}
+	return Call{}, true, &Refused{tool, fmt.Sprintf("argument %q must be one of %s", when, strings.Join(may, ", "))}
 }
 
 // Bare is the name of a tool without what some models put around it, such as

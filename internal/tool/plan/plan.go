@@ -92,9 +92,9 @@ func present(list []event.Todo) tool.Result {
 }
 
 func table(list []event.Todo) display.Block {
-	t := display.Table{Head: display.Data("status", "todo")}
+	t := display.Table{Head: display.Words("status", "todo")}
 	for _, todo := range list {
-		t.Rows = append(t.Rows, display.Data(string(todo.Status), todo.Content))
+		t.Rows = append(t.Rows, append(display.Words(string(todo.Status)), display.Data(todo.Content)...))
 	}
 	return t
 }

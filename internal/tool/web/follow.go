@@ -262,15 +262,21 @@ func portOf(u *url.URL) string {
 	return "80"
 }
 
+// barred is what keeps an address from being public, in words.
+var barred = map[string]string{
+	"invalid": "this is no address", "loopback": "an address of this machine", "private": "an address of a private network", "link-local": "an address of this link alone",
+	"multicast": "an address of many at once", "unspecified": "an address of no machine", "reserved": "an address that is reserved",
+}
+
 func refuse(host string, a netip.Addr) error {
-	reason := why(a)
+	reason := barred[why(a)]
 	switch {
 	case reason == "":
 		return nil
 	case host == a.String():
-		return fmt.Errorf("%w: %s is %s", ErrAddress, host, reason)
+		return fmt.Errorf("%w, and %s is none: %s", ErrAddress, host, reason)
 	}
-	return fmt.Errorf("%w: %s is at %s, which is %s", ErrAddress, host, a, reason)
+	return fmt.Errorf("%w, and %s, at %s, is none: %s", ErrAddress, host, a, reason)
 }
 
 // addresses looks a host up and refuses it if any of its addresses may not be
@@ -280,6 +286,9 @@ func (o Options) addresses(ctx context.Context, host, port string) ([]netip.Addr
 	if a, err := netip.ParseAddr(host); err == nil {
 		list = append(list, a)
 	} else if list, err = o.Lookup(ctx, host); err != nil {
+		if named := (*net.DNSError)(nil); errors.As(err, &named) && ctx.Err() == nil {
+			err = errors.New(named.Err) // the rest names the host once more, and who was asked
+		}
 		return nil, fmt.Errorf("look up %s: %w", host, err)
 	}
 	if len(list) == 0 {

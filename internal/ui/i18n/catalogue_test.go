@@ -94,6 +94,7 @@ var elsewhere = map[string]string{
 	"%d changes": "git", "1 change": "git", "%d commits": "git", "1 commit": "git",
 	"1 line": "codenav", "%d characters": "codenav", "1 character": "codenav",
 	"%d errors": "codenav", "1 error": "codenav", "%d warnings": "codenav", "1 warning": "codenav",
+	"%d jobs": "bash", "1 job": "bash", "server misbehaving": osError, "todo list": "plan", "background jobs": "bash",
 	"%d remarks": "codenav", "1 remark": "codenav", "%d definitions": "codenav", "1 definition": "codenav",
 	"%d references": "codenav", "1 reference": "codenav", "%d new problems": "codenav", "1 new problem": "codenav",
 	"%d in progress": "plan", "%d completed": "plan",

@@ -25,7 +25,7 @@ type callView struct {
 	ascii       bool   // the terminal shows no more
 	exec        bool   // it runs a command
 	own         bool   // it is the program's own check, not the model's call
-	todo        bool   // it writes the todo list: its title is the program's own words
+	todo        bool   // it is about a list of the program's own: its title is the program's own words
 	begun       bool   // its first line was shown
 	asks        bool   // it asks the person, whose question says what it is about
 	todos       bool   // the list it changed was shown
@@ -50,6 +50,7 @@ func (r *Renderer) tool(rec event.Record) {
 	switch e := rec.Event.(type) {
 	case event.ToolCallRequested:
 		c := r.call(rec.Task, e.CallID)
+		c.todo = e.Tool == "todoread" || e.Tool == "jobs_list"
 		for _, effect := range e.Effects {
 			c.exec = c.exec || effect.Kind == event.EffectExec
 			c.todo = c.todo || effect.Kind == event.EffectNote && effect.Target == "todo list"
