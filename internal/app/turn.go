@@ -59,6 +59,7 @@ func (t *tally) add(r event.Record, when supervisor.When) {
 	}
 	if _, used, ok := event.Used(r.Event); ok {
 		t.estimated = t.estimated || used.Estimated
+		t.replied = t.replied || used.In > 0 // a reply that broke off, and was paid for
 	}
 	switch e := r.Event.(type) {
 	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
@@ -159,7 +160,7 @@ func (t *Turns) Add(ctx context.Context, r event.Record) (turn Turn, ended bool)
 	}
 	t.seen = r.Time
 	_, used, _ := event.Used(r.Event)
-	t.turn.Usage = t.turn.Usage.Add(used)
+	t.turn.Usage, t.told = t.turn.Usage.Add(used), t.told || used.In > 0
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
 		if e.ParentID == "" {

@@ -42,19 +42,8 @@ func (t *terminal) recap(ctx context.Context) error {
 		return nil
 	}
 	shown := last[len(last)-1]
-	var said [][]ink.Span
-	for _, words := range append([]string{shown.prompt}, shown.also...) {
-		for i, line := range strings.Split(strings.TrimSpace(sanitize.Text(sanitize.Mask(words))), "\n") {
-			mark := "> "
-			if i > 0 {
-				mark = "  "
-			}
-			said = append(said, append(span(ink.Good, mark), span(ink.Plain, line)...))
-		}
-	}
-	switch {
-	case shown.calls <= recalledCalls:
-	default:
+	said := typedLines(shown.prompt)
+	if shown.calls > recalledCalls {
 		said = append(said, span(ink.Dim, t.inv.words.T("%d calls of tools", shown.calls)))
 	}
 	records, err := t.recordsOf(ctx, shown.task)
@@ -62,13 +51,14 @@ func (t *terminal) recap(ctx context.Context) error {
 		return err
 	}
 	var calls [][]event.Record
-	if shown.calls > 0 || len(shown.answers) == 0 { // else the answer is that of the person's own command
+	if shown.calls > 0 || shown.answers == 0 { // else the answer is that of the person's own command
 		calls = endedCalls(records, shown.task)
 	}
 	err = t.face.Tell(said...)
-	brief, bang := len(shown.answers) > 0 && !shown.open, strings.HasPrefix(strings.TrimSpace(shown.prompt), "!")
-	for i, answer := range shown.answers {
-		if i < len(shown.answers)-1 && shown.calls > recalledCalls && (len(calls) == 0 || answer.Seq < calls[0][0].Seq) {
+	brief, bang := shown.answers > 0 && !shown.open, strings.HasPrefix(strings.TrimSpace(shown.prompt), "!")
+	for i, answer := range shown.said {
+		words := event.ByPerson(answer)
+		if i < len(shown.said)-1 && !words && shown.calls > recalledCalls && (len(calls) == 0 || answer.Seq < calls[0][0].Seq) {
 			continue // nor is what was called then
 		}
 		n := len(calls)
@@ -78,7 +68,11 @@ func (t *terminal) recap(ctx context.Context) error {
 		if err == nil {
 			err = t.recallCalls(ctx, shown.task, calls[:n], brief)
 		}
-		if e, ok := answer.Event.(event.MessageAdded); err == nil && ok {
+		switch e, _ := answer.Event.(event.MessageAdded); {
+		case err != nil:
+		case words:
+			err = t.face.Tell(append([][]ink.Span{nil}, typedLines(e.Message.Text())...)...)
+		default:
 			err = t.face.Recall(e, bang)
 		}
 		calls = calls[n:]
@@ -86,13 +80,25 @@ func (t *terminal) recap(ctx context.Context) error {
 	if err == nil {
 		err = t.recallCalls(ctx, shown.task, calls, brief)
 	}
-	if err == nil && (shown.open || len(shown.answers)+shown.calls == 0) && stopped(records, shown.task) {
+	if err == nil && (shown.open || shown.answers+shown.calls == 0) && stopped(records, shown.task) {
 		err = t.face.Tell(span(ink.Warn, t.inv.words.T("[interrupted]")))
 	}
 	if err == nil {
 		err = t.recallEnd(ctx, records, shown.calls > 0)
 	}
 	return err
+}
+
+// typedLines are lines of what the person typed, as they are shown again.
+func typedLines(words string) (said [][]ink.Span) {
+	for i, line := range strings.Split(strings.TrimSpace(sanitize.Text(sanitize.Mask(words))), "\n") {
+		mark := "> "
+		if i > 0 {
+			mark = "  "
+		}
+		said = append(said, append(span(ink.Good, mark), span(ink.Plain, line)...))
+	}
+	return said
 }
 
 // stopped reports whether a turn was.
@@ -251,10 +257,10 @@ type exchange []struct {
 	seq     uint64
 	task    string
 	prompt  string
-	also    []string // what the person said while the turn ran
 	calls   int
 	open    bool           // calls were the last that came of it
-	answers []event.Record // of the model's messages with words
+	answers int            // of the model, with words
+	said    []event.Record // these, and what the person said while the turn ran
 }
 
 // add takes in a message. The first of a turn is the person's; those of other
@@ -266,13 +272,13 @@ func (x *exchange) add(r event.Record, e event.MessageAdded) {
 	case event.ByPerson(r) && (n == 0 || (*x)[n-1].task != r.Task) && text != "":
 		*x = append(*x, exchange{{seq: r.Seq, task: r.Task, prompt: e.Message.Text()}}...)
 	case event.ByPerson(r) && text != "":
-		(*x)[n-1].also = append((*x)[n-1].also, e.Message.Text())
+		(*x)[n-1].said = append((*x)[n-1].said, r)
 	case e.Message.Role == chat.Assistant && n > 0 && (*x)[n-1].task == r.Task:
 		last := &(*x)[n-1]
 		last.calls += len(e.Message.Calls())
 		last.open = len(e.Message.Calls()) > 0
 		if text != "" || e.Blocks != nil {
-			last.answers = append(last.answers, r)
+			last.said, last.answers = append(last.said, r), last.answers+1
 		}
 	}
 }

@@ -77,6 +77,9 @@ func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string)
 		if result.missedTerminal() && !watch.told.Load() {
 			err = errors.Join(err, o.emit(keep, st, ActorAgent, wantsTerminalNotice))
 		}
+		if result.ExitCode == 0 && endsWithItsShell(command) {
+			err = errors.Join(err, o.emit(keep, st, ActorAgent, event.Notice{Level: event.Info, Text: "each ! line has a shell of its own: where it goes and what it sets ends with it"}))
+		}
 		return errors.Join(err, o.tellUsage(keep, st))
 	}
 	return o.Runner.Run(ctx, toolrun.Round{

@@ -76,7 +76,7 @@ func (o *Orchestrator) runCommand(ctx context.Context, rawInput, name, args stri
 		if err := o.emit(ctx, st, ActorUser, asking); err != nil {
 			return Outcome{}, err
 		}
-		text, err := o.RunTurn(ctx, words, out)
+		text, err := o.runTurn(ctx, Said{Text: words, Typed: rawInput}, out)
 		return Outcome{Text: text}, err
 	}
 	if err != nil {

@@ -177,6 +177,7 @@ func New(c Config) *Orchestrator {
 // Said is what the person said.
 type Said struct {
 	Text     string
+	Typed    string // what the person typed, if that is something else
 	Pictures []chat.Image
 	// AsWritten says that it is for the model as it stands: no command, no files.
 	AsWritten bool

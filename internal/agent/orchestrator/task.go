@@ -56,7 +56,7 @@ func (o *Orchestrator) actor(role string) string {
 func (o *Orchestrator) openTask(ctx context.Context, st *turnState, userInput string) error {
 	userInput = o.Conceals.Text(userInput) // before it is cut: half a key is one, too
 	created := event.TaskCreated{
-		Title: Title(userInput), Intent: clip.Text(userInput, intentLimit),
+		Title: Title(cmp.Or(st.typed, userInput)), Intent: clip.Text(userInput, intentLimit),
 		Priority: event.Foreground, AgentID: o.actor(ActorAgent), Author: o.actor(ActorUser),
 	}
 	if c := o.Child; c != nil {

@@ -19,6 +19,24 @@ func wantsTerminal(line string, programs []string) bool {
 	})
 }
 
+// endsWithItsShell reports whether a line does nothing but change the shell it runs in.
+func endsWithItsShell(line string) bool {
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
+	if err != nil || len(file.Stmts) != 1 {
+		return false
+	}
+	switch c := file.Stmts[0].Cmd.(type) {
+	case *syntax.DeclClause:
+		return len(c.Args) > 0 && !slices.ContainsFunc(c.Args, func(a *syntax.Assign) bool { return a.Name == nil })
+	case *syntax.CallExpr:
+		if len(c.Args) == 0 {
+			return len(c.Assigns) > 0
+		}
+		return slices.Contains([]string{"cd", "pushd", "popd", "unset", "umask"}, plain(c.Args[0])) && (len(c.Args) > 1 || plain(c.Args[0]) == "cd")
+	}
+	return false
+}
+
 // becomesAnother reports whether a line runs a program as another user.
 func becomesAnother(line string) bool {
 	return asksFor(line, func(words []string, _, _ bool) bool { return slices.Contains(elevated, words[0]) })

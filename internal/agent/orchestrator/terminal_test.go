@@ -120,3 +120,14 @@ func TestProgramsThatWantATerminal(t *testing.T) {
 		}
 	}
 }
+
+func TestLinesThatEndWithTheirShell(t *testing.T) {
+	for line, want := range map[string]bool{
+		"cd a": true, "cd": true, "export A=1": true, "A=1": true, "pushd a": true, "unset A": true,
+		"cd a && ls": false, "ls": false, "export": false, "A=1 ls": false, "export -p": false, "umask": false, "cd a; make": false,
+	} {
+		if got := endsWithItsShell(line); got != want {
+			t.Errorf("%s: %t, want %t", line, got, want)
+		}
+	}
+}

@@ -25,6 +25,7 @@ type turnState struct {
 	fixed int // tokens of the system text and the tools, by our own count
 	task  string
 	sink  event.Sink // keeps, then shows
+	typed string     // what the person typed, if the model is told something else
 	steps int
 
 	calls     []chat.ToolCall // asked for by the last reply, not yet run
@@ -253,6 +254,7 @@ func (o *Orchestrator) freezeSettings(st *turnState) {
 func (o *Orchestrator) prepareTurnState(ctx context.Context, said Said, out event.Sink) (*turnState, error) {
 	st := o.newState(out)
 	st.input = o.Conceals.Text(said.Text) // what is decided by it can be decided again by the record
+	st.typed = o.Conceals.Text(said.Typed)
 	if err := o.openTask(ctx, st, said.Text); err != nil {
 		return st, err
 	}

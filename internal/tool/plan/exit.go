@@ -33,6 +33,8 @@ type ExitOptions struct {
 	// Modes are those that work can go on in, the first being the one that is
 	// meant where nothing else is said.
 	Modes func() []ExitMode
+	// FromYolo, if set, reports whether planning began in yolo, which is not among Modes.
+	FromYolo func() bool
 }
 
 // ExitMode is a mode, and what it means for the model.
@@ -104,9 +106,13 @@ func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error)
 		options = append(options, uip.Option{ID: in(m.Name), Label: fmt.Sprintf("Start editing, in %s mode", m.Name)})
 		meta[uip.Named+in(m.Name)] = m.Name
 	}
+	about := fmt.Sprintf("kept in %s", path)
+	if o.FromYolo != nil && o.FromYolo() {
+		about = fmt.Sprintf("kept in %s; yolo is not offered here, /yolo switches to it", path)
+	}
 	a, err := uip.From(ctx).Ask(ctx, uip.Request{
 		Kind: uip.Select, Purpose: uip.ChooseStrategy,
-		Display: uip.Display{Title: "How shall the plan be carried out?", Description: "kept in " + path, Content: display.Text(plan), Metadata: meta},
+		Display: uip.Display{Title: "How shall the plan be carried out?", Description: about, Content: display.Text(plan), Metadata: meta},
 		Options: append(options, uip.Option{ID: ClearContext, Label: fmt.Sprintf("Clear the context and start, in %s mode", modes[0].Name)}, uip.Option{ID: KeepPlanning, Label: "Keep planning"}),
 	})
 	goOn := modes[0]

@@ -189,6 +189,7 @@ func (r *REPL) entered(ctx context.Context, action lineedit.Action) error {
 		return errLeave
 	case s.Knows(action.Text):
 		r.queue.add(action.Draft)
+		r.open.back = lineedit.Draft{} // Up takes back what was typed last
 		return nil
 	}
 	if err := s.Unknown(action.Text); err != nil {

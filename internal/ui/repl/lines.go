@@ -182,7 +182,11 @@ func (l *Lines) keep(k *keyboard) {
 func (l *Lines) ready(queued bool) error {
 	model, mode := l.Status()
 	above := l.folded(contextLine(l.Render.Cards().ASCII, l.Session().ContextUsed(), l.oneLine(model)))
-	return l.ask(fmt.Sprintf("%s\n[%s] %s> ", above, mode, l.oneLine(l.Dir)), !queued)
+	dir := l.oneLine(l.Dir)
+	if width := l.Render.Cards().Width; width != nil {
+		dir = shortened(dir, width(), mode, l.Render.Cards().ASCII)
+	}
+	return l.ask(fmt.Sprintf("%s\n[%s] %s> ", above, mode, dir), !queued)
 }
 
 // next is the next input: what was queued, or what is typed now. What was typed

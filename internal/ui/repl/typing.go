@@ -66,6 +66,7 @@ func (r *REPL) takeBack() bool {
 	switch {
 	case r.open != nil && r.answer.Empty() && !r.open.back.Empty():
 		r.answer.SetDraft(r.open.back)
+		r.open.back = lineedit.Draft{}
 		return true
 	case r.open != nil && r.answer.Empty():
 		d, ok := r.queue.takeBack(func(d lineedit.Draft) bool { return !words(0, d) })

@@ -133,11 +133,20 @@ func (r *REPL) title() {
 	}
 }
 
+// shortened is a folder as it stands in the prompt behind a mode: a fifth of the line is for
+// typing.
+func shortened(dir string, width int, mode string, ascii bool) string {
+	if width <= 0 {
+		return dir
+	}
+	return cells.Middle(dir, width-width/5-cells.Width(mode)-len("[] > "), dots(ascii))
+}
+
 // prompt is the two lines that stand before the draft.
 func (r *REPL) prompt() []lineedit.Span {
 	model, mode := r.Status()
 	width := r.width()
-	dir := cells.Middle(sanitize.Line(r.Dir, 0), width-width/5-cells.Width(mode)-len("[] > "), dots(r.ASCII)) // a fifth is for typing
+	dir := shortened(sanitize.Line(r.Dir, 0), width, mode, r.ASCII)
 	used := r.Session().ContextUsed()
 	room := max(8, width-cells.Width(contextLine(r.ASCII, used, "")))
 	model = r.fit(cells.Middle(sanitize.Line(model, 80), room, dots(r.ASCII)), room+1)

@@ -57,17 +57,20 @@ func drawCode(c display.Code, put ink.Put) {
 	}
 }
 
-// drawTable puts a table as g would.
-func drawTable(t display.Table, width int, g ink.Grid, put ink.Put) {
-	g.Head = cells(t.Head, g.ASCII)
+// drawTable puts a table as g would, its words as say has them.
+func drawTable(t display.Table, say func(string) string, width int, g ink.Grid, put ink.Put) {
+	g.Head = cells(t.Head, say, g.ASCII)
 	for _, row := range t.Rows {
-		g.Rows = append(g.Rows, cells(row, g.ASCII))
+		g.Rows = append(g.Rows, cells(row, say, g.ASCII))
 	}
 	g.Draw(width, put)
 }
 
-func cells(of []display.Cell, ascii bool) (row []ink.Cell) {
+func cells(of []display.Cell, say func(string) string, ascii bool) (row []ink.Cell) {
 	for _, c := range of {
+		if c.Words {
+			c.Text = say(c.Text)
+		}
 		row = append(row, ink.Cell{{Text: dots(ascii, oneLine(c.Text, 0))}})
 	}
 	return row

@@ -350,7 +350,7 @@ func (d drawing) content(q uip.Request) {
 		}
 		drawDiff(text, d.page.put)
 	case display.Table:
-		drawTable(b, d.width(), ink.Grid{ASCII: d.ASCII, Spoken: d.Spoken}, d.page.put)
+		drawTable(b, d.Words.Said, d.width(), ink.Grid{ASCII: d.ASCII, Spoken: d.Spoken}, d.page.put)
 	}
 	d.page.fresh()
 }

@@ -174,3 +174,23 @@ func TestAKeyInTheOutputOfACommandIsMaskedHoweverItArrives(t *testing.T) {
 		}
 	}
 }
+
+// A long diff that was only looked at is shortened like other output; one that was made is
+// shown much longer.
+func TestALongDiffIsShownInPart(t *testing.T) {
+	diff := "--- a/x\n+++ b/x\n@@ -0,0 +1,300 @@\n" + strings.Repeat("+line\n", 300)
+	for kind, want := range map[event.EffectKind]int{event.EffectRead: 79, event.EffectWrite: 303} {
+		text := ""
+		r := term.New(term.Options{Stream: func(more string, _ term.Ahead) error {
+			text += more
+			return nil
+		}})
+		emit(t, r, event.ToolCallRequested{CallID: "c", Tool: "t", Effects: []event.Effect{{Kind: kind, Target: "x"}}})
+		emit(t, r, event.ToolStarted{CallID: "c", Tool: "t"})
+		emit(t, r, event.ToolFinished{CallID: "c", Tool: "t", Show: display.Counted(diff)})
+		left := strings.Contains(text, "… 223 lines left out\n")
+		if got := strings.Count(text, "line\n") + 2; left != (kind == event.EffectRead) || got < want-2 || got > want+2 {
+			t.Errorf("kind %v: %d lines shown (left out is said: %t), want about %d", kind, got, left, want)
+		}
+	}
+}

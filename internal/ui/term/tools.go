@@ -24,6 +24,7 @@ type callView struct {
 	tool, title string
 	ascii       bool   // the terminal shows no more
 	exec        bool   // it runs a command
+	writes      bool   // it changes a file
 	own         bool   // it is the program's own check, not the model's call
 	todo        bool   // it is about a list of the program's own: its title is the program's own words
 	begun       bool   // its first line was shown
@@ -53,6 +54,7 @@ func (r *Renderer) tool(rec event.Record) {
 		c.todo = e.Tool == "todoread" || e.Tool == "jobs_list"
 		for _, effect := range e.Effects {
 			c.exec = c.exec || effect.Kind == event.EffectExec
+			c.writes = c.writes || effect.Kind == event.EffectWrite
 			c.todo = c.todo || effect.Kind == event.EffectNote && effect.Target == "todo list"
 			c.asks = c.asks || effect.Kind == event.EffectNote && (effect.Target == "question" || effect.Target == "plan") && c.task.parent == ""
 		}
@@ -244,7 +246,7 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 	}
 	r.page.fresh()
 	if text, ok := e.Show.(display.Text); (!ok || c.output.empty() && string(text) != e.Summary) && !c.todos {
-		// Diffs and tables are shown whole, text and code up to the bounds of an outputBox
+		// Tables are shown whole, diffs up to what a person reads, text and code up to the bounds of an outputBox
 		switch b := e.Show.(type) {
 		case display.Text:
 			width := r.width()
@@ -260,15 +262,46 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 			}
 		case display.Diff:
 			if r.page.fresh(); b.Unified != c.approved {
-				drawDiff(cleaned(b.Unified), r.page.put)
+				r.diff(cleaned(b.Unified), c.writes)
 			}
 		case display.Table:
 			r.page.fresh()
-			drawTable(b, r.width(), ink.Grid{ASCII: r.o.ASCII, Spoken: r.o.Spoken}, r.page.put)
+			drawTable(b, r.o.Words.Said, r.width(), ink.Grid{ASCII: r.o.ASCII, Spoken: r.o.Spoken}, r.page.put)
 		}
 		r.page.fresh()
 	}
 	r.last = nil
+}
+
+// Lines of a diff that are shown where there are more: of one that was made nobody else
+// shows so many, one that was only asked for is there to be had again.
+const (
+	madeDiff  = 400
+	askedDiff = 80
+	diffEnd   = 20 // of which so many are the last
+)
+
+// diff shows one, of a change that was made or else of one that was only looked at.
+func (r *Renderer) diff(unified string, made bool) {
+	most := askedDiff
+	if made {
+		most = madeDiff
+	}
+	all := strings.Count(strings.TrimSuffix(unified, "\n"), "\n") + 1
+	if all <= most+foldRest {
+		drawDiff(unified, r.page.put)
+		return
+	}
+	n := 0
+	for sign, line := range display.DiffLines(unified) {
+		switch {
+		case n < most-diffEnd || n >= all-diffEnd:
+			r.page.put(ink.Look{Role: diffInk[sign]}, line)
+		case n == most-diffEnd:
+			r.page.tell(ink.Dim, r.leftOut(all-most))
+		}
+		n++
+	}
 }
 
 // outcome is the last line of a call, and what is said beyond that line.
