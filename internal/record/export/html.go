@@ -52,7 +52,8 @@ const pageStart = `<head>
 type page struct {
 	*bufio.Writer
 	Speech
-	linked bool // within a link, in which there are none
+	linked bool              // within a link, in which there are none
+	places map[string]string // addresses that the text names below, by their names
 }
 
 func (p page) raw(parts ...string) {

@@ -1,7 +1,9 @@
 package export
 
 import (
+	"cmp"
 	entities "html"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -19,14 +21,33 @@ const deepest = 8
 // prose writes Markdown. Pictures and raw HTML in it are text: the page loads
 // nothing.
 func (p page) prose(text string) {
-	p.body(strings.Split(strings.Trim(sanitize.Text(text), "\n"), "\n"), 0)
+	lines := strings.Split(strings.Trim(sanitize.Text(text), "\n"), "\n")
+	p.places = make(map[string]string)
+	fenced, folded := false, strings.ToLower(text)
+	lines = slices.DeleteFunc(lines, func(line string) bool {
+		if begins := strings.TrimSpace(line); strings.HasPrefix(begins, "```") || strings.HasPrefix(begins, "~~~") {
+			fenced = !fenced
+		}
+		place := placeLine().FindStringSubmatch(line)
+		if fenced || place == nil || !isAddress(place[2]) {
+			return false
+		}
+		name := strings.ToLower(place[1])
+		if strings.Count(folded, "["+name+"]") == 1 {
+			return false // nothing else leads there
+		}
+		p.places[name] = place[2]
+		return true
+	})
+	p.body(lines, 0)
 }
 
 var (
 	itemMark   = lazy.Regexp(`^( {0,3})([-*+]|\d{1,9}[.)])( +|$)`)
 	ruleLine   = lazy.Regexp(`^ {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$`)
-	underline  = lazy.Regexp(`^ {0,3}(?:={2,}|-{2,}) *$`) // of a heading
-	hardEnd    = lazy.Regexp(`(?: {2,}|\\)\n`)            // of a line that is not to be joined with the next
+	underline  = lazy.Regexp(`^ {0,3}(?:={2,}|-{2,}) *$`)                                                       // of a heading
+	placeLine  = lazy.Regexp(`^ {0,3}\[([^\]^][^\]]*)\]: +<?([^ >]+)>?(?: +(?:"[^"]*"|'[^']*'|\([^)]*\)))? *$`) // [name]: address
+	hardEnd    = lazy.Regexp(`(?: {2,}|\\)\n`)                                                                  // of a line that is not to be joined with the next
 	breakTag   = lazy.Regexp(`(?i)^<br ?/?>`)
 	tableRule  = lazy.Regexp(`^ *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *$`)
 	quoteStart = lazy.Regexp(`^ {0,3}> ?`)
@@ -380,13 +401,30 @@ func (p page) link(line string, depth int) int {
 		rest, ok := strings.CutPrefix(line[i+1:], "(")
 		address, _, closed := cutAddress(rest)
 		if !ok || !closed {
-			return 0
+			return p.reference(line, start, i, depth)
 		}
 		target, _, _ := strings.Cut(strings.Trim(strings.TrimSpace(address), "<>"), " ")
 		p.anchor(target, line[start:i], depth)
 		return i + 1 + len("()") + len(address)
 	}
 	return 0
+}
+
+// reference writes a link whose address stands elsewhere under a name: [text][name],
+// [name][] or [name].
+func (p page) reference(line string, start, end, depth int) int {
+	name, took := line[start:end], end+1
+	if rest, ok := strings.CutPrefix(line[took:], "["); ok {
+		if given, _, closed := strings.Cut(rest, "]"); closed {
+			name, took = cmp.Or(given, name), took+len(given)+len("[]")
+		}
+	}
+	address := p.places[strings.ToLower(name)]
+	if address == "" {
+		return 0
+	}
+	p.anchor(address, line[start:end], depth)
+	return took
 }
 
 // cutAddress is what stands before the parenthesis that closes.

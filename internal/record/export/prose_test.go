@@ -54,13 +54,18 @@ func TestMarkdownIsRendered(t *testing.T) {
 		"Open __init__.py, __main__ and _x_.y":           "<p>Open __init__.py, __main__ and _x_.y</p>\n",
 		"__two words__ and _one_.":                       "<p><strong>two words</strong> and <em>one</em>.</p>\n",
 		"a  \nb\\\nc\nd":                                 "<p>a<br>\nb<br>\nc\nd</p>\n",
-		"a | b\nno table":                                "<p>a | b\nno table</p>\n",
-		"** not bold **, * nor * this":                   "<p>** not bold **, * nor * this</p>\n",
-		"```diff\n-a\n+b\n```":                           "<pre class=\"diff\"><span class=\"d\">-a</span><span class=\"a\">+b</span></pre>\n",
-		"```\nopen":                                      "<pre><code>open</code></pre>\n",
-		strings.Repeat("> ", 40) + "x":                   "",
-		strings.Repeat("*a ", 3000):                      "",
-		strings.Repeat("- ", 200) + "x":                  "",
+		"see [that][r], [R][] and [r], not [s][t]\n\n[r]: https://a.b \"T\"": "<p>see <a href=\"https://a.b\" rel=\"noopener noreferrer nofollow\">that</a>, <a href=\"https://a.b\" rel=\"noopener noreferrer nofollow\">R</a> and " +
+			"<a href=\"https://a.b\" rel=\"noopener noreferrer nofollow\">r</a>, not [s][t]</p>\n",
+		"[1]: https://a.b":                "<p>[1]: <a href=\"https://a.b\" rel=\"noopener noreferrer nofollow\">https://a.b</a></p>\n",
+		"[r]\n\n[r]: javascript:x":        "<p>[r]</p>\n<p>[r]: javascript:x</p>\n",
+		"```\n[r]: https://a.b\n```\n[r]": "<pre><code>[r]: https://a.b</code></pre>\n<p>[r]</p>\n",
+		"a | b\nno table":                 "<p>a | b\nno table</p>\n",
+		"** not bold **, * nor * this":    "<p>** not bold **, * nor * this</p>\n",
+		"```diff\n-a\n+b\n```":            "<pre class=\"diff\"><span class=\"d\">-a</span><span class=\"a\">+b</span></pre>\n",
+		"```\nopen":                       "<pre><code>open</code></pre>\n",
+		strings.Repeat("> ", 40) + "x":    "",
+		strings.Repeat("*a ", 3000):       "",
+		strings.Repeat("- ", 200) + "x":   "",
 	} {
 		got := rendered(text)
 		if want != "" && got != want {

@@ -9,7 +9,7 @@ import (
 )
 
 // signs are the bytes that may begin something within a line.
-const signs = "*`[\\~&<!h"
+const signs = "*_`[\\~&<!h"
 
 // maxDepth is how deep spans may stand in one another.
 const maxDepth = 4
@@ -137,11 +137,18 @@ func (in inliner) sign(text string, prev byte, l ink.Look, depth int) int {
 	if !sure {
 		return 0
 	}
-	if n > 3 || text[0] == '~' && n != 2 || n == len(text) || space(text[n]) || n == 1 && alnum(prev) {
+	under := text[0] == '_' // names such as __init__, _x_y and f_(a) are text
+	if n > 3 || text[0] == '~' && n != 2 || n == len(text) || space(text[n]) || (n == 1 || under) && alnum(prev) || under && n > 2 {
 		return in.literal(text, n, l)
 	}
 	end, sure := in.find(text, n, text[0], func(from, to int) bool {
-		return !space(text[from-1]) && (n > 1 || to == len(text) || !alnum(text[to]))
+		switch {
+		case space(text[from-1]), under && n == 2 && !strings.Contains(text[n:from], " "):
+			return false
+		case to == len(text):
+			return true
+		}
+		return n > 1 && !under || !alnum(text[to]) && (!under || text[to] != '(' && text[to] != '/')
 	})
 	switch {
 	case !sure:

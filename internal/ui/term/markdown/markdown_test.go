@@ -71,6 +71,8 @@ var cases = []struct{ name, in, want string }{
 	{"bold in CJK", "这是**重点**内容", "这是<b>重点</b>内容"},
 	{"code in bold", "**a `x**y` b**", "<b>a </b><codeb>x**y</codeb><b> b</b>"},
 	{"italic in bold", "**a *b* c**", "<b>a </b><bi>b</bi><b> c</b>"},
+	{"emphasis by underscores", "an _open_ question, __very much__ so", "an <i>open</i> question, <b>very much</b> so"},
+	{"underscores in names", "_x_y, _f_(a), a_b_c and _lone", "_x_y, _f_(a), a_b_c and _lone"},
 	{"underscores stay", "__init__ and snake_case_name", "__init__ and snake_case_name"},
 	{"stars that are none", "2 * 3 * 4, a*b*c, (*T).M and (*U).N, *.go *.md", "2 * 3 * 4, a*b*c, (*T).M and (*U).N,\n*.go *.md"},
 	{"a star within a word", "a 2*3* 4", "a 2*3* 4"},
