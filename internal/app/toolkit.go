@@ -146,7 +146,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 		})},
 		[]tool.Tool{codenav.All(ws, pool)}, plan.All(&t.todos),
 		[]tool.Tool{plan.Question(), plan.ExitPlan(plan.ExitOptions{
-			Modes: a.afterPlan, FromYolo: func() bool { return a.Modes.Toggled() == mode.Yolo }, Save: func(text string) (string, error) { return a.savePlan(sessionID, text) },
+			Modes: a.afterPlan, FromYolo: a.Modes.FromYolo, Save: func(text string) (string, error) { return a.savePlan(sessionID, text) },
 		})},
 		[]tool.Tool{skill.Skill(a.library().skills), task},
 	)

@@ -37,7 +37,7 @@ func (inv *invocation) runConfig(context.Context) error {
 		if inv.columns > 0 {
 			var t display.Table
 			for _, r := range rows {
-				t.Rows = append(t.Rows, display.Data(r.Key, r.Value, inv.words.Said(r.Origin.String())))
+				t.Rows = append(t.Rows, display.Data(r.Key, r.Value, inv.words.Said(r.Origin.Shown())))
 			}
 			return inv.show(t)
 		}
@@ -50,7 +50,7 @@ func (inv *invocation) runConfig(context.Context) error {
 		pad := func(s string, width int) string { return s + strings.Repeat(" ", max(width-len(s), 0)+2) }
 		lines := make([]string, len(rows))
 		for i, r := range rows {
-			lines[i] = pad(r.Key, key) + pad(r.Value, value) + inv.words.Said(r.Origin.String())
+			lines[i] = pad(r.Key, key) + pad(r.Value, value) + inv.words.Said(r.Origin.Shown())
 		}
 		return inv.print(lines...)
 	case "path":

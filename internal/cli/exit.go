@@ -125,7 +125,7 @@ func message(err error) string {
 	case errors.Is(err, session.ErrNotFound):
 		return err.Error() + "; coder sessions lists those there are"
 	case errors.Is(err, orchestrator.ErrStepLimit):
-		return err.Error() + "; raise it with --max-steps or runtime.max_steps"
+		return err.Error() + "\nraise it with --max-steps or runtime.max_steps" // the first line is fixed wording
 	}
 	text, _ := strings.CutPrefix(err.Error(), "ask the model: ")
 	if hint := providerHint(err); hint != "" {

@@ -118,6 +118,7 @@ func (inv *invocation) policyCheck(ctx context.Context, a *app.App, command stri
 		}
 	}
 	offers, err := j.Offers(call)
+	var each []string // of what would be remembered
 	i := slices.IndexFunc(offers, func(o policy.Offer) bool { return o.Scope == policy.ThisProject })
 	switch {
 	case o.Verdict == policy.Deny:
@@ -127,7 +128,7 @@ func (inv *invocation) policyCheck(ctx context.Context, a *app.App, command stri
 	case err != nil:
 		v.Never = err.Error()
 	case i >= 0:
-		v.Always = &offers[i].What
+		v.Always, each = &offers[i].What, offers[i].Each
 	}
 	if inv.flags.json {
 		return inv.printJSON(v)
@@ -145,7 +146,10 @@ func (inv *invocation) policyCheck(ctx context.Context, a *app.App, command stri
 		lines = append(lines, words.T("  decided by %s", words.Said(rule)))
 	}
 	if v.Always != nil {
-		lines = append(lines, words.T("  always would remember %s", words.Said(*v.Always)))
+		for i, what := range each {
+			each[i] = words.Said(what)
+		}
+		lines = append(lines, words.T("  always would remember %s", strings.Join(each, words.T(", "))))
 	} else if v.Never != "" {
 		lines = append(lines, words.T("  always cannot be said: %s", words.Said(v.Never)))
 	}

@@ -238,7 +238,11 @@ func (inv *invocation) tellPruned(list []pruned, stay []spared) error {
 	var total int64
 	for _, p := range list {
 		total += p.Bytes
-		t.Rows = append(t.Rows, display.Data(words.T(p.Kind), p.Name, p.Used.Local().Format("2006-01-02 15:04"), sizeOf(p.Bytes)))
+		name := p.Name
+		if p.Kind == "undo" || p.Kind == "cache" {
+			name = words.T(name)
+		}
+		t.Rows = append(t.Rows, display.Data(words.T(p.Kind), name, p.Used.Local().Format("2006-01-02 15:04"), sizeOf(p.Bytes)))
 	}
 	var err error
 	if len(list) > 0 {

@@ -283,9 +283,10 @@ func noSubcommand(all []subcommand, words []string) error {
 }
 
 // oneWord reports whether the prompt of a new session is a single word by which a subcommand
-// may be meant. Short ones are said to people and models: go, fix, hello.
+// may be meant, and none of those that are said to people and models.
 func (f *flags) oneWord() bool {
-	return len(f.args) == 1 && !f.prompt && !f.session.Resumes() && len(f.args[0]) > len("hello") && strings.Trim(f.args[0], "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+	said := []string{"go", "hi", "hey", "hello", "yes", "no", "ok", "fix", "lint", "test", "tests", "docs", "why"}
+	return len(f.args) == 1 && !f.prompt && !f.session.Resumes() && !slices.Contains(said, f.args[0]) && strings.Trim(f.args[0], "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
 // inSession are words that are commands in a session and no subcommands, elsewhere those that

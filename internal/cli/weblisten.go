@@ -17,6 +17,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -43,7 +44,11 @@ func listenWeb(ctx context.Context, where string, now time.Time) (net.Listener, 
 	}
 	at, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return nil, nil, inputf("it is not possible to listen on %s: %v", net.JoinHostPort(host, port), errors.Unwrap(err))
+		cause := errors.Unwrap(err)
+		if errno := syscall.Errno(0); errors.As(err, &errno) {
+			cause = errno
+		}
+		return nil, nil, inputf("it is not possible to listen on %s: %v", net.JoinHostPort(host, port), cause)
 	}
 	if at.Addr().(*net.TCPAddr).IP.IsLoopback() {
 		return at, nil, nil

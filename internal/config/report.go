@@ -64,6 +64,14 @@ func (o Origin) String() string {
 	return fmt.Sprintf("%s:%d", o.Source, o.Line)
 }
 
+// Shown is where a value came from, for people.
+func (o Origin) Shown() string {
+	if name, ok := strings.CutPrefix(o.Source, "env "); ok {
+		return fmt.Sprintf("environment variable %s", name)
+	}
+	return o.String()
+}
+
 // Origin tells where the value of key came from.
 func (r Report) Origin(key string) Origin { return r.origins[key] }
 

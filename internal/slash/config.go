@@ -23,7 +23,7 @@ func Config(report config.Report) Command {
 			}
 			for _, r := range report.Rows() {
 				if matches(r.Key) {
-					t.Rows = append(t.Rows, slices.Concat(display.Data(r.Key, sanitize.Line(r.Value, 400)), display.Words(r.Origin.String())))
+					t.Rows = append(t.Rows, slices.Concat(display.Data(r.Key, sanitize.Line(r.Value, 400)), display.Words(r.Origin.Shown())))
 				}
 			}
 			if len(t.Rows) == 0 {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -271,7 +272,7 @@ func readOutput(stdout string) (outs []output, text string, err error) {
 func (h *Hooks) add(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, r tool.ShellResult) {
 	if r.ExitCode == 2 && !r.TimedOut {
 		if !hook.Quiet {
-			hook.deny(sum, clip.Text(strings.TrimSpace(r.Stderr), maxReason))
+			hook.deny(sum, clip.Theirs(clip.Text(strings.TrimSpace(r.Stderr), maxReason)))
 		}
 		return
 	}
@@ -284,7 +285,7 @@ func (h *Hooks) add(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hoo
 		}
 		why := cmp.Or(r.Error, "it could not be run")
 		if line, _, _ := strings.Cut(strings.TrimSpace(r.Stderr), "\n"); line != "" {
-			why += ": " + clip.Text(line, 200)
+			why += ": " + strconv.Quote(clip.Text(line, 200))
 		}
 		if r.Sandbox != "" {
 			why += " (" + r.Sandbox + ")"
@@ -309,7 +310,7 @@ func (h *Hooks) add(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hoo
 // apply adds what one object of a hook says.
 func (h *Hooks) apply(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, out output) {
 	if out.SystemMessage != "" {
-		tell(ctx, at, event.Info, clip.Text(out.SystemMessage, maxReason))
+		tell(ctx, at, event.Info, clip.Theirs(clip.Text(out.SystemMessage, maxReason)))
 	}
 	if hook.Quiet {
 		return
@@ -363,13 +364,13 @@ func (o output) words() (words []string) {
 // refuse adds the refusal that an object holds, if it does.
 func (h Hook) refuse(sum *toolrun.Ruling, out output) {
 	if slices.ContainsFunc(out.words(), func(word string) bool { return slices.Contains(refusals, word) }) {
-		h.deny(sum, clip.Text(cmp.Or(out.Reason, out.Specific.Reason), maxReason))
+		h.deny(sum, clip.Theirs(clip.Text(cmp.Or(out.Reason, out.Specific.Reason), maxReason)))
 	}
 }
 
 // failed tells of a hook that does not work; one written to then blocks.
 func (h *Hooks) failed(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, why string) {
-	why = fmt.Sprintf("%s hook %s: %s", hook.Event, hook.name(), why)
+	why = hook.says(why)
 	if hook.Blocks {
 		hook.deny(sum, why)
 		return
@@ -381,11 +382,14 @@ func (h *Hooks) failed(ctx context.Context, at Scene, sum *toolrun.Ruling, hook 
 // nobody knows what: the person is asked.
 func (h *Hooks) unreadable(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, why string) {
 	if hook.Event == PreToolUse && !hook.Quiet {
-		sum.Ask = cmp.Or(sum.Ask, fmt.Sprintf("%s hook %s: %s", hook.Event, hook.name(), why))
+		sum.Ask = cmp.Or(sum.Ask, hook.says(why))
 	}
 	hook.Blocks = hook.Blocks && !hook.Quiet
 	h.failed(ctx, at, sum, hook, why)
 }
+
+// says is a sentence about a hook, which it names last: its command may be anything.
+func (h Hook) says(why string) string { return fmt.Sprintf("%s; %s: %#q", why, h.Event, h.name()) }
 
 // Owner says whose a hook is.
 func (h Hook) Owner() string {

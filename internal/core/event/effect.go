@@ -84,7 +84,7 @@ var told = []string{"may do anything:", "executes", "writes", "reaches", "notes"
 
 // ownNotes are the parts of the program's own memory that have names of its own; a skill
 // can be called the same.
-var ownNotes = map[string]string{"todo list": "the todo list", "question": "a question", "plan": "the plan", "subtask": "a subtask"}
+var ownNotes = map[string]string{"todo list": "the todo list", "question": "a question", "plan": "the plan", "subtask": "a subtask", "background jobs": "the background jobs"}
 
 // Touches is what the call would touch, for a reader, in the words of say.
 func (e ToolCallRequested) Touches(say func(string) string) string {

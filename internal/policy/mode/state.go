@@ -13,11 +13,12 @@ import (
 type State struct {
 	switches map[string]map[string]bool // mode → tool → on
 
-	mu     sync.Mutex // guards the fields below
-	barred string     // a mode that cannot be gone to
-	mode   Mode
-	preset string
-	last   string // the last mode that was neither plan nor yolo
+	mu       sync.Mutex // guards the fields below
+	barred   string     // a mode that cannot be gone to
+	mode     Mode
+	preset   string
+	last     string // the last mode that was neither plan nor yolo
+	fromYolo bool   // planning began in yolo
 }
 
 // NewState starts in mode. Switches, by mode and tool, change the table.
@@ -52,6 +53,7 @@ func (s *State) Switch(name string) error {
 	if m.Name == s.barred {
 		return fmt.Errorf("the mode %s was not allowed when the program was started", m.Name)
 	}
+	s.fromYolo = m.Name == Plan && (s.mode.Name == Yolo || s.fromYolo)
 	s.mode, s.preset = m.with(s.switches[m.Name]), m.Preset
 	if m.Name != Plan && m.Name != Yolo {
 		s.last = m.Name
@@ -115,6 +117,13 @@ func (s *State) Toggled() string {
 		return s.last
 	}
 	return Plan
+}
+
+// FromYolo reports whether planning began in yolo.
+func (s *State) FromYolo() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fromYolo
 }
 
 // Next is the mode after another in the round of modes that Shift+Tab makes.

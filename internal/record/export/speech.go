@@ -147,6 +147,27 @@ func (s Speech) answer(a *Asked) string {
 	return s.t("(none yet)")
 }
 
+// option is a choice in words, with what it remembers.
+func (s Speech) option(q uip.Request, o uip.Option) string {
+	if q.Purpose != uip.ConfirmRiskyAction {
+		return cmp.Or(s.said(o.Label), o.ID)
+	}
+	var what []string
+	for _, one := range q.Remembered(o.ID) {
+		what = append(what, s.said(one))
+	}
+	remembers := strings.Join(what, s.t(", "))
+	switch {
+	case o.Label == uip.Approve:
+		return s.t("approved")
+	case len(what) > 0 && o.ID == uip.Always:
+		return s.t("Yes, and always in this project: %s", remembers)
+	case len(what) > 0:
+		return s.t("Yes, and always in this session: %s", remembers)
+	}
+	return cmp.Or(s.said(o.Label), o.ID)
+}
+
 // Response puts a response into words.
 func (s Speech) Response(q uip.Request, r uip.Response) string {
 	var words []string
@@ -157,7 +178,7 @@ func (s Speech) Response(q uip.Request, r uip.Response) string {
 	}
 	var labels []string
 	for _, o := range q.Chosen(r) {
-		labels = append(labels, cmp.Or(s.said(o.Label), o.ID))
+		labels = append(labels, s.option(q, o))
 	}
 	switch {
 	case len(labels) == 0:
@@ -169,9 +190,17 @@ func (s Speech) Response(q uip.Request, r uip.Response) string {
 	default:
 		add(strings.Join(labels, s.t(", ")))
 	}
-	add(r.Comment)
+	if r.Unanswered() {
+		add(s.said(r.Comment))
+	} else {
+		add(r.Comment)
+	}
 	for _, part := range q.Parts {
-		add(part.Display.Title + ": " + s.Response(part, r.Part(part)))
+		title := part.Display.Title
+		if part.Worded() {
+			title = s.said(title)
+		}
+		add(s.t("%s: %s", strings.ReplaceAll(title, "\n", " "), s.Response(part, r.Part(part))))
 	}
 	if len(words) == 0 {
 		return s.t("(dismissed)")

@@ -160,7 +160,7 @@ func (r *lineReader) next(l *line) (bool, error) {
 		case io.EOF:
 			return any, nil
 		default:
-			return false, fmt.Errorf("read: %w", err)
+			return false, fmt.Errorf("while reading: %w", err)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func countLines(ctx context.Context, f io.ReaderAt, size int64) (lines int, err 
 			break
 		}
 		if err != nil {
-			return 0, fmt.Errorf("read: %w", err)
+			return 0, fmt.Errorf("while reading: %w", err)
 		}
 	}
 	if last != '\n' {
@@ -206,7 +206,7 @@ func seekEnd(ctx context.Context, f io.ReaderAt, size int64, n int) (from int64,
 		begin := max(0, end-int64(len(buf)))
 		chunk := buf[:end-begin]
 		if _, err := f.ReadAt(chunk, begin); err != nil && err != io.EOF {
-			return 0, 0, fmt.Errorf("read: %w", err)
+			return 0, 0, fmt.Errorf("while reading: %w", err)
 		}
 		for i := len(chunk) - 1; i >= 0; i-- {
 			// The end of the last line begins no line.

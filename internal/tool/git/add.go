@@ -98,6 +98,9 @@ func stage(ctx context.Context, o Options, a addArgs) (*staging, error) {
 // kinds of difference by the letters of ls-files.
 var kinds = map[string]string{"?": "new", "C": "modified", "R": "deleted"}
 
+// letters are those of git status, which are the same in every language.
+var letters = map[string]string{"new": "A", "modified": "M", "deleted": "D"}
+
 // list finds the files that differ. It does so itself because git, asked to add
 // a directory, would run git within each submodule there; submodules are left
 // out, and so are other repositories.
@@ -178,7 +181,7 @@ func (s *staging) preview(most int) string {
 	}
 	var b strings.Builder
 	for i, name := range s.names[:min(len(s.names), most)] {
-		fmt.Fprintf(&b, "%-8s  %s\n", s.kinds[i], sanitize.Line(name, 0))
+		fmt.Fprintf(&b, "%s  %s\n", letters[s.kinds[i]], sanitize.Line(name, 0))
 	}
 	if more := len(s.names) - most; more > 0 {
 		fmt.Fprintf(&b, "… and %s more\n", tool.Count(more, "file", "files"))

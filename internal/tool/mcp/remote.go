@@ -162,7 +162,7 @@ func (c *call) Plan() tool.Plan {
 	if json.Indent(&pretty, c.args, "", "  ") != nil {
 		pretty.Reset()
 	}
-	about := fmt.Sprintf("%s of the MCP server %s (%s)\n%s\n\n%s", oneLine(c.name), oneLine(c.peer.Name), oneLine(c.peer.Where()), clip.Text(c.spec.Doc, 600), pretty.String())
+	about := fmt.Sprintf("%s: %s (%s)\n%s\n\n%s", oneLine(c.peer.Name), oneLine(c.name), oneLine(c.peer.Where()), clip.Text(c.spec.Doc, 600), pretty.String())
 	return tool.Plan{Title: title, Effects: []tool.Effect{e}, Preview: display.Text(about), Version: c.version}
 }
 

@@ -45,12 +45,12 @@ func Skill(c *skills.Catalogue) tool.Tool {
 		Name: "skill", Doc: doc,
 		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "Skill"}, {Dialect: tool.CoAuthor, Name: "activateSkill"}, {Name: "load_skill"}, {Name: "use_skill"}},
 		Plan: func(_ context.Context, a args) (tool.Plan, error) {
-			title, preview := "list", "list the skills"
+			target, title, preview := "list", "list of skills", "list the skills"
 			if a.loads() {
-				title = clip(a.name())
-				preview = "load the skill " + title
+				target = clip(a.name())
+				title, preview = target, "load the skill "+target
 			}
-			note := tool.Effect{Kind: tool.Note, Target: title}
+			note := tool.Effect{Kind: tool.Note, Target: target}
 			return tool.Plan{Title: title, Effects: []tool.Effect{note}, Preview: display.Text(preview)}, nil
 		},
 		Do: func(_ context.Context, a args, _ io.Writer) (tool.Result, error) {

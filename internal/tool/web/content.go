@@ -40,7 +40,7 @@ func (o Options) read(resp *http.Response, r request) (fetchResult, error) {
 	head := make([]byte, sniffLen)
 	n, err := io.ReadFull(resp.Body, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return v, fmt.Errorf("read: %w", err)
+		return v, fmt.Errorf("while reading: %w", err)
 	}
 	head = head[:n]
 	kind, params, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
@@ -76,7 +76,7 @@ func sizeOf(resp *http.Response) string {
 func (o Options) image(v fetchResult, resp *http.Response, head []byte) (fetchResult, error) {
 	data, err := io.ReadAll(io.LimitReader(io.MultiReader(bytes.NewReader(head), resp.Body), int64(o.MaxImage)+1))
 	if err != nil {
-		return v, fmt.Errorf("read: %w", err)
+		return v, fmt.Errorf("while reading: %w", err)
 	}
 	v.Size = len(data)
 	kind := http.DetectContentType(data) // whatever the server calls it
@@ -101,7 +101,7 @@ var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 func (v fetchResult) text(resp *http.Response, head []byte, limit int, charset string, r request) (fetchResult, error) {
 	body, err := io.ReadAll(io.LimitReader(io.MultiReader(bytes.NewReader(head), resp.Body), int64(limit)+1))
 	if err != nil {
-		return v, fmt.Errorf("read: %w", err)
+		return v, fmt.Errorf("while reading: %w", err)
 	}
 	if len(body) > limit {
 		body, v.Truncated = body[:limit], true

@@ -264,8 +264,8 @@ func portOf(u *url.URL) string {
 
 // barred is what keeps an address from being public, in words.
 var barred = map[string]string{
-	"invalid": "this is no address", "loopback": "an address of this machine", "private": "an address of a private network", "link-local": "an address of this link alone",
-	"multicast": "an address of many at once", "unspecified": "an address of no machine", "reserved": "an address that is reserved",
+	"invalid": "%s is no address of a machine", "loopback": "%s is an address of this machine", "private": "%s is an address of a private network", "link-local": "%s is an address of this link alone",
+	"multicast": "%s is an address of many at once", "unspecified": "%s is an address of no machine", "reserved": "%s is an address that is reserved",
 }
 
 func refuse(host string, a netip.Addr) error {
@@ -274,9 +274,9 @@ func refuse(host string, a netip.Addr) error {
 	case reason == "":
 		return nil
 	case host == a.String():
-		return fmt.Errorf("%w, and %s is none: %s", ErrAddress, host, reason)
+		return fmt.Errorf("%w: "+reason, ErrAddress, host)
 	}
-	return fmt.Errorf("%w, and %s, at %s, is none: %s", ErrAddress, host, a, reason)
+	return fmt.Errorf("%w: "+reason, ErrAddress, host+"="+a.String())
 }
 
 // addresses looks a host up and refuses it if any of its addresses may not be

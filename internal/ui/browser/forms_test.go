@@ -220,11 +220,11 @@ func TestAnAnswerIsToldInTheWordsOfItsQuestion(t *testing.T) {
 	}
 	open := s.stream(2)
 	s.add(event.InteractionResponded{Response: uip.Response{ID: "q1", TaskID: "t1", Author: "user", Via: "web", Option: "2"}})
-	open.until("Answer: blue — as the &lt;sea&gt; (user web)")
+	open.until("Answer: blue — as the &lt;sea&gt; (you web)")
 	for answer, want := range map[string]string{"approve": "Yes, this once", "reject": "No", "some": "Yes to hunks 1,3 only", "always": "Always in this project"} {
 		s := newSite(t)
 		s.add(event.TaskCreated{TaskID: "t1", Title: "work"}, edit("q1"), event.InteractionResponded{Response: uip.Response{ID: "q1", TaskID: "t1", Author: "user", Option: answer, Input: map[string]string{"some": "1,3"}[answer]}})
-		if _, page := s.get(s.of("")); !strings.Contains(page, "Answer: "+want+" (user)") {
+		if _, page := s.get(s.of("")); !strings.Contains(page, "Answer: "+want+" (you)") {
 			t.Errorf("%s is not %q:\n%s", answer, want, page)
 		}
 	}

@@ -91,10 +91,18 @@ func (p *page) given(q uip.Request, a uip.Response) string {
 		}
 		what = strings.TrimSpace(what + " " + strconv.Itoa(i+1) + ": " + p.chosen(to, part))
 	}
-	if a.Comment != "" {
-		what += ", " + p.words.Said(a.Comment)
+	switch {
+	case a.Comment == "":
+	case a.Unanswered():
+		what += p.t(", ") + p.words.Said(a.Comment)
+	default:
+		what += p.t(", ") + a.Comment
 	}
-	by := strings.TrimSpace(a.Author + " " + a.Via)
+	by := a.Author
+	if by == event.ActorUser {
+		by = p.t("you")
+	}
+	by = strings.TrimSpace(by + " " + a.Via)
 	return p.t("Answer: %s (%s)", line(what), line(by))
 }
 

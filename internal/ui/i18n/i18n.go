@@ -75,9 +75,9 @@ func (p *Printer) Signs(text string) string {
 // Choose is the language to speak: the one asked for, or that of the
 // environment.
 func Choose(asked string, getenv func(string) string) string {
-	for _, name := range []string{asked, getenv("LC_ALL"), getenv("LC_MESSAGES"), getenv("LANG")} {
+	for i, name := range []string{asked, getenv("LC_ALL"), getenv("LC_MESSAGES"), getenv("LANG")} {
 		switch {
-		case name == "":
+		case name == "", i == 0 && !strings.HasPrefix(strings.ToLower(name), "zh") && !strings.HasPrefix(strings.ToLower(name), English): // or none that there is
 		case strings.HasPrefix(strings.ToLower(name), "zh"):
 			return Chinese
 		default:

@@ -140,7 +140,7 @@ func (r reading) list(text string) (string, bool) {
 		before bool // what stands before was translated
 		any    bool
 	)
-	parts := strings.Split(text, "; ")
+	parts := partsOf(text)
 	sentences := !slices.ContainsFunc(parts, func(part string) bool { return r.deeper().line(part) == part })
 	for i, part := range parts {
 		said := r.deeper().line(part)
@@ -160,6 +160,31 @@ func (r reading) list(text string) (string, bool) {
 	return b.String(), any
 }
 
+// partsOf are what semicolons part, outside quotes.
+func partsOf(text string) (parts []string) {
+	from := 0
+	for i := range text {
+		if i >= from && strings.HasPrefix(text[i:], "; ") && !quotes(text[from:i]) {
+			parts, from = append(parts, text[from:i]), i+2
+		}
+	}
+	return append(parts, text[from:])
+}
+
+// quotes reports whether text ends within quotes.
+func quotes(text string) bool {
+	open := rune(0)
+	for _, r := range text {
+		switch {
+		case r == open:
+			open = 0
+		case open == 0 && (r == '"' || r == '`'):
+			open = r
+		}
+	}
+	return open != 0
+}
+
 // chain translates what stands before and after a colon, as errors wrap each
 // other and reasons name the command they are about, which stays.
 func (r reading) chain(text string) (string, bool) {
@@ -170,7 +195,9 @@ func (r reading) chain(text string) (string, bool) {
 			break
 		}
 		head, tail := text[:from+i], text[from+i+2:]
-		from += i + 2
+		if from += i + 2; quotes(head) {
+			continue // what stands in quotes is somebody's
+		}
 		if said, ok := r.deeper().sentence(head); ok && strings.Contains(head, " ") {
 			if !r.quoted {
 				tail = r.deeper().line(tail)

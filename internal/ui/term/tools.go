@@ -61,6 +61,7 @@ func (r *Renderer) tool(rec event.Record) {
 	case event.ToolStarted:
 		c := r.call(rec.Task, e.CallID)
 		c.tool, c.title, c.own = e.Tool, e.Title, rec.Actor == event.ActorVerifier
+		c.todo = c.todo || e.Tool == "skill" && e.Title == "list of skills" // no skill has such a name
 		r.begin(c)
 	case event.ToolOutput:
 		// As it comes if no other call runs beside it, else when the call is over

@@ -1,0 +1,19 @@
+package clip_test
+
+import (
+	"testing"
+
+	"coder/internal/core/clip"
+)
+
+// What another program said is quoted where it could be taken for words of our own.
+func TestWhatOthersSaidIsNotTakenForOurs(t *testing.T) {
+	for text, want := range map[string]string{
+		"canceled": `"canceled"`, "permission denied": `"permission denied"`, "link-local": `"link-local"`,
+		"": "", "Slow down.": "Slow down.", "error 5": "error 5", "no: way": "no: way", "无": "无",
+	} {
+		if got := clip.Theirs(text); got != want {
+			t.Errorf("%q is told as %s, want %s", text, got, want)
+		}
+	}
+}
