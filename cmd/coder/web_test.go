@@ -192,7 +192,7 @@ say never
 		t.Fatalf("%d\n%s", status, text)
 	}
 	s.stream(id, 0, "touch refused")
-	if status, text := s.answer(id, q, shown, "reject"); status != 409 || !strings.Contains(text, "Yes, this once (user web)") {
+	if status, text := s.answer(id, q, shown, "reject"); status != 409 || !strings.Contains(text, "Yes, this once (you web)") {
 		t.Errorf("a second answer: %d\n%s", status, text)
 	}
 	s.stream(id, 0, "/answer/")

@@ -158,7 +158,7 @@ func TestTheFirstAnswerCounts(t *testing.T) {
 		t.Errorf("the answer is %+v", a)
 	}
 	s.add(event.InteractionResponded{Response: uip.Response{ID: "q1", TaskID: "t1", Author: "user", Option: "reject", Via: "elsewhere"}})
-	if status, page := s.post(s.of("/answer/q1"), form); status != 409 || !strings.Contains(page, "answered before") || !strings.Contains(page, "No (user elsewhere)") {
+	if status, page := s.post(s.of("/answer/q1"), form); status != 409 || !strings.Contains(page, "answered before") || !strings.Contains(page, "No (you elsewhere)") {
 		t.Errorf("%d:\n%s", status, page)
 	}
 	if s.done() != "answer" {
