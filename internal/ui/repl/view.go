@@ -200,8 +200,8 @@ func (r *REPL) underway(ahead term.Ahead, width, height int) (rows []string, row
 		waiting = r.waiting(width, max(1, room))
 	}
 	rows = append(rows, waiting...)
-	if len(rows)+len(draft) >= height {
-		draft, row, col = r.draft(width, height-len(rows))
+	if most := height - 1; len(rows)+len(draft) >= most { // a row stays for the line that is being written
+		draft, row, col = r.draft(width, most-len(rows))
 	}
 	return append(rows, draft...), len(rows) + row, col
 }
