@@ -272,7 +272,7 @@ func readOutput(stdout string) (outs []output, text string, err error) {
 func (h *Hooks) add(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, r tool.ShellResult) {
 	if r.ExitCode == 2 && !r.TimedOut {
 		if !hook.Quiet {
-			hook.deny(sum, clip.Theirs(clip.Text(strings.TrimSpace(r.Stderr), maxReason)))
+			hook.deny(sum, clip.Text(strings.TrimSpace(r.Stderr), maxReason))
 		}
 		return
 	}
@@ -310,7 +310,7 @@ func (h *Hooks) add(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hoo
 // apply adds what one object of a hook says.
 func (h *Hooks) apply(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, out output) {
 	if out.SystemMessage != "" {
-		tell(ctx, at, event.Info, clip.Theirs(clip.Text(out.SystemMessage, maxReason)))
+		tell(ctx, at, event.Info, clip.Text(out.SystemMessage, maxReason))
 	}
 	if hook.Quiet {
 		return
@@ -364,7 +364,7 @@ func (o output) words() (words []string) {
 // refuse adds the refusal that an object holds, if it does.
 func (h Hook) refuse(sum *toolrun.Ruling, out output) {
 	if slices.ContainsFunc(out.words(), func(word string) bool { return slices.Contains(refusals, word) }) {
-		h.deny(sum, clip.Theirs(clip.Text(cmp.Or(out.Reason, out.Specific.Reason), maxReason)))
+		h.deny(sum, clip.Text(cmp.Or(out.Reason, out.Specific.Reason), maxReason))
 	}
 }
 
@@ -388,8 +388,8 @@ func (h *Hooks) unreadable(ctx context.Context, at Scene, sum *toolrun.Ruling, h
 	h.failed(ctx, at, sum, hook, why)
 }
 
-// says is a sentence about a hook, which it names last: its command may be anything.
-func (h Hook) says(why string) string { return fmt.Sprintf("%s; %s: %#q", why, h.Event, h.name()) }
+// says is a sentence about a hook. Its command may be anything, and stands in quotes.
+func (h Hook) says(why string) string { return fmt.Sprintf("%s %#q: %s", h.Event, h.name(), why) }
 
 // Owner says whose a hook is.
 func (h Hook) Owner() string {

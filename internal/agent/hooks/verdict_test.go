@@ -44,7 +44,7 @@ func TestWhatOnlyMeansNoRefuses(t *testing.T) {
 		"something else is broken": {Stdout: `{"decision":"block","reason":"no","continue":"perhaps"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if sum, _ := heard(Hook{Event: PreToolUse, Command: "x", Own: true}, r); sum.Deny != `"no"` {
+			if sum, _ := heard(Hook{Event: PreToolUse, Command: "x", Own: true}, r); sum.Deny != "no" {
 				t.Errorf("%+v", sum)
 			}
 		})
@@ -65,11 +65,11 @@ func TestAVerdictNobodyCanReadNeverAllows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			hook := Hook{Event: PreToolUse, Command: "x", Own: true}
-			if sum, told := heard(hook, r); sum.Ask == "" || sum.Deny != "" || len(told) != 1 || !strings.HasSuffix(told[0], "; PreToolUse: `x`") {
+			if sum, told := heard(hook, r); sum.Ask == "" || sum.Deny != "" || len(told) != 1 || !strings.HasPrefix(told[0], "PreToolUse `x`: ") {
 				t.Errorf("%+v, told %q", sum, told)
 			}
 			hook.Blocks = true
-			if sum, _ := heard(hook, r); !strings.HasSuffix(sum.Deny, "; PreToolUse: `x`") {
+			if sum, _ := heard(hook, r); !strings.HasPrefix(sum.Deny, "PreToolUse `x`: ") {
 				t.Errorf("written to block: %+v", sum)
 			}
 			hook.Event = Stop
@@ -103,7 +103,7 @@ func TestItIsSaidWhoseAHookIs(t *testing.T) {
 			t.Errorf("%s: %+v", whose, sum.Notes)
 		}
 		sum, _ = heard(hook, tool.ShellResult{ExitCode: 2, Stderr: "no"})
-		if want := "a hook of " + whose + `: "no"`; !hook.Own && sum.Deny != want || hook.Own && sum.Deny != `"no"` {
+		if want := "a hook of " + whose + ": no"; !hook.Own && sum.Deny != want || hook.Own && sum.Deny != "no" {
 			t.Errorf("%s: %q", whose, sum.Deny)
 		}
 	}

@@ -341,7 +341,7 @@ func TestPlans(t *testing.T) {
 		preview string
 	}{
 		{git.Diff(o), `{"path":"./a.txt"}`, []tool.Effect{{Kind: tool.Read, Target: "a.txt"}}, ""},
-		{git.Add(o), `{"path":"b"}`, []tool.Effect{{Kind: tool.Write, Target: "index of .git"}, {Kind: tool.Read, Target: "b"}}, "new       b\n"},
+		{git.Add(o), `{"path":"b"}`, []tool.Effect{{Kind: tool.Write, Target: "index of .git"}, {Kind: tool.Read, Target: "b"}}, "A  b\n"},
 		{git.Commit(o), `{"message":"m"}`, []tool.Effect{{Kind: tool.Write, Target: "history of .git"}}, "m\n\nM  a.txt\n"},
 		{git.Commit(hooked), `{"message":"m"}`, []tool.Effect{{Kind: tool.Write, Target: "history of .git"}, {Kind: tool.Exec, Target: "git commit"}}, "m\n\nM  a.txt\n"},
 	} {
