@@ -149,7 +149,7 @@ func moduleOf(in Input, file string) (dir, command string, blind bool) {
 		there := in
 		there.Exists = func(name string) bool { return in.Exists(path.Join(dir, name)) }
 		if dir != "." {
-			there.List = nil // tests that lie about are run from the root
+			there.List, there.Edited = nil, nil // tests that lie about are run from the root
 		}
 		if in.Read != nil {
 			there.Read = func(name string) ([]byte, error) { return in.Read(path.Join(dir, name)) }
@@ -326,7 +326,11 @@ func watches(in Input) bool {
 }
 
 func python(in Input) string {
-	configured := slices.ContainsFunc([]string{"pytest.ini", "pyproject.toml", "setup.cfg", "conftest.py", "tests/conftest.py", "tests/__init__.py"}, in.Exists)
+	markers := []string{"pytest.ini", "pyproject.toml", "setup.cfg"}
+	if in.List != nil { // elsewhere these belong to a folder of tests, and not to a project
+		markers = append(markers, "conftest.py", "tests/conftest.py", "tests/__init__.py")
+	}
+	configured := slices.ContainsFunc(markers, in.Exists)
 	if configured || len(in.Edited) == 0 && pythonTested(in, "") || slices.ContainsFunc(in.Edited, func(f string) bool { return pythonTested(in, f) }) {
 		return "pytest -q"
 	}

@@ -192,6 +192,9 @@ func TestModulesBelowTheRoot(t *testing.T) {
 		"another language than its own":  {folder{"go.mod": "", "web/package.json": tested}, []string{"web/gen.go"}, "go test ./..."},
 		"a name that a shell would read": {folder{"a b'; rm x/go.mod": ""}, []string{"a b'; rm x/a.go"}, `cd ./'a b'\''; rm x' && go test ./...`},
 		"a name like an option":          {folder{"-P/go.mod": ""}, []string{"-P/a.go"}, `cd ./'-P' && go test ./...`},
+		"a test in Python":               {folder{"pyproject.toml": "", "tests/test_a.py": ""}, []string{"tests/test_a.py"}, "pytest -q"},
+		"a test without settings":        {folder{"tests/test_a.py": "", "tests/conftest.py": ""}, []string{"tests/test_a.py"}, "pytest -q"},
+		"a project in Python":            {folder{"svc/pyproject.toml": "", "svc/tests/conftest.py": ""}, []string{"svc/tests/test_a.py"}, "cd svc && pytest -q"},
 		"outside":                        {folder{"../x/go.mod": "", "/y/go.mod": ""}, []string{"../x/a.go", "/y/a.go"}, ""},
 		"documents":                      {folder{"svc/go.mod": ""}, []string{"svc/README.md"}, ""},
 	} {
