@@ -391,12 +391,13 @@ func (s *scene) respond(args []string) error {
 // sends waits until these bytes have been sent, so many times in all; 0 says that they
 // have not.
 func (s *scene) sends(args []string) error {
-	n := 1
+	n, more := 1, false // so often, or more often
 	if len(args) == 2 {
 		var err error
-		if n, err = strconv.Atoi(args[0]); err != nil {
+		if n, err = strconv.Atoi(strings.TrimSuffix(args[0], "+")); err != nil {
 			return err
 		}
+		more = strings.HasSuffix(args[0], "+")
 		args = args[1:]
 	}
 	count := func() int {
@@ -404,7 +405,7 @@ func (s *scene) sends(args []string) error {
 		defer s.glass.mu.Unlock()
 		return strings.Count(s.glass.raw, args[0])
 	}
-	if n > 0 && !s.until(func() bool { return count() >= n }) || count() != n {
+	if n > 0 && !s.until(func() bool { return count() >= n }) || count() != n && !more {
 		return fmt.Errorf("%q was sent %d times", args[0], count())
 	}
 	return nil

@@ -199,7 +199,7 @@ func TestSetupInAPipe(t *testing.T) {
 	t.Run("a test that fails writes nothing", func(t *testing.T) {
 		s := serveModels(t, &modelServer{beside: map[string]string{"GET /v1/models": twoModels}, most: 1, refuses: `{"error":{"message":"no such thing"}}`})
 		p := looking(t)
-		if _, stderr, code := p.run("setup", "--preset", s.URL+"/v1"); code != 54 || !strings.Contains(stderr, "the test failed, and nothing was written: request refused: no such thing") || p.ownText() != "" {
+		if _, stderr, code := p.run("setup", "--preset", s.URL+"/v1"); code != 54 || !strings.Contains(stderr, "the test failed, and nothing was written: request refused: \"no such thing\"") || p.ownText() != "" {
 			t.Errorf("%d %s %s", code, stderr, p.ownText())
 		}
 		if out, _, code := p.run("setup", "--preset", s.URL+"/v1", "--yes"); code != 0 || !strings.Contains(out, "it does not answer") || p.ownText() == "" {

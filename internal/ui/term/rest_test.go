@@ -9,6 +9,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/uip"
 	"coder/internal/ui/term"
 )
 
@@ -191,6 +192,27 @@ func TestALongDiffIsShownInPart(t *testing.T) {
 		left := strings.Contains(text, "… 223 lines left out\n")
 		if got := strings.Count(text, "line\n") + 2; left != (kind == event.EffectRead) || got < want-2 || got > want+2 {
 			t.Errorf("kind %v: %d lines shown (left out is said: %t), want about %d", kind, got, left, want)
+		}
+	}
+}
+
+// A diff that was approved is not shown again, also where the result has only its beginning.
+func TestAnApprovedDiffIsNotShownAgain(t *testing.T) {
+	whole := "--- a/x\n+++ b/x\n@@ -0,0 +1,700 @@\n" + strings.Repeat("+line\n", 700)
+	for name, result := range map[string]string{
+		"whole": whole, "its beginning": strings.Join(strings.SplitAfter(whole, "\n")[:403], "") + "… 300 more lines\n",
+	} {
+		text := ""
+		r := term.New(term.Options{Stream: func(more string, _ term.Ahead) error {
+			text += more
+			return nil
+		}})
+		r.Saw(uip.Request{TaskID: "t", Display: uip.Display{Content: display.Counted(whole), Metadata: map[string]string{"toolCallId": "c"}}})
+		emit(t, r, event.ToolCallRequested{CallID: "c", Tool: "write", Effects: []event.Effect{{Kind: event.EffectWrite, Target: "x"}}})
+		emit(t, r, event.ToolStarted{CallID: "c", Tool: "write"})
+		emit(t, r, event.ToolFinished{CallID: "c", Tool: "write", Summary: "created", Show: display.Counted(result)})
+		if strings.Contains(text, "+line") || !strings.Contains(text, "created") {
+			t.Errorf("%s: %.200s", name, text)
 		}
 	}
 }

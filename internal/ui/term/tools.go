@@ -262,7 +262,7 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 				r.bounded(b.Source, 0)
 			}
 		case display.Diff:
-			if r.page.fresh(); b.Unified != c.approved {
+			if r.page.fresh(); !wasShown(c.approved, b.Unified) {
 				r.diff(cleaned(b.Unified), c.writes)
 			}
 		case display.Table:
@@ -272,6 +272,14 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 		r.page.fresh()
 	}
 	r.last = nil
+}
+
+// wasShown reports whether a diff is the one that was approved, or the beginning of that and
+// a line which says that there is more.
+func wasShown(approved, unified string) bool {
+	head := strings.TrimSuffix(unified, "\n")
+	head = head[:strings.LastIndexByte(head, '\n')+1]
+	return unified == approved || strings.HasPrefix(unified[len(head):], "… ") && head != "" && strings.HasPrefix(approved, head)
 }
 
 // Lines of a diff that are shown where there are more: of one that was made nobody else
