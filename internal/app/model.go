@@ -202,7 +202,7 @@ func (a models) Switch(ctx context.Context, name string, force bool) (notice str
 		return fmt.Sprintf("the model is in use, but the choice could not be saved: %v", err), nil
 	}
 	if o := a.Report.Origin("provider.model"); strings.HasPrefix(o.Source, "env ") || o.Source != "" && o.Source == a.configFile {
-		return fmt.Sprintf("the choice is saved, but %s comes first when the program starts", config.Origin{Source: o.Source}.Shown()), nil
+		return fmt.Sprintf("the choice is saved, but %s comes first when the program starts", o.Shown()), nil
 	}
 	return "", nil
 }

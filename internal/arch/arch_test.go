@@ -99,7 +99,7 @@ var plan = []struct {
 	{"model/catalogue", ""},
 	{"model/meter", "catalogue chat event provider"},
 	{"model/jsonscan", ""},
-	{"model/transport", "chat clip jsonscan lazy provider"},
+	{"model/transport", "chat clip jsonscan lazy provider sanitize"},
 	{"model/openai", "chat jsonscan provider transport"},
 	{"model/responses", "chat jsonscan provider transport"},
 	{"model/anthropic", "chat jsonscan provider transport"},

@@ -155,8 +155,8 @@ const (
 )
 
 // endedCalls are the records of the last calls of a turn and of how each of them ended, of
-// what the person was asked besides, and of what the turn failed by. What is still open is put to the person by itself, and
-// so is what was open once and is run again.
+// what the person was asked besides, and of what the turn failed by. What is still open is
+// put to the person by itself, and so is what was open once and is run again.
 func endedCalls(records []event.Record, task string) (ended [][]event.Record) {
 	begun := make(map[string]event.Record) // calls, and questions to the person
 	for _, r := range records {

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"coder/internal/app"
-	"coder/internal/config"
 	"coder/internal/core/display"
 	"coder/internal/host/stdio"
 	"coder/internal/ui/i18n"
@@ -104,7 +103,7 @@ func (s *setup) run(ctx context.Context) error {
 		o := s.app.Report.Origin(own.key)
 		first := o.Line > 0 && o.Source != path || strings.HasPrefix(o.Source, "env ")
 		if first && own.now != own.chosen {
-			lines = append(lines, s.words.T("but %s sets %s, too, and comes first", s.words.Said(oneLine(config.Origin{Source: o.Source}.Shown())), own.key))
+			lines = append(lines, s.words.T("but %s sets %s, too, and comes first", s.words.Said(oneLine(o.Shown())), own.key))
 		}
 	}
 	s.say(lines...)

@@ -5,7 +5,7 @@ import "slices"
 // terminalPrograms are programs that take the terminal they run at, or talk with whoever
 // sits there. One may be named with its first arguments.
 func terminalPrograms() []string {
-	return slices.Concat(editors, viewers, monitors, remotes, databases, askers, gitAsks)
+	return slices.Concat(editors, viewers, monitors, remotes, screens, databases, askers, gitAsks)
 }
 
 var (
@@ -18,7 +18,8 @@ var (
 		"fzf", "sk", "mc", "ranger", "nnn", "lf", "vifm", "yazi", "ncdu", "lynx", "w3m", "links", "elinks", "mutt", "neomutt", "dialog", "whiptail",
 	}
 	monitors  = []string{"top", "htop", "btop", "atop", "iotop", "iftop", "nethogs", "nvtop", "powertop", "glances", "watch", "k9s", "ctop"}
-	remotes   = []string{"ssh", "sftp", "telnet", "mosh", "tmux", "screen", "zellij", "minicom", "picocom", "clear", "reset", "stty"}
+	remotes   = []string{"ssh", "sftp", "telnet", "mosh", "minicom", "picocom"}
+	screens   = []string{"tmux", "screen", "zellij", "clear", "reset", "stty"}
 	databases = []string{"psql", "pgcli", "mysql", "mycli", "mariadb", "sqlite3", "litecli", "mongo", "sqlplus", "cqlsh", "gdb", "lldb", "dlv", "rdbg", "rlwrap"}
 	askers    = []string{
 		"sudo", "sudoedit", "su", "doas", "passwd", "chsh", "chfn", "visudo", "vipw", "vigr", "cfdisk", "nmtui", "crontab -e", "systemctl edit",

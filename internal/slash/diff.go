@@ -127,12 +127,12 @@ type Change struct {
 
 // The marks.
 const (
-	isNew     = "(new)"
-	isGone    = "(deleted)"
-	isBinary  = "(binary)"
-	untracked = "(untracked)"
-	notKept   = "(changed, and not kept for comparing)"
-	notLike   = "(changed; it cannot be compared)"
+	isNew       = "(new)"
+	isGone      = "(deleted)"
+	isBinary    = "(binary)"
+	untracked   = "(untracked)"
+	notKept     = "(changed, and not kept for comparing)"
+	notCompared = "(changed; it cannot be compared)"
 )
 
 // NotKept is a file that changed, and nobody knows from what.
@@ -261,7 +261,7 @@ func (d *Changes) Compare(name string, old []byte) (diff string, c Change) {
 	case gone && old == nil:
 		return "", Change{}
 	case err != nil && !gone:
-		c.Mark = notLike
+		c.Mark = notCompared
 		return "", c
 	case !gone && old != nil && bytes.Equal(old, now):
 		return "", Change{}

@@ -97,6 +97,10 @@ const Named = "named."
 // which are shown as they are.
 const Quoted = "quoted"
 
+// OwnTitle is where they say that the title of an approval is words of the program's own,
+// and not what a call is called.
+const OwnTitle = "ownTitle"
+
 // remembers is where the metadata of a display say what an option would remember, and
 // with each behind it, part by part.
 func remembers(option string) string {
@@ -352,7 +356,7 @@ func From(ctx context.Context) Interactor {
 // Worded reports whether the title is words of the program's own, to be said in the
 // person's language: not what a call is called, nor what somebody asks.
 func (r Request) Worded() bool {
-	return r.Display.Metadata[Quoted] == "" && (r.Purpose != ConfirmRiskyAction || r.Kind == Composite)
+	return r.Display.Metadata[Quoted] == "" && (r.Purpose != ConfirmRiskyAction || r.Kind == Composite || r.Display.Metadata[OwnTitle] != "")
 }
 
 func (r Request) offers(id string) bool {

@@ -130,8 +130,11 @@ func (s Speech) question(a *Asked) (title, about string) {
 	for reason := range strings.SplitSeq(q.Display.Description, "; ") {
 		why = append(why, s.said(reason))
 	}
-	if title = q.Display.Title; q.Kind == uip.Composite {
+	switch title = q.Display.Title; {
+	case q.Kind == uip.Composite:
 		title = s.t("%d calls need approval", len(q.Parts))
+	case q.Worded():
+		title = s.said(title)
 	}
 	return title, strings.Join(why, "; ")
 }

@@ -320,9 +320,7 @@ type Listing struct {
 func (j *Jobs) listTool() tool.Tool {
 	return tool.Func[noArgs]{
 		Name: "jobs_list", Doc: listDoc, Aliases: []tool.Alias{{Name: "list_jobs"}, {Name: "list_shells"}},
-		Plan: func(context.Context, noArgs) (tool.Plan, error) {
-			return noting("list", "background jobs"), nil
-		},
+		Plan: func(context.Context, noArgs) (tool.Plan, error) { return noting("list", "background jobs"), nil },
 		Do: func(context.Context, noArgs, io.Writer) (tool.Result, error) {
 			list := j.List()
 			return tool.Result{Value: listResult{OK: true, Jobs: list}, Summary: tool.Count(len(list), "job", "jobs")}, nil

@@ -215,9 +215,9 @@ func readFields(schema any) ([]field, error) {
 
 // question asks for the field. An empty line leaves it as it is, where it may be.
 func (f field) question() uip.Request {
-	title := clip.Theirs(f.title)
+	title := sanitize.Theirs(f.title)
 	if f.says != "" {
-		title += ": " + clip.Theirs(f.says)
+		title += ": " + sanitize.Theirs(f.says)
 	}
 	q := uip.Request{Kind: uip.Input, Purpose: uip.RequestInfo, Validation: &uip.Validation{Required: true, Regex: f.allowed()}}
 	hint := ""
@@ -368,8 +368,9 @@ func (p *peer) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.Cr
 	a, open, err := p.ask(ctx, uip.Request{
 		Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
 		Display: uip.Display{
-			Title:       oneLine(p.Name),
-			Description: "this MCP server wants the model to answer that; " + fmt.Sprintf("at your cost, at most %d tokens, and the server gets the answer", want.MaxTokens),
+			Title:       fmt.Sprintf("The MCP server %s wants the model to answer this", oneLine(p.Name)),
+			Metadata:    map[string]string{uip.OwnTitle: "true"},
+			Description: fmt.Sprintf("at your cost, at most %d tokens, and the server gets the answer", want.MaxTokens),
 			Content:     display.Text(text),
 		},
 		Options: []uip.Option{{ID: uip.Approve, Label: "approve", Style: uip.Primary}, {ID: uip.Reject, Label: "reject", Style: uip.Danger}},

@@ -48,7 +48,7 @@ func (p *peer) plain(err error) error {
 	case status >= http.StatusBadRequest && strings.Contains(text, http.StatusText(status)):
 		return fmt.Errorf("its address answered %d %s; coder mcp get %s tells what is set", status, http.StatusText(status), oneLine(p.Name))
 	case errors.As(err, &wire) && wire.Message != "" && (wire.Code < closing || wire.Code > rejected):
-		text = clip.Theirs(wire.Message)
+		text = sanitize.Theirs(wire.Message)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, sdk.ErrConnectionClosed), strings.HasSuffix(text, "EOF"):
 		return errors.New("it ended the connection before it answered")
 	case errors.As(err, &shape), errors.As(err, &syntax), strings.Contains(text, "json: "), strings.Contains(text, "unmarshal"):

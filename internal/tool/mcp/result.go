@@ -84,7 +84,7 @@ func (c *call) result(given *sdk.CallToolResult) tool.Result {
 		if a.Error == "" {
 			a.Error = "the tool failed without a word"
 		}
-		res.Failed, res.Summary = true, clip.Theirs(oneLine(a.Error))
+		res.Failed, res.Summary = true, sanitize.Theirs(oneLine(a.Error))
 	}
 	res.Value = a
 	return res

@@ -172,6 +172,9 @@ func (d drawing) title(q uip.Request) string {
 		line = sanitize.Reveal // what a person would write: a message, a plan
 	}
 	whole := line(decidedLine(q.Display.Title, 0))
+	if q.Kind == uip.Confirm && q.Worded() {
+		return d.Words.Said(whole)
+	}
 	if d.Whole {
 		return whole
 	}

@@ -1,9 +1,9 @@
-package clip_test
+package sanitize_test
 
 import (
 	"testing"
 
-	"coder/internal/core/clip"
+	"coder/internal/core/sanitize"
 )
 
 // What another program said is quoted where it could be taken for words of our own.
@@ -12,7 +12,7 @@ func TestWhatOthersSaidIsNotTakenForOurs(t *testing.T) {
 		"canceled": `"canceled"`, "permission denied": `"permission denied"`, "link-local": `"link-local"`,
 		"": "", "Slow down.": "Slow down.", "error 5": "error 5", "no: way": "no: way", "无": "无",
 	} {
-		if got := clip.Theirs(text); got != want {
+		if got := sanitize.Theirs(text); got != want {
 			t.Errorf("%q is told as %s, want %s", text, got, want)
 		}
 	}
