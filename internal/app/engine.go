@@ -155,6 +155,7 @@ func asksAboutMarks(p policy.Policy) policy.Policy {
 func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 	c, rules, date, later := &a.Config, a.rules(), a.Env.Now().Format(time.DateOnly), a.later(t)
 	return func() orchestrator.Settings {
+		a.trusts() // notes how it stands before anybody can change that
 		m, _ := a.Modes.Current()
 		lean := a.lean()
 		var listed []skills.Skill
@@ -180,7 +181,7 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 			},
 			Verification: orchestrator.Verification{
 				Enabled: c.Workflow.AutoVerifyAfterEdit, MaxAttempts: c.Workflow.MaxVerifyAttempts,
-				Commands: c.Workflow.VerifyCommands, Trusted: a.trusts(),
+				Commands: c.Workflow.VerifyCommands, Trusted: a.trusts,
 			},
 			WaitLimit: a.Options.WaitLimit, Attended: a.Options.Attended,
 			TodoForComplex: c.Workflow.RequireTodoForComplex,

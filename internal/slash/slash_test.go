@@ -224,7 +224,7 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 		{"/config storage.fsync", "storage.fsync  \"decisions\"  default", ""},
 		{"/status", "version      9", ""},
 		{"/trust", "this folder is not trusted", ""},
-		{"/trust yes", "this folder is trusted\nchecks run unasked from the next turn on", ""},
+		{"/trust yes", "this folder is trusted\nchecks run unasked from now on", ""},
 		{"/trust no", "this folder is not trusted", ""},
 		{"/skills", "create-skill  write down", ""},
 		{"/permissions revoke 2", "gone", "revoke 2"},

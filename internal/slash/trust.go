@@ -51,7 +51,7 @@ func Trust(book trust.Book, root string, entrusts func() (rows [][]display.Cell,
 				blocks = append(blocks, display.Text("settings are read when the program starts, so this holds from the next start on"))
 			}
 			if c.Args == "yes" {
-				blocks = append(blocks, display.Text("checks run unasked from the next turn on"))
+				blocks = append(blocks, display.Text("checks run unasked from now on"))
 			}
 			return show(blocks...)
 		},

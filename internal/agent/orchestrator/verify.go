@@ -19,8 +19,10 @@ type Verification struct {
 	Enabled     bool
 	MaxAttempts int
 	Commands    []string
-	Trusted     bool // the workspace is, so its tests run unasked
+	Trusted     func() bool // the workspace is by now, so its tests run unasked; nil: it is not
 }
+
+func (v Verification) trusted() bool { return v.Trusted != nil && v.Trusted() }
 
 // Files is the workspace as far as choosing a check needs it.
 type Files interface {
@@ -93,7 +95,7 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	if o.Declined != nil && o.Declined(choice.Command) {
 		before = refusedCheck{choice.Command, m.Name, "you turned this check down before; " + trustAside}
 	}
-	if before.command == choice.Command && before.mode == m.Name && !v.Trusted && !asked && o.Runner.Unasked(ctx, st.set.Tools, call) != nil {
+	if before.command == choice.Command && before.mode == m.Name && !v.trusted() && !asked && o.Runner.Unasked(ctx, st.set.Tools, call) != nil {
 		return false, o.warn(ctx, st, verify.NotRunNotice(before.why)...) // the person is not asked every turn
 	}
 	result, ran, err := o.check(ctx, st, choice.Command, call)
@@ -110,9 +112,10 @@ type refusedCheck struct{ command, mode, why string }
 // check runs a command of the whitelist, through the gate unless the workspace
 // is trusted.
 func (o *Orchestrator) check(ctx context.Context, st *turnState, command string, call chat.ToolCall) (result shellResult, ran bool, err error) {
+	trusted := st.set.Verification.trusted()
 	var outcome toolrun.Outcome
 	err = o.Runner.Run(ctx, toolrun.Round{
-		Task: st.task, Actor: ActorVerifier, Aside: checkAside, Direct: st.set.Verification.Trusted, Set: st.set.Tools, Calls: []chat.ToolCall{call},
+		Task: st.task, Actor: ActorVerifier, Aside: checkAside, Direct: trusted, Set: st.set.Tools, Calls: []chat.ToolCall{call},
 		Person: o.Person(st.sink), Sink: st.sink,
 		Deliver: func(_ context.Context, out toolrun.Outcome) error { outcome = out; return nil },
 	})
@@ -122,7 +125,7 @@ func (o *Orchestrator) check(ctx context.Context, st *turnState, command string,
 	result = readShellResult(command, outcome.Result.Text)
 	if outcome.Denied || result.ExitCode < 0 {
 		why := result.Error
-		if !st.set.Verification.Trusted {
+		if !trusted {
 			why += "; " + trustAside
 		}
 		if m, _ := o.Mode.Current(); outcome.Denied {

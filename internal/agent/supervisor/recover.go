@@ -78,8 +78,9 @@ func (h *history) note(r event.Record) {
 		delete(h.completed, e.CallID) // a call that is run again
 	case event.ToolCallCompleted:
 		put(&h.completed, e.CallID, e)
-		for _, f := range h.requested[e.CallID].Effects {
-			if tool.Edits(e.Tool, f) && (!e.IsError || len(e.Changes) > 0) && e.Author != event.ActorVerifier {
+		asked := h.requested[e.CallID]
+		for _, f := range asked.Effects {
+			if tool.Edits(e.Tool, f) && !event.Untouched(asked, e) && e.Author != event.ActorVerifier {
 				h.edited = append(h.edited, f.Target)
 			}
 		}

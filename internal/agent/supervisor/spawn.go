@@ -167,7 +167,7 @@ type child struct {
 	mu    sync.Mutex // guards the fields below
 	usage chat.Usage
 	wrote []string
-	calls map[string][]event.Effect // of calls under way
+	calls map[string]event.ToolCallRequested // under way
 }
 
 // newChild begins a subtask, or finds the one that was left.
@@ -240,10 +240,11 @@ func (c *child) count(r event.Record) {
 	c.usage = c.usage.Add(used)
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
-		put(&c.calls, e.CallID, e.Effects)
+		put(&c.calls, e.CallID, e)
 	case event.ToolCallCompleted:
-		for _, f := range c.calls[e.CallID] {
-			if f.Kind == tool.Write && !e.IsError && !slices.Contains(c.wrote, f.Target) {
+		asked := c.calls[e.CallID]
+		for _, f := range asked.Effects {
+			if tool.Edits(e.Tool, f) && !event.Untouched(asked, e) && !slices.Contains(c.wrote, f.Target) {
 				c.wrote = append(c.wrote, f.Target)
 			}
 		}

@@ -84,7 +84,7 @@ func (r *run) keep(ctx context.Context, a *admission) error {
 
 // changes tells what a call did to files, and whether that is known.
 func (r *run) changes(ctx context.Context, a *admission) (changes []event.FileChange, known bool) {
-	if r.Keeper == nil || !a.ran || a.readOnly() {
+	if r.Keeper == nil || !a.ran || a.readOnly() || len(a.kept.Effects) == 0 {
 		return nil, false
 	}
 	changes, err := r.Keeper.Changes(context.WithoutCancel(ctx), a.kept)
@@ -227,12 +227,15 @@ func (r *run) close(ctx context.Context, i int, a *admission, done execution, sh
 	if a.err == nil {
 		out.Images, out.Rebuild = res.Images, res.Rebuild
 	}
-	if a.ran {
-		out.Effects = slices.Concat(a.plan().Effects, res.Effects)
+	if !a.ran {
+		return out
 	}
-	if f.failed && known && len(changes) == 0 {
-		out.Effects = slices.DeleteFunc(out.Effects, func(e tool.Effect) bool { return e.Kind == tool.Write })
+	for _, e := range a.plan().Effects {
+		if e.Kind != tool.Write || !known || len(changes) > 0 {
+			out.Effects = append(out.Effects, e)
+		}
 	}
+	out.Effects = append(out.Effects, res.Effects...)
 	return out
 }
 

@@ -70,6 +70,12 @@ func Targets(effects []Effect) (all []string) {
 	return all
 }
 
+// Untouched reports whether a call left the files it names as they were: the record says so, or it
+// failed with nothing known of them.
+func Untouched(asked ToolCallRequested, done ToolCallCompleted) bool {
+	return len(done.Changes) == 0 && (done.IsError || len(asked.Before) > 0)
+}
+
 // JoinEffects writes effects as they stand on record, with sep between them.
 func JoinEffects(effects []Effect, sep string) string {
 	texts := make([]string, len(effects))

@@ -124,14 +124,18 @@ func (p *page) words(width int, r ink.Role, text string) {
 }
 
 // hung puts a line of its own, broken between words for the width of the terminal; what
-// goes on is set in so far.
+// goes on is set in so far. Words that stand together with a hard blank between them are
+// not parted; what is put is a blank as any other.
 func (p *page) hung(width int, r ink.Role, line string, indent int) {
 	p.fresh()
-	w := ink.Wrap{Put: p.put, Width: width, Indent: indent}
+	put := func(l ink.Look, text string) { p.put(l, strings.ReplaceAll(text, hardBlank, " ")) }
+	w := ink.Wrap{Put: put, Width: width, Indent: indent}
 	w.Write(ink.Look{Role: r}, line)
 	w.End()
 	p.put(ink.Look{}, "\n")
 }
+
+const hardBlank = "\u00a0"
 
 // take hands over what was collected.
 func (p *page) take() string {

@@ -279,10 +279,10 @@ func (r *Renderer) retrying(task string, e event.Retrying) {
 	}
 	again := r.t("trying again (attempt %d of %d)", e.Attempt, e.Of)
 	if e.Wait > 0 {
-		again = r.t("trying again in %s (attempt %d of %d)", display.Duration(e.Wait), e.Attempt, e.Of)
+		again = r.t("trying again in %s (attempt %d of %d)", lasted(e.Wait), e.Attempt, e.Of)
 	}
 	line := r.t("%s; %s", why, again)
-	r.status.set(line)
+	r.status.set(strings.ReplaceAll(line, hardBlank, " "))
 	if void {
 		line = r.t("%s; %s", line, r.t("what was said above is void"))
 	}

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/core/uip"
@@ -319,6 +320,11 @@ func (r *Renderer) width() int {
 		return 0
 	}
 	return r.o.Width()
+}
+
+// lasted is d with its units beside its numbers, wherever the line is broken.
+func lasted(d time.Duration) string {
+	return strings.ReplaceAll(display.Duration(d), " ", hardBlank)
 }
 
 // mark is a sign, or what stands for it on a terminal that shows only ASCII.

@@ -329,7 +329,7 @@ func (r *Renderer) outcome(c *callView, e event.ToolFinished, named bool) (role 
 	said, more, _ := strings.Cut(strings.TrimSpace(r.result(e)), "\n")
 	line += dots(r.o.ASCII, oneLine(said, summaryRunes))
 	if !e.Denied && more == "" && e.Took >= 0 { // else the sentence goes on, or nobody knows
-		line += mark(r.o.ASCII, " · ", r.t(", ")) + display.Duration(e.Took)
+		line += mark(r.o.ASCII, " · ", r.t(", ")) + lasted(e.Took)
 	}
 	return role, line, more
 }
