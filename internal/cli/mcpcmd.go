@@ -79,7 +79,10 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 		}
 		return inv.mcpGet(a.MCPServers()[i])
 	}
-	return usagef("unknown: coder mcp %s; it takes add, list, get, remove, test, login, logout or serve", what)
+	if what == "list" || what == "serve" {
+		return usagef("coder mcp %s takes no arguments", what)
+	}
+	return usagef("coder mcp %s takes the name of one server; coder mcp list tells which there are", what)
 }
 
 // mcpLogin logs in with a server by the person's browser, wherever that is: what

@@ -131,7 +131,7 @@ func (inv *invocation) runTasks(ctx context.Context) error {
 // printQuestions shows everything that an open question is about: the one with
 // this id, or all.
 func (inv *invocation) printQuestions(rows []taskRow, id string) error {
-	cards, found := term.Cards{Words: inv.words, ASCII: inv.ascii(), Whole: true}, id == ""
+	cards, found := term.Cards{Words: inv.words, ASCII: inv.ascii(), Whole: true}, false
 	for _, r := range rows {
 		for _, q := range r.Open {
 			if id != "" && q.ID != id {
@@ -143,7 +143,10 @@ func (inv *invocation) printQuestions(rows []taskRow, id string) error {
 			}
 		}
 	}
-	if !found {
+	switch {
+	case !found && id == "":
+		return inv.tell(inv.words.T("no task here waits for an answer"))
+	case !found:
 		return notOpen(id)
 	}
 	return nil

@@ -152,6 +152,14 @@ type builder struct {
 
 func (b *builder) put(e Entry) { b.t.Entries = append(b.t.Entries, e) }
 
+// last is what was put last, nil if nothing was.
+func (b *builder) last() (e Entry) {
+	if n := len(b.t.Entries); n > 0 {
+		e = b.t.Entries[n-1]
+	}
+	return e
+}
+
 // begin puts a call where it was begun.
 func (b *builder) begin(c *Called) {
 	if i := slices.Index(b.begun, c); i >= 0 {
@@ -310,7 +318,9 @@ func (b *builder) message(r event.Record, e event.MessageAdded) {
 	}
 	switch {
 	case m.Role == chat.User && strings.HasPrefix(s.Text, event.Interruption):
-		b.put(Noted{Time: r.Time, Text: "interrupted"})
+		if last, ok := b.last().(Said); !ok || !last.Interrupted { // else it is said there
+			b.put(Noted{Time: r.Time, Text: "interrupted"})
+		}
 	case m.Role == chat.User && r.Actor != event.ActorUser && r.Actor != "":
 		b.put(Noted{Time: r.Time, Text: "coder told the model", Detail: s.Text})
 	case m.Role == chat.User && strings.HasPrefix(strings.TrimSpace(s.Text), "!") && len(s.Images) == 0:

@@ -64,6 +64,7 @@ func session1(t *testing.T) Transcript {
 		event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{chat.Say(chat.User, "SHORT")}},
 		event.TaskFailed{Reason: "provider went away"},
 		event.MessageAdded{Message: chat.Say(chat.Assistant, "half"), Interrupted: true},
+		said(chat.Say(chat.User, event.Interruption)),
 	))
 	if err != nil {
 		t.Fatal(err)
@@ -105,6 +106,9 @@ func TestHTML(t *testing.T) {
 			t.Errorf("%q is missing or out of order", want)
 		}
 		at = max(at, i)
+	}
+	if n := strings.Count(got, "interrupted"); n != 1 {
+		t.Errorf("it says %d times that it was interrupted", n)
 	}
 	if n := strings.Count(got, "Run it?"); n != 1 {
 		t.Errorf("the question stands %d times", n)

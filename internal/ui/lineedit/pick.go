@@ -125,7 +125,10 @@ func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol in
 	paint := painter{width: max(1, width)}
 	query := sanitize.Line(p.query, 0)
 	title, _ := cells.Cut(strings.TrimRight(sanitize.Line(p.Title, 0), " "), max(1, width/2, width-cells.Width(query)-2))
-	paint.clipped(title+" ", p.Style.Search)
+	if !strings.HasSuffix(title, "：") { // which is as wide as its own gap
+		title += " "
+	}
+	paint.clipped(title, p.Style.Search)
 	if room := paint.width - paint.col - 1; cells.Width(query) > room { // the end of it is seen
 		query = cells.Middle(query, max(room, 1), p.Style.dots())
 	}
