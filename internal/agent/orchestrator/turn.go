@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"coder/internal/agent/toolrun"
+	"coder/internal/agent/verify"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
@@ -314,9 +315,11 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 				st.edited = append(st.edited, e.Target)
 				st.passed, st.failed = "", shellResult{}
 			case e.Kind == tool.Exec:
-				st.failed = shellResult{}
 				if st.passed = e.Target; res.Failed {
 					st.passed = ""
+				}
+				if r := readShellResult(e.Target, res.Text); r.ExitCode > 0 && verify.IsCheck(e.Target) {
+					st.failed = r
 				}
 			}
 		}

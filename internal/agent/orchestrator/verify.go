@@ -77,10 +77,10 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	if choice.Command == "" {
 		return false, o.warn(ctx, st, verify.NotRunNotice(cmp.Or(choice.Unfit, "no check is known for what was edited"))...)
 	}
-	switch choice.Command {
-	case st.passed: // the model has run it itself, on what is there now
+	switch {
+	case choice.Command == st.passed: // the model has run it itself, on what is there now
 		return false, nil
-	case st.failed.Command: // and nothing was done about it
+	case st.failed.Command == last.Command && last.Fails(choice.Command): // whoever ran it, and nothing was done about it
 		return o.judgeCheck(ctx, st, choice.Command, st.failed)
 	}
 	if stands && !asked && last.Stands(choice.Command) {

@@ -16,6 +16,16 @@ func (c Check) Stands(check string) bool {
 	return same != "" && slices.ContainsFunc(steps(c.Command), func(step string) bool { return essence(c.root, step) == same })
 }
 
+// Fails reports whether the check that was run is another, in the sense of Stands, and
+// failed on what is there now.
+func (c Check) Fails(check string) bool {
+	if c.Command == "" || c.ExitCode == 0 || c.Untold != "" || c.Edits+c.Others > 0 {
+		return false
+	}
+	same := essence(c.root, check)
+	return strings.TrimSpace(c.Command) == check || same != "" && essence(c.root, c.Command) == same
+}
+
 // steps are the commands that have all passed where a line has, each with the changes of
 // folder before it: those joined by &&, from the last ; on. What stands behind signs of which
 // more would have to be known is left out.

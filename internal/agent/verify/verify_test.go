@@ -349,6 +349,27 @@ func FuzzChoose(f *testing.F) {
 	})
 }
 
+func TestACheckThatFailsIsNotRunAgain(t *testing.T) {
+	for _, tt := range []struct {
+		last Check
+		want bool
+	}{
+		{Check{Command: "go test ./...", ExitCode: 1}, true},
+		{Check{Command: "go test -v -count=1 ./... 2>&1", ExitCode: 1}, true},
+		{Check{Command: "go vet ./... && go test ./...", ExitCode: 1}, false}, // nobody knows which
+		{Check{Command: "go test ./pkg", ExitCode: 1}, false},
+		{Check{Command: "go test ./..."}, false},
+		{Check{Command: "go test ./...", ExitCode: 1, Edits: 1}, false},
+		{Check{Command: "go test ./...", ExitCode: 1, Others: 1}, false},
+		{Check{Command: "go test ./...", ExitCode: 1, Untold: "no such program"}, false},
+		{Check{}, false},
+	} {
+		if got := tt.last.Fails("go test ./..."); got != tt.want {
+			t.Errorf("%+v: %v", tt.last, got)
+		}
+	}
+}
+
 func TestACheckStandsForAnother(t *testing.T) {
 	for _, tt := range []struct {
 		ran, check string

@@ -241,7 +241,7 @@ func (b *builder) add(r event.Record) {
 		b.put(Noted{Time: r.Time, Text: "The turn failed", Detail: e.Reason, Own: true})
 	case event.TaskCanceled:
 		b.flush()
-		b.put(Noted{Time: r.Time, Text: "The turn was canceled", Detail: e.Reason, Own: true})
+		b.put(Noted{Time: r.Time, Text: "The turn was cancelled", Detail: e.Reason, Own: true})
 	default:
 		b.note(r)
 	}

@@ -187,11 +187,11 @@ func TestTheRecordIsToldInItsOrderByItsSpeakers(t *testing.T) {
 		page: {
 			"<p>fix it</p>", "May it edit?", "</strong> go on", "<strong>edit</strong>", "<pre>edited</pre>", "<strong>Check of what was edited</strong> <code>make test</code>",
 			`<span class="failed">did not pass</span>`, "exit code 2", "<summary>coder told the model</summary>", "mend it", "<h2>Command", "<code>!ls</code>", "<pre>$ ls\na.txt</pre>",
-			"<code>!vi</code>", "went to the terminal", "May it stop?", "(none: it was stopped before)", `<p class="dim">interrupted</p>`, "The turn was canceled",
+			"<code>!vi</code>", "went to the terminal", "May it stop?", "(none: it was stopped before)", `<p class="dim">interrupted</p>`, "The turn was cancelled",
 		},
 		text: {
 			"> fix it", "May it edit?", "Answer: go on", "### edit", "edited", "### Check of what was edited: make test", "**did not pass**", "exit code 2", "*coder told the model*", "mend it",
-			"### Command: !ls", "$ ls\na.txt", "### Command: !vi", "went to the terminal", "May it stop?", "(none: it was stopped before)", "*interrupted*", "*The turn was canceled*",
+			"### Command: !ls", "$ ls\na.txt", "### Command: !vi", "went to the terminal", "May it stop?", "(none: it was stopped before)", "*interrupted*", "*The turn was cancelled*",
 		},
 	} {
 		at := 0

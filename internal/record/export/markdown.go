@@ -73,7 +73,7 @@ func (m markdown) entry(e Entry) {
 		m.heading(3, m.t("Question"), title, e.Time)
 		m.prose(about, "")
 		m.fields(m.content(e.Request))
-		m.printf("%s: %s\n\n", m.t("Answer"), mdLine(m.answer(e)))
+		m.printf("%s\n\n", m.t("Answer: %s", mdLine(m.answer(e))))
 	case Planned:
 		m.heading(3, m.t("Todos"), "", e.Time)
 		for _, todo := range e.Todos {

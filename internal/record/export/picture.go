@@ -111,7 +111,7 @@ func (p page) words(f Filling) string {
 			parts = append(parts, fmt.Sprintf("%s %d", p.said(name), n))
 		}
 	}
-	text := p.t(display.Form(len(f.Requests), "%d request. The first had %d tokens, the last %d: %s.", "%d requests. The first had %d tokens, the last %d: %s."), len(f.Requests), first.sum(), last.sum(), strings.Join(parts, ", "))
+	text := p.t(display.Form(len(f.Requests), "%d request. The first had %d tokens, the last %d: %s.", "%d requests. The first had %d tokens, the last %d: %s."), len(f.Requests), first.sum(), last.sum(), strings.Join(parts, p.t(", ")))
 	if n := len(f.Drops); n > 0 {
 		text += " " + p.t(display.Form(n, "The conversation was made shorter %d time.", "The conversation was made shorter %d times."), n)
 	}

@@ -12,6 +12,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -96,7 +97,29 @@ func (p *Printer) T(format string, args ...any) string {
 	if len(args) == 0 && !strings.Contains(format, "%") {
 		return format
 	}
-	return fmt.Sprintf(format, args...)
+	return fmt.Sprintf(format, lists(format, args)...)
+}
+
+// lists are args with those written anew that a translation takes for names.
+func lists(format string, args []any) []any {
+	if !strings.Contains(format, "%+") {
+		return args
+	}
+	args = slices.Clone(args)
+	next := 0
+	for {
+		_, verb, after, ok := cutVerb(format)
+		if !ok {
+			return args
+		}
+		if format = after; verb == "%%" {
+			continue
+		}
+		if next = argument(verb, next); next < len(args) && isList(verb) {
+			args[next] = listed(fmt.Sprint(args[next]))
+		}
+		next++
+	}
 }
 
 func (p *Printer) words() map[string]string {

@@ -35,7 +35,7 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 		`failed: start npx: exec: "npx": executable file not found in $PATH`:                                   `失败：启动 npx："npx"：在 $PATH 中找不到可执行文件`,
 		"MCP server notes: it is a program on this machine, which needs no login":                              "MCP 服务器 notes：它是本机上的程序，不需要登录",
 		`--profile: there is no profile "work"`:                                                                `--profile: 没有名为 "work" 的配置方案`,
-		`c.json:3: provider.model_info.m: unknown key "input"; there are: context, output`:                     `c.json:3: provider.model_info.m：未知的键 "input"；可用的键：context, output`,
+		`c.json:3: provider.model_info.m: unknown key "input"; there are: context, output`:                     `c.json:3: provider.model_info.m：未知的键 "input"；可用的键：context、output`,
 		// a command stays as it is, whatever it looks like
 		"risk: removes files: rm a; ls b":                  "风险：会删除文件：rm a; ls b",
 		"risk: overwrites an existing file: refused: done": "风险：会覆盖已有文件：refused: done",

@@ -104,6 +104,8 @@ func (r reading) value(what kind, text string) string {
 			return line
 		}
 		return said
+	case what == names:
+		return listed(text)
 	case what == name && named, what == either && named:
 		return said
 	case what == either && strings.Contains(text, " "):
@@ -112,6 +114,9 @@ func (r reading) value(what kind, text string) string {
 	}
 	return text
 }
+
+// listed writes names with what stands between them in Chinese.
+func listed(names string) string { return strings.ReplaceAll(names, ", ", "、") }
 
 // choice translates what stands between names of which one is to be taken: auto,
 // dark or light. They stay.

@@ -211,12 +211,13 @@ const (
 	sentence
 	either // a sentence, a command or a name
 	name
-	data // whatever somebody wrote: it stays to the letter
+	names // of the program's own, with commas between
+	data  // whatever somebody wrote: it stays to the letter
 )
 
 // holds is what may stand for an argument. A %s holds a name, unless it stands where
 // sentences do: after a colon, say. A translation knows better where it has %v for a
-// sentence, or %-s for data.
+// sentence, %+s for names or %-s for data.
 func (s *shape) holds(arg int, told string) kind {
 	switch s.verbs[arg] {
 	case 'w', 'v':
@@ -239,6 +240,8 @@ func (s *shape) holds(arg int, told string) kind {
 		case next != arg:
 		case strings.HasPrefix(verb, "%-"):
 			return data
+		case isList(verb):
+			return names
 		case strings.HasSuffix(verb, "v"):
 			return sentence
 		}
@@ -254,6 +257,11 @@ func (s *shape) holds(arg int, told string) kind {
 		return either
 	}
 	return name
+}
+
+// isList reports whether a verb stands for names with commas between.
+func isList(verb string) bool {
+	return strings.HasPrefix(verb, "%+") && strings.HasSuffix(verb, "s")
 }
 
 // reachesOut reports whether a match reaches from one sentence into the next,

@@ -250,6 +250,7 @@ func TestSearch(t *testing.T) {
 	tests := []struct{ name, script, want string }{
 		{"the newest match", sent + "<c-r>make", "make lint|"},
 		{"an older one", sent + "<c-r>make<c-r>", "make test|"},
+		{"the same is not found again", "make test<enter>make it<enter>make it<enter><c-r>make<c-r>", "make test|"},
 		{"and back", sent + "<c-r>make<c-r><c-s>", "make lint|"},
 		{"a longer query narrows", sent + "<c-r>make t", "make test|"},
 		{"no match keeps the last", sent + "<c-r>makex", "make lint|"},

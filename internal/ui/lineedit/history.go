@@ -167,8 +167,12 @@ func (e *Editor) seek(query string, n, step int) {
 		// without a capital letter they do not matter, nor where none is as it is written
 		has = func(d Draft) bool { return strings.Contains(strings.ToLower(d.String()), strings.ToLower(query)) }
 	}
+	shown := "" // is not found a second time
+	if s.back > 0 && s.back != n {
+		shown = h.at(s.back).Text()
+	}
 	for ; n > 0 && n <= len(h.sent)+len(h.earlier); n += step {
-		if d := h.at(n); has(d) {
+		if d := h.at(n); has(d) && d.Text() != shown {
 			s.back, s.failed = n, false
 			e.draft.raw = e.draft.adopt(d)
 			e.at = len(e.draft.raw)

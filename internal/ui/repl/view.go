@@ -184,7 +184,7 @@ func modeLook(mode string) ink.Role {
 func (r *REPL) underway(ahead term.Ahead, width, height int) (rows []string, row, col int) {
 	if ahead.Table != "" {
 		rows = strings.Split(ahead.Table, "\n")
-		rows = rows[max(0, len(rows)-r.room()):] // those that came last
+		rows = rows[max(0, len(rows)-max(4, r.room()-ahead.Above)):] // those that came last
 	}
 	rows = append(rows, r.beside(ahead, width, max(4, r.room()-len(rows)))...)
 	r.editor.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(dim)}}

@@ -12,6 +12,8 @@ type Ahead struct {
 	// Table is whole lines, the rows of a table so far: how wide its columns are is not
 	// known before its end.
 	Table string
+	// Above is how many lines were put above the table since it began, which are to be read.
+	Above int
 	// Aside is whole lines that wait for the end of a paragraph: what came meanwhile and
 	// must not tear it. Newest is the last of it.
 	Aside, Newest string
@@ -22,7 +24,9 @@ type Ahead struct {
 // moment.
 func (r *Renderer) between(draw func()) {
 	if !r.arriving() || r.o.AtOnce {
+		before := r.page.lines()
 		draw()
+		r.above += r.page.lines() - before
 		return
 	}
 	r.later = append(r.later, draw)

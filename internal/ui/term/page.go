@@ -128,14 +128,21 @@ func (p *page) words(width int, r ink.Role, text string) {
 // not parted; what is put is a blank as any other.
 func (p *page) hung(width int, r ink.Role, line string, indent int) {
 	p.fresh()
-	put := func(l ink.Look, text string) { p.put(l, strings.ReplaceAll(text, hardBlank, " ")) }
-	w := ink.Wrap{Put: put, Width: width, Indent: indent}
+	w := ink.Wrap{Put: p.softened, Width: width, Indent: indent}
 	w.Write(ink.Look{Role: r}, line)
 	w.End()
 	p.put(ink.Look{}, "\n")
 }
 
+// softened puts text with blanks as any other for hard ones.
+func (p *page) softened(l ink.Look, text string) {
+	p.put(l, strings.ReplaceAll(text, hardBlank, " "))
+}
+
 const hardBlank = "\u00a0"
+
+// lines is how many line ends were collected.
+func (p *page) lines() int { return strings.Count(p.b.String(), "\n") }
 
 // take hands over what was collected.
 func (p *page) take() string {

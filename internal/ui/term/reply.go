@@ -87,9 +87,12 @@ func (r *Renderer) answer(task, text string) {
 // ahead is what will be in the stream and can be seen before.
 func (r *Renderer) ahead() Ahead {
 	a := Ahead{Begun: r.begun(), Aside: r.aside, Newest: r.newest}
-	if rows := r.reply.text.md.Rows(); rows != nil { // what has begun is below them
-		a.Table, a.Begun = strings.TrimRight(r.table(rows)+"\n"+a.Begun, "\n"), ""
+	rows := r.reply.text.md.Rows()
+	if rows == nil {
+		r.above = 0
+		return a
 	}
+	a.Table, a.Begun, a.Above = strings.TrimRight(r.table(rows)+"\n"+a.Begun, "\n"), "", r.above // what has begun is below them
 	return a
 }
 

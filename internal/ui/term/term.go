@@ -61,6 +61,7 @@ type Renderer struct {
 	later   []func()  // draw what waits for the end of a paragraph
 	aside   string    // what they draw
 	tears   time.Time // when that is put, whatever it tears; zero: it is not
+	above   int       // lines put since a table began to arrive
 	newest  string    // what the last of them does
 	preview preview   // of the table that is arriving
 	reply   reply
@@ -216,13 +217,13 @@ func (r *Renderer) Tell(lines ...[]ink.Span) error {
 	})
 }
 
-// line puts a line of its own, broken between words.
+// line puts a line of its own, broken between words that no hard blank keeps together.
 func (r *Renderer) line(spans []ink.Span) {
 	var text strings.Builder
 	for _, s := range spans {
 		text.WriteString(s.Text)
 	}
-	w := ink.Wrap{Put: r.page.put, Width: r.width(), Indent: ink.Hanging(text.String())}
+	w := ink.Wrap{Put: r.page.softened, Width: r.width(), Indent: ink.Hanging(text.String())}
 	for _, s := range spans {
 		w.Write(s.Look, s.Text)
 	}

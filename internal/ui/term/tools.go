@@ -327,6 +327,9 @@ func (r *Renderer) outcome(c *callView, e event.ToolFinished, named bool) (role 
 		line += c.plainName() + ": "
 	}
 	said, more, _ := strings.Cut(strings.TrimSpace(r.result(e)), "\n")
+	if named && c.title != "" {
+		said = strings.TrimPrefix(said, c.title+": ") // it has just been named
+	}
 	line += dots(r.o.ASCII, oneLine(said, summaryRunes))
 	if !e.Denied && more == "" && e.Took >= 0 { // else the sentence goes on, or nobody knows
 		line += mark(r.o.ASCII, " · ", r.t(", ")) + lasted(e.Took)

@@ -147,7 +147,7 @@ func TestWhatIsHeldBackIsSeen(t *testing.T) {
 		{text: "| 一 | 二 |\n|---|---|\n| 很长很长很长很长很长很长的一行 |", want: "…长很长很长很长很长很长的一行 |"},
 		{text: "| a | b |\n|---|---|\n| one | two |\n", table: "a    b\n───  ───\none  two"},
 		{text: "| a | b |\n|---|---|\n| one | two |\n| three |", table: "a    b\n───  ───\none  two\n| three |"},
-		{text: "| a |\n|---|\n| b |\n\n| c |\n|---|\n| b |\n", table: "c\n─\nb"},
+		{text: "| a |\n|---|\n| b |\n\n| c |\n|---|\n| b |\n", table: "\nc\n─\nb"},
 		{text: "##"},
 	} {
 		var begun, table string

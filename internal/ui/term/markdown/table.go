@@ -91,10 +91,14 @@ func (s *Stream) Rows() []string {
 	return s.table.rows
 }
 
-// Preview puts the table that is arriving as it would be drawn if it ended here.
+// Preview puts the table that is arriving as it would be drawn if it ended here, in a line
+// below what was put.
 func (s *Stream) Preview(put ink.Put) {
 	so := Stream{Put: put, Width: s.Width, Source: s.Source, ASCII: s.ASCII, Spoken: s.Spoken, table: s.table}
 	so.table.owed = 0
+	if s.wrote && s.table.owed > 1 {
+		put(ink.Look{}, strings.Repeat("\n", s.table.owed-1))
+	}
 	so.drawTable()
 }
 
