@@ -107,5 +107,8 @@ func (t *terminal) confirm(ctx context.Context, question string, byDefault bool)
 		case "n", "no", "q", "quit", "exit", "否", "不":
 			return false, nil
 		}
+		if _, err := fmt.Fprintln(t.printer, t.inv.words.T("answer %s", "y, n")); err != nil {
+			return false, err
+		}
 	}
 }

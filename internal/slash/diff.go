@@ -90,6 +90,9 @@ func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.B
 		return nil, err
 	}
 	if path != "" && len(c.Files)+len(c.Untracked) == 0 {
+		if _, err := d.Git.Workspace.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no file and no folder %s", sanitize.Line(path, 200))
+		}
 		return []display.Block{display.Text(fmt.Sprintf("nothing in %s changed since the last commit", sanitize.Line(path, 200)))}, nil
 	}
 	if !full {
