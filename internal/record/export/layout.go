@@ -144,6 +144,9 @@ func firstText(text string) string {
 		at := len(levels) - 1
 		switch t := t.(type) {
 		case json.Delim:
+			if (t == ']' || t == '}') && at == 0 {
+				return text // there is none in it
+			}
 			if t == ']' || t == '}' {
 				levels = levels[:at]
 				continue
@@ -153,7 +156,7 @@ func firstText(text string) string {
 			}
 			levels = append(levels, level{object: t == '{', value: t == '['})
 		case string:
-			if at >= 0 && levels[at].value {
+			if levels[at].value {
 				return t
 			}
 			levels[at].value = true

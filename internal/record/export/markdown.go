@@ -9,6 +9,7 @@ import (
 
 	"coder/internal/authored/frontmatter"
 	"coder/internal/core/chat"
+	"coder/internal/core/lazy"
 	"coder/internal/core/sanitize"
 )
 
@@ -176,19 +177,35 @@ func (m markdown) prose(text, quote string) {
 				lang = "" // no plain word
 			}
 			fence := strings.Repeat("`", max(3, longestRun(code, '`')+1))
-			fmt.Fprintf(&b, "%s%s\n%s\n%s\n", fence, lang, code, fence)
+			setIn := line[:len(line)-len(strings.TrimLeft(line, " "))] // as in an item of a list
+			for _, line := range strings.Split(fence+lang+"\n"+code+"\n"+fence, "\n") {
+				b.WriteString(setIn + line + "\n")
+			}
 		case headingLine(line):
 			b.WriteString("#### " + noHTML(strings.Trim(line, "# ")) + "\n")
+		case len(lines) > 1 && !startsBlock(lines) && underline().MatchString(lines[1]) && blankBefore(b.String()):
+			b.WriteString("#### " + noHTML(strings.TrimSpace(line)) + "\n")
+			n = 2
 		default:
 			b.WriteString(noHTML(line) + "\n")
 		}
 		lines = lines[n:]
 	}
 	for line := range strings.SplitSeq(strings.Trim(b.String(), "\n"), "\n") {
-		m.WriteString(strings.TrimRight(quote+line, " ") + "\n")
+		end := ""
+		if strings.HasSuffix(line, "  ") && strings.TrimSpace(line) != "" {
+			end = "  " // what follows has a line of its own
+		}
+		m.WriteString(strings.TrimRight(quote+line, " ") + end + "\n")
 	}
 	m.WriteString("\n")
 }
+
+// blankBefore reports whether text ends with a blank line, or has not begun.
+func blankBefore(text string) bool { return text == "" || strings.HasSuffix(text, "\n\n") }
+
+// tagStart is what a tag begins with, and an address in pointed brackets, which is none.
+var tagStart = lazy.Regexp(`<https?://[^\s<>"']+>|<`)
 
 // noHTML makes tags in a line of prose harmless; code spans show them as they are.
 func noHTML(line string) string {
@@ -201,7 +218,12 @@ func noHTML(line string) string {
 		}
 		signs := len(line) - len(strings.TrimLeft(line, "`")) // that open nothing
 		n := signs + strings.IndexByte(line[signs:]+"`", '`')
-		b.WriteString(strings.ReplaceAll(line[:n], "<", "&lt;"))
+		b.WriteString(tagStart().ReplaceAllStringFunc(line[:n], func(found string) string {
+			if found == "<" {
+				return "&lt;"
+			}
+			return found
+		}))
 		line = line[n:]
 	}
 	return b.String()

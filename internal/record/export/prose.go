@@ -88,7 +88,7 @@ func (p page) body(lines []string, depth int) {
 			p.raw("<", tag, ">")
 			for i, line := range hardEnd().Split(text, -1) {
 				if i > 0 {
-					p.raw("<br>\n")
+					p.raw("<br>") // a line end would be another
 				}
 				p.spans(line, 0)
 			}

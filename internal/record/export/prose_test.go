@@ -53,7 +53,7 @@ func TestMarkdownIsRendered(t *testing.T) {
 		"Foot\\*note *a \\* b* c*":                       "<p>Foot*note <em>a * b</em> c*</p>\n",
 		"Open __init__.py, __main__ and _x_.y":           "<p>Open __init__.py, __main__ and _x_.y</p>\n",
 		"__two words__ and _one_.":                       "<p><strong>two words</strong> and <em>one</em>.</p>\n",
-		"a  \nb\\\nc\nd":                                 "<p>a<br>\nb<br>\nc\nd</p>\n",
+		"a  \nb\\\nc\nd":                                 "<p>a<br>b<br>c\nd</p>\n",
 		"see [that][r], [R][] and [r], not [s][t]\n\n[r]: https://a.b \"T\"": "<p>see <a href=\"https://a.b\" rel=\"noopener noreferrer nofollow\">that</a>, <a href=\"https://a.b\" rel=\"noopener noreferrer nofollow\">R</a> and " +
 			"<a href=\"https://a.b\" rel=\"noopener noreferrer nofollow\">r</a>, not [s][t]</p>\n",
 		"[1]: https://a.b":                "<p>[1]: <a href=\"https://a.b\" rel=\"noopener noreferrer nofollow\">https://a.b</a></p>\n",
@@ -99,9 +99,10 @@ func TestWhatACallIsAbout(t *testing.T) {
 		`{"path":"a.go","content":"x"}`: "a.go",
 		`{"questions":[{"question":"Which colour?\nNow.","options":["red"]},{"question":"Why?"}]}`: "Which colour?",
 		`{"todos":[{"n":1,"done":false,"deep":{"list":[2,["x"]]}}]}`:                               "x",
-		`{"ids":[1,2]}`: "[1,2]",
-		`{}`:            "",
-		`no JSON`:       "",
+		`{"ids":[1,2]}`:     "[1,2]",
+		`{"about":"[1] 2"}`: "[1] 2",
+		`{}`:                "",
+		`no JSON`:           "",
 	} {
 		if got := headline(args); got != want {
 			t.Errorf("%s: %q, want %q", args, got, want)
