@@ -305,6 +305,7 @@ func (t *toolkit) observe(r event.Record, when supervisor.When) {
 		t.seen.add(r)
 		return
 	}
+	t.seen.afterwards(r)
 	if _, ok := r.Event.(event.ToolCallRequested); ok {
 		t.index.Start(t.work)
 		t.running.Do(t.note)
@@ -436,6 +437,7 @@ func (k *keeper) Changes(ctx context.Context, kept tool.Kept) ([]event.FileChang
 type recollection struct {
 	files files.Seen
 	calls map[string][]tool.Effect // of calls under way
+	back  []string                 // files that the person has just brought back
 }
 
 func (m *recollection) add(r event.Record) {
@@ -451,6 +453,11 @@ func (m *recollection) add(r event.Record) {
 		if e.IsError {
 			return
 		}
+		if e.Author == event.ActorUser && e.Tool == "undo" {
+			for _, c := range e.Changes {
+				m.back = append(m.back, cmp.Or(c.After.Path, c.Before.Path))
+			}
+		}
 		for _, effect := range effects {
 			if len(e.Saw) == 0 && (effect.Kind == tool.Read || effect.Kind == tool.Write) {
 				m.files.Recall(effect.Target, "") // it may have been shown, nobody knows in what state
@@ -459,6 +466,23 @@ func (m *recollection) add(r event.Record) {
 		for _, f := range e.Saw {
 			m.files.Recall(f.Path, f.Hash)
 		}
+	case event.TaskCreated:
+		m.back = nil
+	case event.ContextRewound:
+		for _, file := range m.back { // what was said of them is not in the conversation any more
+			m.files.Unsee(file)
+		}
+		m.back = nil
+	}
+}
+
+// afterwards learns from what is recorded in this process: what calls saw is known already.
+func (m *recollection) afterwards(r event.Record) {
+	e, completed := r.Event.(event.ToolCallCompleted)
+	_, begins := r.Event.(event.TaskCreated)
+	_, rewound := r.Event.(event.ContextRewound)
+	if begins || rewound || completed && e.Author == event.ActorUser && e.Tool == "undo" {
+		m.add(r)
 	}
 }
 

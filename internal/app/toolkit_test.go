@@ -253,6 +253,30 @@ func TestAFileReadBeforeARestartIsNotOverwrittenBlindly(t *testing.T) {
 	}
 }
 
+// A file that a return to an earlier message brought back is not taken for one that others
+// changed, in the same process or in a later one.
+func TestAFileBroughtBackByARewindMayBeEditedAgain(t *testing.T) {
+	const edits = "call read {\"path\": \"a.txt\"}\n---\ncall edit {\"path\": \"a.txt\", \"old_string\": \"one\", \"new_string\": \"two\"}\n---\nsay edited\n---\n" +
+		"call edit {\"path\": \"a.txt\", \"old_string\": \"one\", \"new_string\": \"two\"}\n---\nsay edited"
+	for _, later := range []bool{false, true} {
+		w := newWorkshop(t)
+		w.write("a.txt", "one\n")
+		s := w.open(edits)
+		w.turn(s, "change it")
+		w.turn(s, "/rewind 1")
+		w.want(map[string]string{"a.txt": "one\n"})
+		if later {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			_, again, _ := strings.Cut(edits, "say edited\n---\n")
+			s = w.open(again)
+		}
+		w.turn(s, "change it")
+		w.want(map[string]string{"a.txt": "two\n"})
+	}
+}
+
 const killedTurn = `
 call write {"path": "a", "content": "two"}
 call bash {"command": "echo sh > b; echo c1 >> c; sleep 600"}

@@ -65,6 +65,8 @@ func (t *terminal) putDraft(ctx context.Context) {
 		})
 	}
 	text := strings.Join(parts, "\n")
-	t.remember(text) // if it is thrown away
+	for _, part := range parts {
+		t.remember(part) // if it is thrown away
+	}
 	t.face.Put(repl.Unsent{Draft: text, Answer: begun, Pastes: draft.Pastes})
 }

@@ -42,6 +42,9 @@ func (inv *invocation) runSetup(ctx context.Context, a *app.App) error {
 	if in, out, ok := inv.Terminal(); ok && !s.yes {
 		s.in, s.out, s.width = stdio.NewReader(in), stdio.NewWriter(ctx, out), width(out)
 	}
+	if s.yes && s.preset == "" {
+		return usagef("coder setup --yes asks nothing, so name the endpoint: coder setup --yes --preset NAME [--model M]")
+	}
 	if s.in == nil && s.preset == "" {
 		return usagef("coder setup asks questions; without a terminal name the endpoint: coder setup --preset NAME [--model M] [--yes]")
 	}
@@ -180,6 +183,15 @@ func (s *setup) endpoint(ctx context.Context) (app.Endpoint, error) {
 		}
 	}
 	found := slices.DeleteFunc(all, func(e app.Endpoint) bool { return !e.Found() })
+	slices.SortStableFunc(found, func(a, b app.Endpoint) int { // the first is what Enter takes
+		switch {
+		case (a.Err == nil) == (b.Err == nil):
+			return 0
+		case a.Err == nil:
+			return -1
+		}
+		return 1
+	})
 	t := display.Table{}
 	for i, e := range found {
 		what := display.Cell{Text: fmt.Sprintf(display.Form(len(e.Models), "%d model", "%d models"), len(e.Models)), Words: true}

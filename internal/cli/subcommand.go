@@ -266,7 +266,7 @@ func noSubcommand(all []subcommand, words []string) error {
 	long := slices.DeleteFunc(slices.Clone(inSession), func(name string) bool { return len(name) < 6 }) // too many words are nearly one of the others
 	near, alone := mistyped(first, names), len(words) == 1
 	switch {
-	case strings.IndexAny(first, "/!@") == 0:
+	case strings.IndexAny(first, "/!@") == 0, alone && slices.Contains(saidToModels, first):
 	case len(words) > 2, len(words) == 2 && !slices.Contains(withName, first) && !slices.Contains(elsewhereVerbs, words[1]):
 	case slices.Contains(inSession, first):
 		return usagef("there is no subcommand %s; in a session it is /%s (coder -- %s makes it a prompt)", first, line, line)
@@ -282,11 +282,13 @@ func noSubcommand(all []subcommand, words []string) error {
 	return nil
 }
 
+// saidToModels are words that make a prompt alone.
+var saidToModels = []string{"go", "hi", "hey", "hello", "yes", "no", "ok", "fix", "lint", "test", "docs", "why"}
+
 // oneWord reports whether the prompt of a new session is a single word by which a subcommand
 // may be meant, and none of those that are said to people and models.
 func (f *flags) oneWord() bool {
-	said := []string{"go", "hi", "hey", "hello", "yes", "no", "ok", "fix", "lint", "test", "tests", "docs", "why"}
-	return len(f.args) == 1 && !f.prompt && !f.session.Resumes() && !slices.Contains(said, f.args[0]) && strings.Trim(f.args[0], "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+	return len(f.args) == 1 && !f.prompt && !f.session.Resumes() && !slices.Contains(saidToModels, f.args[0]) && strings.Trim(f.args[0], "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
 // inSession are words that are commands in a session and no subcommands, elsewhere those that

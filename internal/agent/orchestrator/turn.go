@@ -37,6 +37,7 @@ type turnState struct {
 	edited    []string        // paths written so far
 	passed    string          // the command that ran last, if it passed and nothing was written since
 	failed    shellResult     // of the last check, if nothing was done since
+	checked   string          // the last check of this turn that the model ran itself and that passed
 	input     string          // what the person asked for
 	repairs   int             // failed checks handed back to the model
 	rounds    rounds          // to notice circles
@@ -318,8 +319,14 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 				if st.passed = e.Target; res.Failed {
 					st.passed = ""
 				}
-				if r := readShellResult(e.Target, res.Text); r.ExitCode > 0 && verify.IsCheck(e.Target) {
+				if !verify.IsCheck(e.Target) {
+					continue
+				}
+				switch r := readShellResult(e.Target, res.Text); {
+				case r.ExitCode > 0:
 					st.failed = r
+				case r.ExitCode == 0:
+					st.checked = e.Target
 				}
 			}
 		}

@@ -83,7 +83,7 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	case st.failed.Command == last.Command && last.Fails(choice.Command): // whoever ran it, and nothing was done about it
 		return o.judgeCheck(ctx, st, choice.Command, st.failed)
 	}
-	if stands && !asked && last.Stands(choice.Command) {
+	if stands && (!asked || last.Command == st.checked) && last.Stands(choice.Command) {
 		return false, nil
 	}
 	id := st.check

@@ -131,7 +131,7 @@ func (r *run) reduce(ctx context.Context, a *admission, answer uip.Response) {
 		a.turnedDown += h.Body
 	}
 	a.turnedDown = r.Conceals.Text(a.turnedDown)
-	a.note = tool.JoinNotes(a.note, fmt.Sprintf("of the %d hunks of this change the user took %s; the others, shown in turned_down, were turned down and not made",
+	a.note = tool.JoinNotes(a.note, fmt.Sprintf("of the %d hunks of this change the user took number %s; the others, shown in turned_down, were turned down and not made",
 		len(all), strings.Trim(string(jsonx.Must(taken)), "[]")))
 	r.judgeAgain(ctx, a)
 }

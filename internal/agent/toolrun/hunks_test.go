@@ -64,8 +64,8 @@ func TestSomeHunksAreTaken(t *testing.T) {
 		not         []string
 	}{
 		{"two of three", "a b c", uip.Response{Option: uip.Some, Input: "3, 1", Comment: "b stays"},
-			[]string{"make ac\n", `"turned_down":"--- a/b\n+++ b/b\n@@ -1,1 +1,1 @@\n-old b\n+new b\n"`, "took 1,3;", "the user says: b stays", "effects write a write c", `"only_hunks":[1,3]`}, []string{"write b"}},
-		{"a range", "a b c d", uip.Response{Option: uip.Some, Input: "2-4"}, []string{"make bcd\n", "took 2,3,4;"}, nil},
+			[]string{"make ac\n", `"turned_down":"--- a/b\n+++ b/b\n@@ -1,1 +1,1 @@\n-old b\n+new b\n"`, "took number 1,3;", "the user says: b stays", "effects write a write c", `"only_hunks":[1,3]`}, []string{"write b"}},
+		{"a range", "a b c d", uip.Response{Option: uip.Some, Input: "2-4"}, []string{"make bcd\n", "took number 2,3,4;"}, nil},
 		{"all of them", "a b", uip.Response{Option: uip.Some, Input: "1 2"}, []string{"make ab\n"}, []string{"turned_down", "only_hunks"}},
 		{"judged again", "a frozen c", uip.Response{Option: uip.Some, Input: "2"}, []string{"denied: rule: frozen", "requested c1 deny"}, []string{"make"}},
 		{"yes and a remark", "a b", uip.Response{Option: uip.Approve, Comment: "keep it short"}, []string{"make ab\n", `"note":"the user says: keep it short"`}, nil},

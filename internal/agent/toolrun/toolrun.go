@@ -196,7 +196,7 @@ func (a *admission) readOnly() bool {
 
 func (a *admission) plan() tool.Plan {
 	if a.prepared == nil {
-		return tool.Plan{Title: tool.About(a.err)}
+		return tool.Plan{Title: cmp.Or(tool.About(a.err), named(a.call.Args))}
 	}
 	return a.prepared.Plan()
 }
@@ -346,9 +346,12 @@ func named(args json.RawMessage) string {
 		Path    string `json:"path"`
 		File    string `json:"file_path"`
 		Command string `json:"command"`
+		Pattern string `json:"pattern"`
+		Query   string `json:"query"`
+		URL     string `json:"url"`
 	}
 	_ = json.Unmarshal(args, &about) // what does not fit names nothing
-	return cmp.Or(about.Path, about.File, about.Command)
+	return cmp.Or(about.Command, about.Pattern, about.Query, about.URL, about.Path, about.File)
 }
 
 // masked refuses a call that is on record without the keys that it was made with. It

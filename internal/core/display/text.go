@@ -72,13 +72,17 @@ func (l Line) String(width func(string) int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// Duration is d as people read it at a glance: 3 ms, 1.2 s, 2 min 5 s.
+// Duration is d as people read it at a glance: 3 ms, 1.2 s, 2 min 5 s, 3 h 7 min.
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Second-time.Millisecond/2:
 		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
 	case d < time.Minute-50*time.Millisecond:
 		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Seconds()), ".0") + " s"
+	}
+	if d >= time.Hour-time.Second/2 {
+		d = d.Round(time.Minute)
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
 	}
 	d = d.Round(time.Second)
 	return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)

@@ -18,7 +18,7 @@ func Markdown(w io.Writer, t Transcript, s Speech) error {
 	m := markdown{bufio.NewWriter(w), s}
 	m.printf("# %s\n\n", mdLine(m.title(t)))
 	for _, f := range m.facts(t) {
-		m.printf("- %s: %s\n", f[0], mdLine(f[1]))
+		m.printf("- %s\n", m.t("%s: %s", f[0], mdLine(f[1])))
 	}
 	m.WriteString("\n")
 	for _, e := range t.Entries {
@@ -112,10 +112,11 @@ func checkbox(status string) string {
 }
 
 func (m markdown) heading(level int, what, about string, at time.Time) {
-	m.printf("%s %s", strings.Repeat("#", level), mdLine(what))
+	title := mdLine(what)
 	if about != "" {
-		m.printf(": %s", mdLine(sanitize.Line(about, shortLimit)))
+		title = m.t("%s: %s", title, mdLine(sanitize.Line(about, shortLimit)))
 	}
+	m.printf("%s %s", strings.Repeat("#", level), title)
 	if s := stamp(at); s != "" {
 		m.printf(" (%s)", s)
 	}
@@ -182,7 +183,8 @@ func (m markdown) prose(text, quote string) {
 				b.WriteString(setIn + line + "\n")
 			}
 		case headingLine(line):
-			b.WriteString("#### " + noHTML(strings.Trim(line, "# ")) + "\n")
+			level := len(line) - len(strings.TrimLeft(line, "#"))
+			b.WriteString(strings.Repeat("#", min(level+3, 6)) + " " + noHTML(strings.Trim(line, "# ")) + "\n")
 		case len(lines) > 1 && !startsBlock(lines) && underline().MatchString(lines[1]) && blankBefore(b.String()):
 			b.WriteString("#### " + noHTML(strings.TrimSpace(line)) + "\n")
 			n = 2
@@ -204,8 +206,9 @@ func (m markdown) prose(text, quote string) {
 // blankBefore reports whether text ends with a blank line, or has not begun.
 func blankBefore(text string) bool { return text == "" || strings.HasSuffix(text, "\n\n") }
 
-// tagStart is what a tag begins with, and an address in pointed brackets, which is none.
-var tagStart = lazy.Regexp(`<https?://[^\s<>"']+>|<`)
+// tagStart is what a tag begins with, an address in pointed brackets, which is none, and
+// the end of a line in a table.
+var tagStart = lazy.Regexp(`<https?://[^\n<>"']+>|<(?i:br) ?/?>|<`)
 
 // noHTML makes tags in a line of prose harmless; code spans show them as they are.
 func noHTML(line string) string {

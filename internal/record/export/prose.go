@@ -24,6 +24,7 @@ func (p page) prose(text string) {
 	lines := strings.Split(strings.Trim(sanitize.Text(text), "\n"), "\n")
 	p.places = make(map[string]string)
 	fenced, folded := false, strings.ToLower(text)
+	itemsSetIn(lines)
 	lines = slices.DeleteFunc(lines, func(line string) bool {
 		if begins := strings.TrimSpace(line); strings.HasPrefix(begins, "```") || strings.HasPrefix(begins, "~~~") {
 			fenced = !fenced
@@ -66,9 +67,10 @@ func (p page) body(lines []string, depth int) {
 		case frontmatter.Fence(line) != "":
 			n = p.code(lines)
 		case headingLine(line):
-			p.raw("<h3>")
+			tag := headingTag(len(line) - len(strings.TrimLeft(line, "#")))
+			p.raw("<", tag, ">")
 			p.spans(strings.TrimSpace(strings.Trim(strings.TrimSpace(line), "#")), 0)
-			p.raw("</h3>\n")
+			p.raw("</", tag, ">\n")
 		case ruleLine().MatchString(line):
 			p.raw("<hr>\n")
 		case depth < deepest && quoteStart().MatchString(line):
@@ -83,7 +85,10 @@ func (p page) body(lines []string, depth int) {
 			}
 			text, tag := strings.TrimSpace(strings.Join(lines[:n], "\n")), "p"
 			if n < len(lines) && underline().MatchString(lines[n]) {
-				tag, n = "h3", n+1
+				tag, n = headingTag(1), n+1
+				if strings.Contains(lines[n-1], "-") {
+					tag = headingTag(2)
+				}
 			}
 			p.raw("<", tag, ">")
 			for i, line := range hardEnd().Split(text, -1) {
@@ -97,6 +102,31 @@ func (p page) body(lines []string, depth int) {
 		lines = lines[n:]
 	}
 }
+
+// itemsSetIn writes the tabs that set lines of lists in as blanks.
+func itemsSetIn(lines []string) {
+	fenced, list := false, false
+	for i, line := range lines {
+		if frontmatter.Fence(line) != "" {
+			fenced = !fenced
+		}
+		begins := strings.TrimLeft(line, " \t")
+		switch {
+		case fenced || begins == "":
+			continue
+		case itemMark().MatchString(begins):
+			list = true
+		case begins == line:
+			list = false
+		}
+		if list {
+			lines[i] = strings.ReplaceAll(line[:len(line)-len(begins)], "\t", "    ") + begins
+		}
+	}
+}
+
+// headingTag is what a heading of a level is written with, below those of the page.
+func headingTag(level int) string { return "h" + strconv.Itoa(min(level+2, 6)) }
 
 // startsBlock reports whether a paragraph ends before lines.
 func startsBlock(lines []string) bool {
@@ -203,7 +233,7 @@ func itemLines(lines []string, mark []string) (item []string, took int) {
 			blank = true
 			item = append(item, "")
 			continue
-		case in >= min(indent, 2):
+		case in >= len(mark[1])+2: // further in than its sign
 			line = line[min(in, indent):]
 		case blank || startsBlock(lines[took:]):
 			return item, took
@@ -305,6 +335,12 @@ func (p page) spans(text string, depth int) {
 	flush(len(text))
 }
 
+// inWord reports whether what follows a letter or a digit goes on in a word. Words of Chinese
+// and the like are not parted, so that anything may follow them.
+func inWord(before rune) bool {
+	return (unicode.IsLetter(before) || unicode.IsDigit(before)) && !unicode.In(before, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
+}
+
 // span writes what text begins with if that is more than a character, and tells
 // how long it is. Before is what stands before it.
 func (p page) span(text string, before rune, depth int) int {
@@ -335,7 +371,7 @@ func (p page) span(text string, before rune, depth int) int {
 			p.anchor(address, address, depth)
 			return len(address) + 2
 		}
-	case line[0] == 'h' && !unicode.IsLetter(before) && !unicode.IsDigit(before):
+	case line[0] == 'h' && !inWord(before):
 		if address := bareAddress(line); address != "" {
 			p.anchor(address, address, deepest)
 			return len(address)
@@ -403,7 +439,11 @@ func (p page) link(line string, depth int) int {
 		if !ok || !closed {
 			return p.reference(line, start, i, depth)
 		}
-		target, _, _ := strings.Cut(strings.Trim(strings.TrimSpace(address), "<>"), " ")
+		target, _, _ := strings.Cut(strings.TrimSpace(address), " ")
+		if within, ok := strings.CutPrefix(strings.TrimSpace(address), "<"); ok { // blanks may be in it
+			within, _, _ = strings.Cut(within, ">")
+			target = strings.ReplaceAll(within, " ", "%20")
+		}
 		p.anchor(target, line[start:i], depth)
 		return i + 1 + len("()") + len(address)
 	}

@@ -136,7 +136,7 @@ func (s Speech) question(a *Asked) (title, about string) {
 	case q.Worded():
 		title = s.said(title)
 	}
-	return title, strings.Join(why, "; ")
+	return title, strings.Join(why, s.t("; "))
 }
 
 // answer is what the person said to it.
@@ -208,5 +208,5 @@ func (s Speech) Response(q uip.Request, r uip.Response) string {
 	if len(words) == 0 {
 		return s.t("(dismissed)")
 	}
-	return strings.Join(words, "; ")
+	return strings.Join(words, s.t("; "))
 }

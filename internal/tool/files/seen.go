@@ -67,6 +67,14 @@ func hashOf(content io.Reader) string {
 // for the model, with a content of that hash. Without one it counts as changed.
 func (s *Seen) Recall(at, hash string) { s.put(at, &state{hash: hash}) }
 
+// Unsee takes note that the model knows nothing of a file any more.
+func (s *Seen) Unsee(at string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget(at)
+	delete(s.files, at)
+}
+
 func (s *Seen) put(at string, st *state) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -124,7 +124,7 @@ func (p *Picker) found() (items []Item) {
 func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol int) {
 	paint := painter{width: max(1, width)}
 	query := sanitize.Line(p.query, 0)
-	title, _ := cells.Cut(strings.TrimRight(sanitize.Line(p.Title, 0), " "), max(1, width/2, width-cells.Width(query)-2))
+	title := p.Style.beginning(strings.TrimRight(sanitize.Line(p.Title, 0), " "), max(1, width/2, width-cells.Width(query)-2))
 	if !strings.HasSuffix(title, "：") { // which is as wide as its own gap
 		title += " "
 	}

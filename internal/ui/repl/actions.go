@@ -152,7 +152,8 @@ func (r *REPL) keepDraft() {
 	now := Unsent{Queue: r.queue.texts(), Draft: draft.Text(), Pastes: lineedit.Join(append(r.queue.waiting(), draft, r.answer.Draft())...).Pastes()}
 	if r.open != nil {
 		begun = Answer{Question: r.open.question.ID, Given: r.open.given}
-		bare := r.open.question.Purpose == uip.ConfirmRiskyAction && len(strings.Fields(r.answer.Text())) < 2 // it is given anew
+		_, answers := read(r.Words, r.open.current(), r.answer.Text())
+		bare := r.open.question.Purpose == uip.ConfirmRiskyAction && len(strings.Fields(r.answer.Text())) < 2 && (answers || r.open.trusts(r.answer.Text())) // it is given anew
 		if answer := r.answer.Text(); strings.TrimSpace(answer) != "" && !bare {
 			begun.Text = answer
 		}

@@ -231,7 +231,7 @@ func (d drawing) titles(q uip.Request) string {
 	for i, part := range q.Parts {
 		all = append(all, fmt.Sprintf("%d. %s", i+1, d.title(part)))
 	}
-	return strings.Join(all, mark(d.ASCII, " · ", "; "))
+	return strings.Join(all, mark(d.ASCII, " · ", d.t("; ")))
 }
 
 // mainAgent is the one that a person talks to.

@@ -14,7 +14,8 @@ import (
 // fill puts keys one after the other, each whole on a line where one has room for it;
 // below one that has not, another line begins.
 func (d drawing) fill(keys []string) string {
-	apart, end := mark(d.ASCII, " · ", "; "), mark(d.ASCII, " ·", ";")
+	apart := mark(d.ASCII, " · ", d.t("; "))
+	end := strings.TrimRight(apart, " ")
 	width := d.width()
 	var done, line string
 	for i, key := range keys {
@@ -60,7 +61,11 @@ func (d drawing) choices(q uip.Request) []string {
 		case o.ID == uip.Approve:
 			keys = append(keys, d.t("y = yes, this once"))
 		case o.ID == uip.Reject && several:
-			keys = append(keys, d.t("n = no to all"), d.t("numbers = yes to these only, such as 1 3"))
+			some := d.t("numbers = yes to these only, such as 1 3")
+			if len(q.Parts) == 2 {
+				some = d.t("1 or 2 = yes to this one only")
+			}
+			keys = append(keys, d.t("n = no to all"), some)
 			if i := slices.IndexFunc(q.Parts, func(part uip.Request) bool { return part.Display.Metadata[uip.Hunks] != "" }); i >= 0 {
 				keys = append(keys, d.t("%d.1 = yes to this hunk only", i+1))
 			}

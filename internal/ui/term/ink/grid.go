@@ -2,6 +2,8 @@ package ink
 
 import (
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/clipperhouse/displaywidth"
 )
@@ -255,6 +257,15 @@ func (g Grid) pad(column, blank int) (before, after int) {
 	return 0, blank
 }
 
+// behindHead stands between the head of a column and a cell of it: behind Chinese, what is
+// usual there.
+func behindHead(head Cell) string {
+	if last, _ := utf8.DecodeLastRuneInString(textOf(head)); unicode.Is(unicode.Han, last) {
+		return "："
+	}
+	return ": "
+}
+
 // record draws a row as a list: each cell on a line, its head before it.
 func (g Grid) record(r []Cell, width int, put Put) {
 	var named []Cell
@@ -268,7 +279,7 @@ func (g Grid) record(r []Cell, width int, put Put) {
 				s.Look.Bold = true
 				n = append(n, s)
 			}
-			n = append(n, Span{Text: ": "})
+			n = append(n, Span{Text: behindHead(n)})
 		}
 		named = append(named, append(n, c...))
 	}

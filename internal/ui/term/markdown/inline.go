@@ -299,7 +299,10 @@ func (in inliner) link(text string, prev byte, l ink.Look, depth int) int {
 	case end == 0:
 		return in.literal(text, 1, l)
 	}
-	label, address := text[1:middle], strings.TrimSpace(text[middle+2:end-1])
+	label, address := text[1:middle], destination(text[middle+2:end-1])
+	if strings.HasPrefix(label, "![") { // a picture that leads somewhere
+		label, _, _ = strings.Cut(label[2:], "]")
+	}
 	inner := inliner{put: in.put, whole: true}
 	shown, shownAddress := l, ink.Look{Role: ink.Link}
 	shown.Underline = true
@@ -371,10 +374,32 @@ func leads(address string) bool {
 	return false
 }
 
+// destination is the address of a link, without the title that may stand behind it.
+func destination(inside string) string {
+	inside = strings.TrimSpace(inside)
+	address, title, _ := strings.Cut(inside, " ")
+	if title = strings.TrimSpace(title); len(title) > 1 && strings.Contains(`""  ''  ()`, title[:1]+title[len(title)-1:]) {
+		inside = address
+	}
+	if strings.HasPrefix(inside, "<") && strings.HasSuffix(inside, ">") {
+		inside = inside[1 : len(inside)-1]
+	}
+	return inside
+}
+
 // linkParts is where the label ends and where the link ends; an end of 0 says
 // that it has not come yet, below 0 that this is no link.
 func linkParts(text string) (middle, end int) {
 	middle = 1 + strings.IndexAny(text[1:], "[]")
+	if text == "[![" {
+		return 0, 0
+	}
+	if strings.HasPrefix(text, "[![") && text[len("[![")] != '!' {
+		_, picture := linkParts(text[2:])
+		if middle = 2 + picture; picture <= 0 || middle >= len(text)-1 {
+			return 0, min(picture, 0)
+		}
+	}
 	switch {
 	case middle == 0, middle == len(text)-1 && text[middle] == ']':
 		return 0, 0

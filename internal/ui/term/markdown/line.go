@@ -23,11 +23,12 @@ const (
 
 // start puts the first n bytes of the line as they are and goes on inline.
 func (s *Stream) start(n int, l ink.Look, whole bool) {
-	s.wrap = ink.Wrap{Put: s.put, Indent: ink.Width(s.line[:n])}
+	head := strings.ReplaceAll(s.line[:n], "\t", "    ")
+	s.wrap = ink.Wrap{Put: s.put, Indent: ink.Width(head)}
 	if s.Width != nil {
 		s.wrap.Width = s.Width()
 	}
-	s.wrap.Fixed(l, s.line[:n])
+	s.wrap.Fixed(l, head)
 	if n > 0 {
 		s.prev = s.line[n-1]
 	}
@@ -89,6 +90,14 @@ func classifyText(text string, whole bool) (kind, int) {
 		}
 		if strings.HasPrefix(text[n:], "|") && len(text) <= rowBytes {
 			return row, n
+		}
+		if code := text[n:]; code != "" && (code[0] == '`' || code[0] == '~') {
+			switch k, _ := classifyText(code, whole); k {
+			case unsure:
+				return unsure, 0
+			case opening:
+				return opening, n
+			}
 		}
 		item, sure := itemSign(text[n:])
 		if !sure && !whole && n < headBytes/2 {

@@ -94,17 +94,25 @@ func (s *Stream) advance(whole bool) {
 	case s.begun:
 		s.inline(whole)
 	case s.fence.open():
+		margin, inside := s.fence.within(s.line)
 		switch {
+		case !inside && (whole || strings.TrimLeft(s.line, " ") != ""): // the quote has ended, and its code
+			s.fence = fence{}
+			s.advance(whole)
+			return
 		case len(s.line) > codeBytes:
 			s.begun = true
 			s.rest(ink.Look{})
 		case !whole:
-		case s.fence.closedBy(s.line):
+		case s.fence.closedBy(s.line[margin:]):
 			s.rest(ink.Look{Role: ink.Dim})
 			s.fence = fence{}
-		case s.fence.diff:
-			s.rest(ink.Look{Role: diffRole(s.line)})
 		default:
+			s.put(ink.Look{Role: ink.Dim}, s.line[:margin])
+			if s.line = s.line[margin:]; s.fence.diff {
+				s.rest(ink.Look{Role: diffRole(s.line)})
+				return
+			}
 			s.fence.syntax.Line(s.line, s.put)
 			s.line = ""
 		}
@@ -130,11 +138,12 @@ func (s *Stream) advance(whole bool) {
 		case rule:
 			s.rest(ink.Look{Role: ink.Dim})
 		case opening:
-			text := strings.TrimSpace(s.line)
+			quotes := strings.Count(s.line[:n], ">")
+			text := strings.TrimSpace(s.line[n:])
 			sign := text[:run(text)]
 			s.rest(ink.Look{Role: ink.Dim})
 			lang := strings.TrimSpace(text[len(sign):])
-			s.fence = fence{sign: sign, diff: lang == "diff" || lang == "patch", syntax: syntax.For(lang)}
+			s.fence = fence{sign: sign, quotes: quotes, diff: lang == "diff" || lang == "patch", syntax: syntax.For(lang)}
 		case heading:
 			s.look.Bold = true
 			s.start(n, s.look, whole)
@@ -210,11 +219,28 @@ func (s *Stream) rest(l ink.Look) {
 // fence is an open block of code.
 type fence struct {
 	sign   string // what opened it; its end is as long or longer
+	quotes int    // it stands in so many
 	diff   bool
 	syntax syntax.Scanner
 }
 
 func (f fence) open() bool { return f.sign != "" }
+
+// within is how much of a line stands before its code, and whether it is still in the quote
+// that the code stands in.
+func (f fence) within(line string) (margin int, ok bool) {
+	for range f.quotes {
+		rest := strings.TrimLeft(line[margin:], " ")
+		if !strings.HasPrefix(rest, ">") {
+			return margin, false
+		}
+		margin = len(line) - len(rest) + 1
+	}
+	if f.quotes > 0 && strings.HasPrefix(line[margin:], " ") {
+		margin++
+	}
+	return margin, true
+}
 
 // closedBy reports whether line ends f.
 func (f fence) closedBy(line string) bool {
