@@ -70,7 +70,7 @@ func (d drawing) choices(q uip.Request) []string {
 				keys = append(keys, d.t("%d.1 = yes to this hunk only", i+1))
 			}
 		case o.ID == uip.Some && q.Display.Metadata[uip.Hunks] == "2":
-			keys = append(keys, d.t("h 1 = yes to this hunk only"))
+			keys = append(keys, d.t("h 1 = yes to hunk 1 only"))
 		case o.ID == uip.Some:
 			keys = append(keys, d.t("h 1 3 = yes to these hunks only"))
 		case o.ID == uip.Reject:
