@@ -115,7 +115,7 @@ func rows() map[string]row {
 		"http-429-seconds": {requests: 2, wait: 7 * time.Second},
 		"http-429-ms":      {requests: 2, wait: 1500 * time.Millisecond},
 		"http-429-date":    {requests: 2, wait: 9 * time.Second},
-		"http-429-day":     {kind: provider.ErrRateLimited, status: 429, says: []string{"Rate limit reached", "wait 24 h 0 min"}},
+		"http-429-day":     {kind: provider.ErrRateLimited, status: 429, says: []string{"Rate limit reached", "wait 24h0m0s"}},
 		"http-429-quota":   {kind: provider.ErrQuota, status: 429, says: []string{"exceeded your current quota"}},
 		"http-402":         {kind: provider.ErrQuota, status: 402, says: []string{"Insufficient Balance"}},
 		"http-502-html":    again,

@@ -15,7 +15,6 @@ import (
 	"unicode"
 
 	"coder/internal/core/clip"
-	"coder/internal/core/display"
 	"coder/internal/core/sanitize"
 	"coder/internal/model/jsonscan"
 	"coder/internal/model/provider"
@@ -153,7 +152,7 @@ func classify(status int, f fault) *provider.Error {
 		e.Window = cmp.Or(f.window, windowIn(f.text))
 	}
 	if e.Retryable && f.wait > 0 {
-		f.text += "; " + fmt.Sprintf("it asks us to wait %s", display.Duration(f.wait))
+		f.text += "; " + fmt.Sprintf("it asks us to wait %v", f.wait)
 	}
 	e.Err = errors.New(f.text)
 	return e

@@ -219,7 +219,7 @@ func (b *Book) Offers(c policy.Case) ([]policy.Offer, error) {
 				for _, g := range grants {
 					switch {
 					case g.Kind != kind:
-					case said == "" || kind == Line || kind == Use:
+					case said == "" || kind == Line || kind == Use || inFolder(g.What) || inFolder(said): // each holds somewhere else
 						said = g.String()
 						all = append(all, said)
 					default: // of its sort
@@ -234,6 +234,11 @@ func (b *Book) Offers(c policy.Case) ([]policy.Offer, error) {
 		return nil, cmp.Or(failed, errEveryTime)
 	}
 	return offers, nil
+}
+
+// inFolder reports whether commands are meant that run in a certain folder.
+func inFolder(what string) bool {
+	return strings.Contains(what, " (in ") && strings.HasSuffix(what, ")")
 }
 
 // Add remembers a call that a person said "always" to, and tells what that adds.

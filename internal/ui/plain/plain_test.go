@@ -112,7 +112,7 @@ func TestDurations(t *testing.T) {
 		59940 * time.Millisecond:        "(59.9 s)",
 		59990 * time.Millisecond:        "(1 min 0 s)",
 		125 * time.Second:               "(2 min 5 s)",
-		2 * time.Hour:                   "(120 min 0 s)",
+		2 * time.Hour:                   "(2 h 0 min)",
 	} {
 		if got := render(t, plain.Options{}, event.Record{Event: event.ToolFinished{Tool: "x", Took: d}}); got != "[tool] x "+want+"\n" {
 			t.Errorf("%v is shown as %q", d, got)

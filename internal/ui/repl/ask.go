@@ -180,6 +180,10 @@ func (d *dialogue) trusts(line string) bool {
 func (r *REPL) entered(ctx context.Context, action lineedit.Action) error {
 	s := r.Session()
 	mode := s.Switches(action.Text)
+	if r.Sent != nil && (mode != "" || s.Looks(action.Text)) {
+		r.Sent(action.Text) // to be found again
+		r.editor.Found(action.Draft)
+	}
 	switch {
 	case mode != "":
 		return r.switchMode(ctx, mode)

@@ -99,6 +99,9 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 			continue
 		}
 		if said, ok := l.command(ctx, q, h.line); ok {
+			if l.Sent != nil && !l.Session().Knows(strings.TrimSpace(h.line)) { // else it is sent when its time has come
+				l.Sent(strings.TrimSpace(h.line)) // to be found again
+			}
 			text = said
 			continue
 		}
