@@ -32,6 +32,7 @@ type turnState struct {
 	calls     []chat.ToolCall // asked for by the last reply, not yet run
 	doubted   bool            // nobody vouches for those calls
 	recorded  bool            // they are taken from the record
+	settled   bool            // calls that a turn was left with have run
 	answered  bool            // the model has answered, and nothing came after that
 	check     string          // the call of a check that was asked about before
 	edited    []string        // paths written so far
@@ -123,7 +124,7 @@ func (o *Orchestrator) ContinueTurn(ctx context.Context, left Unfinished, out ev
 		o.glimpse()
 		st.recorded = true
 		err = o.toolLoopStep(ctx, st)
-		st.recorded = false
+		st.recorded, st.settled = false, true
 	}
 	if err == nil && left.Circle != nil {
 		err = o.askAboutCircle(ctx, st, *left.Circle)
@@ -145,7 +146,7 @@ func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 		if err := o.takeChanges(ctx, st); err != nil {
 			return err
 		}
-		if o.Steer != nil && st.steps != 1 {
+		if o.Steer != nil && (st.steps > 1 || st.settled) {
 			for _, words := range o.Steer() {
 				notes, err := o.hookPrompt(ctx, st, words)
 				if errors.Is(err, ErrPromptRefused) { // the turn goes on without them
