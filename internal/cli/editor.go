@@ -199,9 +199,36 @@ const mostSeen = 50
 func (t *terminal) named(typed string, quoted bool) (choices []lineedit.Choice, more bool) {
 	paths, more := t.paths.Find(typed, mostSeen)
 	for _, path := range paths {
-		choices = append(choices, fileChoice(path, quoted))
+		if path = t.followed(path); path != "" {
+			choices = append(choices, fileChoice(path, quoted))
+		}
+	}
+	if len(paths) == 0 && strings.Contains(typed, "/") { // below a link
+		choices = t.beside(typed)
 	}
 	return choices, more
+}
+
+// followed is a path as it is to be offered: that of a link to a folder may be gone on from,
+// and what leads nowhere, or out of the workspace, is not offered.
+func (t *terminal) followed(path string) string {
+	at := filepath.Join(t.app.Root, path)
+	if info, err := os.Lstat(at); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return path
+	}
+	real, err := filepath.EvalSymlinks(at)
+	if err != nil {
+		return ""
+	}
+	if root, err := filepath.EvalSymlinks(t.app.Root); err == nil {
+		if rel, err := filepath.Rel(root, real); err != nil || !filepath.IsLocal(rel) {
+			return ""
+		}
+	}
+	if info, err := os.Stat(real); err == nil && info.IsDir() && !strings.HasSuffix(path, "/") {
+		path += "/"
+	}
+	return path
 }
 
 // fileChoice names a file or a folder, which may be gone on from.
@@ -209,7 +236,7 @@ func fileChoice(path string, quoted bool) lineedit.Choice {
 	quoted = quoted || !mention.Plain(strings.TrimSuffix(path, "/"))
 	switch folder := strings.HasSuffix(path, "/"); {
 	case folder && quoted:
-		return lineedit.Choice{Text: `@"` + path}
+		return lineedit.Choice{Text: "@" + mention.Quote(path)}
 	case folder:
 		return lineedit.Choice{Text: "@" + path}
 	}
@@ -224,7 +251,12 @@ func (t *terminal) beside(typed string) (choices []lineedit.Choice) {
 		if e.IsDir() {
 			path += "/"
 		}
-		choices = append(choices, fileChoice(path, false))
+		if e.Type()&fs.ModeSymlink != 0 && !filepath.IsAbs(dir) && !strings.HasPrefix(dir, "~/") {
+			path = t.followed(path)
+		}
+		if path != "" {
+			choices = append(choices, fileChoice(path, false))
+		}
 	}
 	return choices
 }

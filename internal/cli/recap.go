@@ -18,12 +18,21 @@ import (
 func (t *terminal) recap(ctx context.Context) error {
 	var last exchange
 	var rewound []exchange // each as it was before
+	replaced := ""         // the task in which a message was put in the place of all others
 	for r, err := range t.app.Store().Logs.Read(ctx, t.session.ID, 0, event.Conversation) {
 		if err != nil {
 			return err
 		}
 		switch e := r.Event.(type) {
+		case event.ContextReplaced:
+			if replaced = ""; e.Reason == event.ModeSwitched {
+				replaced = r.Task
+			}
 		case event.MessageAdded:
+			if event.ByPerson(r) && r.Task == replaced { // nobody has typed it
+				replaced = ""
+				continue
+			}
 			last.add(r, e)
 		case event.ContextRewound:
 			if e.Undo && len(rewound) > 0 {

@@ -109,7 +109,7 @@ func undoLines(name string, r undo.Report) (lines []string) {
 		add("removed: %s", r.Removed)
 	}
 	note("left as it is: %s (%s)", r.Kept)
-	if len(r.Kept) > 0 {
+	if slices.ContainsFunc(r.Kept, func(n undo.Note) bool { return n.Why != undo.HoldsOthers }) {
 		lines = append(lines, "  /"+name+" force overwrites it")
 	}
 	note("lost: %s (%s)", r.Lost)

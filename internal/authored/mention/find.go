@@ -30,7 +30,7 @@ type Ref struct {
 func (r Ref) String() string {
 	path := r.Path
 	if r.Quoted {
-		path = `"` + path + `"`
+		path = Quote(path) + `"`
 	}
 	switch {
 	case r.From == 0:
@@ -39,6 +39,21 @@ func (r Ref) String() string {
 		return "@" + path + ":" + strconv.Itoa(r.From)
 	}
 	return "@" + path + ":" + strconv.Itoa(r.From) + "-" + strconv.Itoa(r.To)
+}
+
+// Quote is a path behind the quote that opens it.
+func Quote(path string) string { return `"` + strings.ReplaceAll(path, `"`, `\"`) }
+
+// unquote is the path that text, which stands behind a quote, begins with, and how long it
+// is there; ended says that the quote closes behind it.
+func unquote(text string) (path string, length int, ended bool) {
+	for length < len(text) && text[length] != '"' {
+		if strings.HasPrefix(text[length:], `\"`) {
+			length++
+		}
+		length++
+	}
+	return strings.ReplaceAll(text[:length], `\"`, `"`), length, length < len(text)
 }
 
 // Find lists the names in text in the order in which they stand there, each
@@ -92,10 +107,11 @@ func Unfinished(text string) (start int, path string, ok bool) {
 		}
 		path, quoted := strings.CutPrefix(text[start+1:], `"`)
 		ended := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(ends, r) }
+		over := !quoted && strings.IndexFunc(path, ended) >= 0
 		if quoted {
-			ended = func(r rune) bool { return r == '"' }
+			path, _, over = unquote(path)
 		}
-		if mayPrecede(before) && strings.IndexFunc(path, ended) < 0 {
+		if mayPrecede(before) && !over {
 			return start, path, true
 		}
 	}
@@ -126,11 +142,11 @@ const ends = "`,;\"'<>()[]{}|，。；：、！？（）《》“”‘’"
 func at(s string) (ref Ref, length int, ok bool) {
 	rest := s[1:]
 	if inner, ok := strings.CutPrefix(rest, `"`); ok {
-		name, after, ok := strings.Cut(inner, `"`)
+		name, long, ok := unquote(inner)
 		if !ok || strings.TrimSpace(name) == "" || strings.ContainsRune(name, '\n') {
 			return Ref{}, 1, false
 		}
-		ref, length := Ref{Path: name, Quoted: true}, len(`@""`)+len(name)
+		ref, length, after := Ref{Path: name, Quoted: true}, len(`@""`)+long, inner[long+1:]
 		digits := 0
 		for digits < len(after) && strings.IndexByte(":0123456789-", after[digits]) >= 0 {
 			digits++

@@ -100,7 +100,7 @@ func TestUnfinished(t *testing.T) {
 func TestPlain(t *testing.T) {
 	for path, want := range map[string]bool{
 		"a.txt": true, "src/a-b_c.go": true, "说明.txt": true, "icon@2x.png": true,
-		"a b.txt": false, "a,b": false, "a.txt.": false, "a:3": false, "(x)": false,
+		"a b.txt": false, `it's/a "q".txt`: false, "a,b": false, "a.txt.": false, "a:3": false, "(x)": false,
 	} {
 		if Plain(path) != want {
 			t.Errorf("%q: %v", path, !want)

@@ -105,7 +105,7 @@ func (p passage) reveal(b *strings.Builder) {
 			ok = pictured(prev) || prev > 0xff && unicode.Is(unicode.So, prev)
 		case hidden(r) || passes(r):
 		case isEastern(r):
-			ok = !stroke(r) || eastern
+			ok = !stroke(r) || eastern || r == '一' && !begins(next)
 		case unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r):
 			ok = p.letter(i, r, own) && !(unicode.IsMark(r) && !inWord(prev))
 		case pictured(r):
@@ -180,6 +180,10 @@ func phonetic(r rune) bool {
 func isEastern(r rune) bool {
 	return r >= 0x1100 && (r == 0x30fc || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo)) && unicode.IsLetter(r)
 }
+
+// begins reports whether what r belongs to would be an option behind a dash, or the rest of
+// a name. The number one, 一, in other places is nothing but that.
+func begins(r rune) bool { return r < 0x80 && (r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r)) }
 
 // stroke reports whether such a letter passes for a dash, a slash, a bar or
 // the like where no other of its kind stands beside it.

@@ -18,6 +18,7 @@ func TestOrdinaryCommandsAreLeftAsTheyAre(t *testing.T) {
 		"ls 报告（终稿）.docx 《红楼梦》.txt 会议：纪要.txt",
 		"mkdir 新建文件夹 && cd 新建文件夹",
 		"cp 第一章v2.md 备份/",
+		"cat '目录 一/x.txt' 目录\\ 一/x.txt docs/一.md test一.md && touch v一",
 		"echo '完成？是的。共 3 项、4 页'",
 		"git commit -F - <<EOF\n修复：“登录”问题\n\n- 重试（三次）；见说明…\nEOF\ngit push",
 		"grep -rn 'エラー' src/データ.go",

@@ -92,6 +92,8 @@ func (k *Keeper) changed(ctx context.Context, a, b *tree) (list []event.FileChan
 				continue // it was there, out of sight
 			}
 			c.Before.Lost = true // or may have been
+		case p.before == nil && p.after.hash == dirHash && k.hides(b, p.path()):
+			continue // as all that is in it
 		case p.before == nil:
 		case p.before.lost && p.after.lost: // their stamps differ
 		case k.same(ctx, c.Before, c.After):
@@ -100,6 +102,21 @@ func (k *Keeper) changed(ctx context.Context, a, b *tree) (list []event.FileChan
 		list = append(list, c)
 	}
 	return list
+}
+
+// hides reports whether a folder holds something, and nothing but what is ignored.
+func (k *Keeper) hides(t *tree, dir string) bool {
+	there, _, err := k.ws.ReadDir(dir, 1)
+	if err != nil || len(there) == 0 {
+		return false
+	}
+	f := t.folders[dir]
+	for i := range f.len() {
+		if n := f.node(i); n.hash != dirHash || !k.hides(t, path.Join(dir, n.name)) {
+			return false
+		}
+	}
+	return true
 }
 
 // gone reports whether a file that was there is no more, and describes what has

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -178,6 +179,7 @@ func (k *Keeper) planUndo(ctx context.Context, t past, c Call) (*plan, error) {
 			return nil, err
 		}
 	}
+	p.leaveOccupied()
 	return p, nil
 }
 
@@ -374,6 +376,31 @@ func (p *plan) admit(ctx context.Context, s step) error {
 	}
 	p.steps = append(p.steps, s)
 	return nil
+}
+
+// HoldsOthers is why a folder stays that a turn made: what is in it is not all of the turn,
+// or is ignored, and nobody can bring it back.
+const HoldsOthers = "it holds other files"
+
+// leaveOccupied leaves folders alone that would not be empty.
+func (p *plan) leaveOccupied() {
+	goes := make(map[string]bool)
+	for _, s := range p.steps {
+		goes[s.to.Path] = kindOf(s.to) == isAbsent
+	}
+	slices.SortStableFunc(p.steps, func(a, b step) int { return depth(b) - depth(a) }) // what is in a folder comes first
+	p.steps = slices.DeleteFunc(p.steps, func(s step) bool {
+		if !goes[s.to.Path] || kindOf(s.now) != isDir {
+			return false
+		}
+		there, _, err := p.k.ws.ReadDir(s.now.Path, maxListed) // what is not listed will stand in its way
+		stays := err == nil && slices.ContainsFunc(there, func(e fs.DirEntry) bool { return !goes[path.Join(s.now.Path, e.Name())] })
+		if stays {
+			goes[s.to.Path] = false
+			p.keep(s.now, HoldsOthers)
+		}
+		return stays
+	})
 }
 
 // addParents sees that there are directories for what is brought back, and that

@@ -354,7 +354,7 @@ func (p *plan) clear(ctx context.Context, s *step) {
 	switch {
 	case from == isDir && (errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST)):
 		_ = p.k.ws.Chmod(s.now.Path, fs.FileMode(s.now.Mode))
-		p.skip(s, "it holds other files")
+		p.skip(s, HoldsOthers)
 	case err != nil && !missing(err):
 		p.gaveUp(s, err)
 	default:
