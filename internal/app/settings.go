@@ -103,6 +103,9 @@ func absolute(base, dir string) (string, error) {
 	case !info.IsDir():
 		return "", inputf("%s is not a folder", dir)
 	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return real, nil // one folder is one project, by whatever name
+	}
 	return filepath.Clean(dir), nil
 }
 

@@ -65,6 +65,10 @@ func Choose(in Input) Choice {
 	if c.take(FromUser, named(in.UserText)) || c.take(FromConfig, in.Configured) {
 		return c
 	}
+	edited := len(in.Edited) > 0
+	if in.Edited = slices.DeleteFunc(slices.Clone(in.Edited), elsewhere); edited && len(in.Edited) == 0 {
+		return c // the project's tests do not look at it
+	}
 	command, below := byModule(in)
 	if command != "" {
 		c.Command, c.Source = command, FromProject
@@ -76,6 +80,12 @@ func Choose(in Input) Choice {
 		c.Unfit = "the test script runs node --test, which does not end with the --watch=false that a check gives it; the model can run the tests if you ask for them"
 	}
 	return c
+}
+
+// elsewhere reports whether a file lies outside the project, in a folder that was added.
+func elsewhere(file string) bool {
+	file = path.Clean(file)
+	return path.IsAbs(file) || file == ".." || strings.HasPrefix(file, "../")
 }
 
 // take accepts the first allowed candidate.

@@ -105,6 +105,8 @@ func TestChoose(t *testing.T) {
 	}{
 		"nothing known":                    {},
 		"go":                               {files: folder{"go.mod": ""}, want: "go test ./...", source: FromProject},
+		"go, edited elsewhere":             {files: folder{"go.mod": ""}, edited: []string{"/other/a.go", "../b.go"}},
+		"go, edited here and elsewhere":    {files: folder{"go.mod": ""}, edited: []string{"/other/a.go", "b.go"}, want: "go test ./...", source: FromProject},
 		"rust":                             {files: folder{"Cargo.toml": ""}, want: "cargo test", source: FromProject},
 		"maven":                            {files: folder{"pom.xml": ""}, want: "mvn -q test", source: FromProject},
 		"gradle":                           {files: folder{"build.gradle": ""}, want: "gradle test", source: FromProject},

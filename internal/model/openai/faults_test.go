@@ -106,7 +106,7 @@ func rows() map[string]row {
 		"http-404-model":    {kind: provider.ErrNoModel, status: 404, says: []string{"`nope` does not exist"}},
 		"http-404-page":     {kind: provider.ErrNotAnAPI, status: 404, says: []string{"127.0.0.1:", "404 page not found"}},
 		"http-error-string": {kind: provider.ErrBadRequest, status: 400, says: []string{"something is wrong with this request"}},
-		"http-error-empty":  {kind: provider.ErrBadRequest, status: 400, says: []string{"no explanation given; Bad Request"}},
+		"http-error-empty":  {kind: provider.ErrBadRequest, status: 400, says: []string{"Bad Request"}},
 		"http-error-list":   {kind: provider.ErrBadRequest, status: 400, says: []string{"listed"}},
 		"http-error-detail": {kind: provider.ErrBadRequest, status: 422, says: []string{"field required"}},
 		"http-408":          again, "http-409": again, "http-425": again, "http-500": again, "http-529": again,

@@ -146,7 +146,7 @@ const statusOverloaded = 529
 
 // classify says what kind of failure f is and whether it may pass.
 func classify(status int, f fault) *provider.Error {
-	f.text = cmp.Or(sanitize.Theirs(f.text), strings.TrimSpace("no explanation given; "+http.StatusText(status)))
+	f.text = cmp.Or(sanitize.Theirs(f.text), http.StatusText(status), "no explanation given")
 	e := &provider.Error{Status: status, RetryAfter: f.wait}
 	if e.Kind, e.Retryable = f.kind(status); e.Kind == provider.ErrContextTooLong {
 		e.Window = cmp.Or(f.window, windowIn(f.text))
