@@ -276,6 +276,9 @@ func hint(words term.Words, cards term.Cards, q uip.Request) string {
 				all = append(all, k.key)
 			}
 		}
+		if len(q.Parts) == 2 {
+			return words.T("answer %s for all, n for none, or 1 or 2 for that one; 2 and … tells the model more", strings.Join(all, ", "))
+		}
 		return words.T("answer %s for all, n for none, or the numbers to allow, such as 1 3; 1 3 and … tells the model more", strings.Join(all, ", "))
 	}
 	if q.Kind == uip.Select && q.Display.Metadata[uip.OnWords] != "" {
