@@ -291,7 +291,8 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	t.sayEnded(running)
 	t.app.Store().Forget(id)
 	if !t.inv.flags.Ephemeral && !t.app.Store().Unused(id) {
-		_ = t.say(ink.Dim, t.inv.words.T("resume this session with: coder -r %s", id)) // said if it can be
+		said := t.inv.words.T("resume this session with: coder -r %s", id)
+		_ = t.say(ink.Dim, strings.Replace(said, "coder -r ", "coder"+hardBlank+"-r"+hardBlank, 1)) // said if it can be; to be copied whole
 	}
 	t.app.Store().MendSnapshots(ctx, id)
 	if errors.Is(err, repl.ErrInterrupted) {

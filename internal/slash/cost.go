@@ -103,7 +103,7 @@ func Cost(ledger *Ledger) Command {
 			blocks = append(blocks, display.Text("~ marks an estimate: the provider did not say what a reply used that broke off"))
 		}
 		if slices.ContainsFunc(all, func(s Spending) bool { return s.Unpriced }) {
-			blocks = append(blocks, display.Text("some prices are not known, so their replies are left out of the sums; provider.model_info can name them"))
+			blocks = append(blocks, display.Text("prices that are not known are left out of the cost; provider.model_info can name them"))
 		}
 		return show(blocks...)
 	}}

@@ -58,6 +58,7 @@ type (
 		Images   []chat.Image
 		Answered bool
 		Failed   bool
+		Refused  bool // it was not run
 		Took     time.Duration
 	}
 	// Local is a command of the person's: one of the program's own, or a shell's.
@@ -160,6 +161,14 @@ func (b *builder) last() (e Entry) {
 	return e
 }
 
+// before moves what was put last to before a call, if that was put.
+func (b *builder) before(c *Called) {
+	if i := slices.Index(b.t.Entries, Entry(c)); i >= 0 {
+		last := len(b.t.Entries) - 1
+		b.t.Entries = slices.Insert(b.t.Entries[:last:last], i, b.t.Entries[last])
+	}
+}
+
 // begin puts a call where it was begun.
 func (b *builder) begin(c *Called) {
 	if i := slices.Index(b.begun, c); i >= 0 {
@@ -231,6 +240,9 @@ func (b *builder) add(r event.Record) {
 			a := &Asked{Time: r.Time, Request: e.Request}
 			b.asked[e.Request.ID] = a
 			b.put(a)
+			if c := b.calls[e.CallID()]; c != nil && e.Purpose != uip.ConfirmRiskyAction {
+				b.before(c) // what came of it is told below
+			}
 		}
 	case event.InteractionResponded:
 		if a := b.asked[e.ID]; a != nil {
@@ -273,7 +285,10 @@ func (b *builder) note(r event.Record) {
 // program's own.
 func (b *builder) request(r event.Record, e event.ToolCallRequested) {
 	if e.Author != event.ActorVerifier {
-		b.begin(b.calls[e.CallID])
+		c := b.calls[e.CallID]
+		if b.begin(c); c != nil {
+			c.Refused = e.Verdict == event.Denied
+		}
 		return
 	}
 	b.made(e.CallID, &Called{Time: r.Time, Check: true, Name: e.Tool, Args: string(e.Input)})

@@ -109,6 +109,7 @@ func (p page) entry(e Entry) {
 		p.raw("<p>", escape(title), "</p>\n")
 		p.prose(about)
 		p.fields(p.content(e.Request))
+		p.prose(p.choices(e.Request))
 		p.raw("<p><strong>", escape(p.t("Answer:")), "</strong> ", escape(p.answer(e)), "</p>\n</section>\n")
 	case Planned:
 		p.open("todos", p.t("Todos"), e.Time)

@@ -74,6 +74,7 @@ func (m markdown) entry(e Entry) {
 		m.heading(3, m.t("Question"), title, e.Time)
 		m.prose(about, "")
 		m.fields(m.content(e.Request))
+		m.prose(m.choices(e.Request), "")
 		m.printf("%s\n\n", m.t("Answer: %s", mdLine(m.answer(e))))
 	case Planned:
 		m.heading(3, m.t("Todos"), "", e.Time)

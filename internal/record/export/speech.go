@@ -111,10 +111,31 @@ func (s Speech) outcome(c *Called) string {
 		return s.t("did not pass")
 	case c.Check:
 		return s.t("passed")
+	case c.Refused:
+		return s.t("refused")
 	case c.Failed:
 		return s.t("failed")
 	}
 	return s.t("done")
+}
+
+// choices are what could be answered to a question that is none about a call, in Markdown.
+func (s Speech) choices(q uip.Request) string {
+	var b strings.Builder
+	for _, part := range q.Parts {
+		b.WriteString(strings.TrimSpace(part.Display.Title) + "\n\n" + s.choices(part))
+	}
+	if q.Purpose == uip.ConfirmRiskyAction {
+		return ""
+	}
+	for i, o := range q.Options {
+		label := o.Label
+		if q.Worded() {
+			label = s.said(label)
+		}
+		fmt.Fprintf(&b, "%d. %s\n", i+1, strings.ReplaceAll(label, "\n", " "))
+	}
+	return b.String() + "\n"
 }
 
 // question is what a person was asked, and why.

@@ -88,7 +88,11 @@ func present(list []event.Todo) tool.Result {
 	if list == nil {
 		list = []event.Todo{}
 	}
-	return tool.Result{Value: result{OK: true, Todos: list}, Summary: Summary(list), Show: table(list)}
+	r := tool.Result{Value: result{OK: true, Todos: list}, Summary: Summary(list)}
+	if len(list) > 0 {
+		r.Show = table(list)
+	}
+	return r
 }
 
 func table(list []event.Todo) display.Block {

@@ -226,7 +226,7 @@ func (p *page) cost() (markup, error) {
 	total := p.money(sum)
 	about := markup("")
 	if sum.Unpriced {
-		about = el("p", class("dim"), p.t("some prices are not known, so their replies are left out of the sums; provider.model_info can name them"))
+		about = el("p", class("dim"), p.t("prices that are not known are left out of the cost; provider.model_info can name them"))
 	}
 	return join(p.heading(), damaged, el("p", el("strong", total), " · ", p.t("%d tokens in, %d out", sum.In, sum.Out)), about,
 		plotColumns(p.t("money, by turn"), money), plotColumns(p.t("tokens, by turn"), tokens), plotColumns(p.t("time, by turn"), took), p.table(table)), nil

@@ -106,7 +106,9 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 		switch e := rec.Event.(type) {
 		case event.TaskCreated:
 			t := r.view(rec.Task)
-			t.agent, t.parent = e.AgentID, e.ParentID
+			if t.agent, t.parent = e.AgentID, e.ParentID; t.parent == "" {
+				r.section = begun
+			}
 		case event.TaskFailed:
 			if r.view(rec.Task).parent == "" {
 				r.breakOff()
@@ -292,6 +294,7 @@ const (
 	listing
 	remarks
 	inserted
+	begun // a turn has, below what was typed
 )
 
 // enter moves to the start of a line, after a blank one if the passage is of
