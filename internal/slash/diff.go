@@ -112,6 +112,9 @@ func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.B
 		return summary(c), nil
 	}
 	blocks := []display.Block{display.Counted(strings.TrimRight(text, "\n"))}
+	if n := len(c.Untracked); n > 0 && path == "" {
+		blocks = append(blocks, display.Text(""), display.Text(fmt.Sprintf(display.Form(n, "%d untracked file is not among these; /diff PATH shows it", "%d untracked files are not among these; /diff PATH shows one"), n)))
+	}
 	if cut {
 		blocks = append(blocks, display.Text(""), display.Text(moreToCompare))
 	}

@@ -110,7 +110,11 @@ func (p page) entry(e Entry) {
 		p.prose(about)
 		p.fields(p.content(e.Request))
 		p.prose(p.choices(e.Request))
-		p.raw("<p><strong>", escape(p.t("Answer:")), "</strong> ", escape(p.answer(e)), "</p>\n</section>\n")
+		label, apart := p.t("Answer:"), " "
+		if strings.HasSuffix(label, "：") { // which is as wide as its own gap
+			apart = ""
+		}
+		p.raw("<p><strong>", escape(label), "</strong>", apart, escape(p.answer(e)), "</p>\n</section>\n")
 	case Planned:
 		p.open("todos", p.t("Todos"), e.Time)
 		p.raw("<ul>\n")
