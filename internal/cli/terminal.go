@@ -292,7 +292,7 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	t.app.Store().Forget(id)
 	if !t.inv.flags.Ephemeral && !t.app.Store().Unused(id) {
 		said := t.inv.words.T("resume this session with: coder -r %s", id)
-		_ = t.say(ink.Dim, strings.Replace(said, "coder -r ", "coder"+hardBlank+"-r"+hardBlank, 1)) // said if it can be; to be copied whole
+		_ = t.say(ink.Dim, strings.Replace(said, "coder -r ", "coder"+ink.HardBlank+"-r"+ink.HardBlank, 1)) // said if it can be; to be copied whole
 	}
 	t.app.Store().MendSnapshots(ctx, id)
 	if errors.Is(err, repl.ErrInterrupted) {

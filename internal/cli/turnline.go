@@ -22,9 +22,6 @@ func (t *terminal) sumUp(ctx context.Context) error {
 	return t.face.Tell(turnLine{t.inv.words, t.apart()}.of(turn))
 }
 
-// hardBlank is a blank at which no line is broken.
-const hardBlank = "\u00a0"
-
 // turnLine says in one line what a turn took and came to.
 type turnLine struct {
 	words *i18n.Printer
@@ -55,8 +52,8 @@ func (t turnLine) of(turn app.Turn) []ink.Span {
 	default:
 		parts = append(parts, w.T("%d files, +%d -%d", turn.Files, turn.Added, turn.Deleted))
 	}
-	apart := strings.Replace(t.apart, " ·", hardBlank+"·", 1) // no line begins with it
-	line := span(ink.Dim, strings.ReplaceAll(strings.Join(parts, apart), " -", hardBlank+"-"))
+	apart := strings.Replace(t.apart, " ·", ink.HardBlank+"·", 1) // no line begins with it
+	line := span(ink.Dim, strings.ReplaceAll(strings.Join(parts, apart), " -", ink.HardBlank+"-"))
 	add := func(role ink.Role, text string) {
 		if len(line) > 1 || line[0].Text != "" {
 			line = append(line, span(ink.Dim, apart)...)
@@ -66,7 +63,7 @@ func (t turnLine) of(turn app.Turn) []ink.Span {
 	if said, role := t.standing(turn.Check); turn.Called && said != "" {
 		add(role, said)
 	}
-	add(ink.Dim, strings.ReplaceAll(display.Duration(turn.Took), " ", hardBlank)) // the unit stays with its number
+	add(ink.Dim, strings.ReplaceAll(display.Duration(turn.Took), " ", ink.HardBlank)) // the unit stays with its number
 	return line
 }
 

@@ -220,7 +220,11 @@ func (b *builder) add(r event.Record) {
 	case event.MessageAdded:
 		b.message(r, e)
 	case event.LocalAdded:
-		b.put(Local{r.Time, e.Input, e.Shown()})
+		said := e.Shown()
+		if noted, ok := b.last().(Noted); ok && noted.Detail == "" && strings.TrimSpace(said.Plain()) == noted.Text { // by the command, which says so itself
+			b.t.Entries = b.t.Entries[:len(b.t.Entries)-1]
+		}
+		b.put(Local{r.Time, e.Input, said})
 	case event.TodosChanged:
 		b.put(Planned{r.Time, e.Todos})
 	case event.ToolCallRequested:

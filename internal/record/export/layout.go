@@ -144,11 +144,10 @@ func firstText(text string) string {
 		at := len(levels) - 1
 		switch t := t.(type) {
 		case json.Delim:
-			if (t == ']' || t == '}') && at == 0 {
-				return text // there is none in it
-			}
 			if t == ']' || t == '}' {
-				levels = levels[:at]
+				if levels = levels[:at]; at == 0 {
+					return text // there is none in it
+				}
 				continue
 			}
 			if at >= 0 {

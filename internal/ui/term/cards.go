@@ -81,7 +81,7 @@ func (c Cards) Draw(q uip.Request) string {
 		d.page.tell(ink.Warn, "[APPROVAL] "+d.t("%d calls need approval", len(q.Parts)))
 		above := d.lines()
 		for i, part := range q.Parts {
-			d.page.hung(d.width(), ink.Warn, fmt.Sprintf("%d.%s%s", i+1, hardBlank, d.title(part)), setIn)
+			d.page.hung(d.width(), ink.Warn, fmt.Sprintf("%d. %s", i+1, d.title(part)), setIn)
 			d.hunk = fmt.Sprintf("%d.", i+1)
 			d.content(part)
 			d.reasons(part)
@@ -229,7 +229,7 @@ func (d drawing) titles(q uip.Request) string {
 	}
 	var all []string
 	for i, part := range q.Parts {
-		all = append(all, fmt.Sprintf("%d. %s", i+1, d.title(part)))
+		all = append(all, fmt.Sprintf("%d.%s%s", i+1, ink.HardBlank, d.title(part)))
 	}
 	return strings.Join(all, mark(d.ASCII, " · ", d.t("; ")))
 }

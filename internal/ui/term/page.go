@@ -136,10 +136,8 @@ func (p *page) hung(width int, r ink.Role, line string, indent int) {
 
 // softened puts text with blanks as any other for hard ones.
 func (p *page) softened(l ink.Look, text string) {
-	p.put(l, strings.ReplaceAll(text, hardBlank, " "))
+	p.put(l, strings.ReplaceAll(text, ink.HardBlank, " "))
 }
-
-const hardBlank = "\u00a0"
 
 // lines is how many line ends were collected.
 func (p *page) lines() int { return strings.Count(p.b.String(), "\n") }

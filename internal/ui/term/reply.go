@@ -285,7 +285,7 @@ func (r *Renderer) retrying(task string, e event.Retrying) {
 		again = r.t("trying again in %s (attempt %d of %d)", lasted(e.Wait), e.Attempt, e.Of)
 	}
 	line := r.t("%s; %s", why, again)
-	r.status.set(strings.ReplaceAll(line, hardBlank, " "))
+	r.status.set(strings.ReplaceAll(line, ink.HardBlank, " "))
 	if void {
 		line = r.t("%s; %s", line, r.t("what was said above is void"))
 	}

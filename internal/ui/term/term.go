@@ -328,7 +328,7 @@ func (r *Renderer) width() int {
 
 // lasted is d with its units beside its numbers, wherever the line is broken.
 func lasted(d time.Duration) string {
-	return strings.ReplaceAll(display.Duration(d), " ", hardBlank)
+	return strings.ReplaceAll(display.Duration(d), " ", ink.HardBlank)
 }
 
 // mark is a sign, or what stands for it on a terminal that shows only ASCII.

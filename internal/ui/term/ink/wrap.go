@@ -29,6 +29,9 @@ type Wrap struct {
 	long   bool   // the word fits nowhere, and what came of it was put
 }
 
+// HardBlank is a blank at which no line is broken.
+const HardBlank = "\u00a0"
+
 // Resize has what follows broken for another width, from where the cursor then is:
 // a terminal breaks what stands in the line anew.
 func (w *Wrap) Resize(width int) {

@@ -1,0 +1,64 @@
+package app
+
+import (
+	"cmp"
+
+	"coder/internal/core/event"
+	"coder/internal/tool"
+	"coder/internal/tool/files"
+)
+
+// recollection learns from the record which files the model knew in earlier
+// processes, and with what content, so that they are not overwritten blindly in
+// this one.
+type recollection struct {
+	files files.Seen
+	calls map[string][]tool.Effect // of calls under way
+	back  []string                 // files that the person has just brought back
+}
+
+func (m *recollection) add(r event.Record) {
+	switch e := r.Event.(type) {
+	case event.ToolCallRequested:
+		if m.calls == nil {
+			m.calls = make(map[string][]tool.Effect)
+		}
+		m.calls[e.CallID] = e.Effects
+	case event.ToolCallCompleted:
+		effects := m.calls[e.CallID]
+		delete(m.calls, e.CallID)
+		if e.IsError {
+			return
+		}
+		if e.Author == event.ActorUser && e.Tool == "undo" {
+			for _, c := range e.Changes {
+				m.back = append(m.back, cmp.Or(c.After.Path, c.Before.Path))
+			}
+		}
+		for _, effect := range effects {
+			if len(e.Saw) == 0 && (effect.Kind == tool.Read || effect.Kind == tool.Write) {
+				m.files.Recall(effect.Target, "") // it may have been shown, nobody knows in what state
+			}
+		}
+		for _, f := range e.Saw {
+			m.files.Recall(f.Path, f.Hash)
+		}
+	case event.TaskCreated:
+		m.back = nil
+	case event.ContextRewound:
+		for _, file := range m.back { // what was said of them is not in the conversation any more
+			m.files.Unsee(file)
+		}
+		m.back = nil
+	}
+}
+
+// afterwards learns from what is recorded in this process: what calls saw is known already.
+func (m *recollection) afterwards(r event.Record) {
+	e, completed := r.Event.(event.ToolCallCompleted)
+	_, begins := r.Event.(event.TaskCreated)
+	_, rewound := r.Event.(event.ContextRewound)
+	if begins || rewound || completed && e.Author == event.ActorUser && e.Tool == "undo" {
+		m.add(r)
+	}
+}

@@ -1,0 +1,241 @@
+package export
+
+import (
+	"cmp"
+	entities "html"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// emphasis are the signs around text, and what they make of it; longer ones
+// first.
+var emphasis = []struct{ sign, begins, ends string }{
+	{"***", "<strong><em>", "</em></strong>"}, {"**", "<strong>", "</strong>"}, {"__", "<strong>", "</strong>"}, {"~~", "<del>", "</del>"}, {"*", "<em>", "</em>"}, {"_", "<em>", "</em>"},
+}
+
+// spans writes the text of a block.
+func (p page) spans(text string, depth int) {
+	plain, before := 0, ' '
+	flush := func(to int) { p.raw(escaper.Replace(text[plain:to])) }
+	for i := 0; i < len(text); {
+		n := 0
+		if depth < deepest && strings.IndexByte("`*_~[!<h&\\", text[i]) >= 0 {
+			flush(i)
+			if n = p.span(text[i:], before, depth); n > 0 {
+				plain = i + n
+			} else {
+				plain = i
+			}
+		}
+		if n == 0 {
+			_, n = utf8.DecodeRuneInString(text[i:])
+		}
+		before, _ = utf8.DecodeLastRuneInString(text[:i+n])
+		i += n
+	}
+	flush(len(text))
+}
+
+// inWord reports whether what follows a letter or a digit goes on in a word. Words of Chinese
+// and the like are not parted, so that anything may follow them.
+func inWord(before rune) bool {
+	return (unicode.IsLetter(before) || unicode.IsDigit(before)) && !unicode.In(before, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
+}
+
+// span writes what text begins with if that is more than a character, and tells
+// how long it is. Before is what stands before it.
+func (p page) span(text string, before rune, depth int) int {
+	line, _, _ := strings.Cut(text[:min(len(text), spanLimit)], "\n\n")
+	switch {
+	case line[0] == '`':
+		if code, n := codeSpan(text); n > 0 {
+			p.raw("<code>", escaper.Replace(code), "</code>")
+			return n
+		}
+	case line[0] == '\\' && len(line) > 1 && strings.IndexByte("\\`*_~[]<>#|!()-+.", line[1]) >= 0:
+		p.raw(escaper.Replace(line[1:2]))
+		return 2
+	case line[0] == '&':
+		name := entity().FindString(line)
+		meant := strings.ReplaceAll(entities.UnescapeString(name), "\u00a0", " ")
+		if meant != name && !strings.ContainsFunc(meant, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+			p.raw(escaper.Replace(meant))
+			return len(name)
+		}
+	case line[0] == '[', strings.HasPrefix(line, "!["):
+		return p.link(line, depth)
+	case line[0] == '<' && breakTag().MatchString(line):
+		p.raw("<br>")
+		return strings.IndexByte(line, '>') + 1
+	case line[0] == '<':
+		if address, _, ok := strings.Cut(line[1:], ">"); ok && isAddress(address) {
+			p.anchor(address, address, depth)
+			return len(address) + 2
+		}
+	case line[0] == 'h' && !inWord(before):
+		if address := bareAddress(line); address != "" {
+			p.anchor(address, address, deepest)
+			return len(address)
+		}
+	}
+	for _, e := range emphasis {
+		if n := emphasised(line, e.sign, before); n > 0 {
+			p.raw(e.begins)
+			p.spans(line[len(e.sign):n-len(e.sign)], depth+1)
+			p.raw(e.ends)
+			return n
+		}
+	}
+	return 0
+}
+
+// emphasised is how long the text is that line begins with and that stands between two
+// signs, with them; 0 if there is none. Underscores and single stars within words, as in
+// 2*3*4, and underscores around a name such as __init__, are text.
+func emphasised(line, sign string, before rune) int {
+	rest, ok := strings.CutPrefix(line, sign)
+	word := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	ascii := before < utf8.RuneSelf && word(before) && rest != "" && rest[0] < utf8.RuneSelf && word(rune(rest[0]))
+	if !ok || sign[0] == '_' && word(before) || sign == "*" && ascii || rest == "" || strings.HasPrefix(rest, sign[:1]) || unicode.IsSpace(rune(rest[0])) {
+		return 0
+	}
+	for end := 0; ; {
+		i := strings.Index(rest[end:], sign)
+		if i < 0 {
+			return 0
+		}
+		end += i
+		after, size := utf8.DecodeRuneInString(rest[end+len(sign):])
+		next, _ := utf8.DecodeRuneInString(rest[end+len(sign)+size:])
+		inner := rest[:end]
+		switch {
+		case sign == "__" && !strings.Contains(inner, " "), sign[0] == '_' && (after == '(' || strings.ContainsRune("./", after) && word(next)):
+			return 0
+		case inner == "", unicode.IsSpace(rune(inner[len(inner)-1])), inner[len(inner)-1] == '\\', sign[0] == '_' && word(after),
+			len(sign) == 1 && strings.HasPrefix(rest[end+1:], sign), strings.Count(inner, "`")%2 == 1:
+			for end += len(sign); strings.HasPrefix(rest[end:], sign[:1]); end++ {
+			}
+			continue
+		}
+		return len(inner) + 2*len(sign)
+	}
+}
+
+// link writes a link, or a picture as one.
+func (p page) link(line string, depth int) int {
+	start := strings.IndexByte(line, '[') + 1
+	open := 1
+	for i := start; i < len(line); i++ {
+		switch line[i] {
+		case '[':
+			open++
+		case ']':
+			open--
+		}
+		if open > 0 {
+			continue
+		}
+		rest, ok := strings.CutPrefix(line[i+1:], "(")
+		address, _, closed := cutAddress(rest)
+		if !ok || !closed {
+			return p.reference(line, start, i, depth)
+		}
+		target, _, _ := strings.Cut(strings.TrimSpace(address), " ")
+		if within, ok := strings.CutPrefix(strings.TrimSpace(address), "<"); ok { // blanks may be in it
+			within, _, _ = strings.Cut(within, ">")
+			target = strings.ReplaceAll(within, " ", "%20")
+		}
+		p.anchor(target, line[start:i], depth)
+		return i + 1 + len("()") + len(address)
+	}
+	return 0
+}
+
+// reference writes a link whose address stands elsewhere under a name: [text][name],
+// [name][] or [name].
+func (p page) reference(line string, start, end, depth int) int {
+	name, took := line[start:end], end+1
+	if rest, ok := strings.CutPrefix(line[took:], "["); ok {
+		if given, _, closed := strings.Cut(rest, "]"); closed {
+			name, took = cmp.Or(given, name), took+len(given)+len("[]")
+		}
+	}
+	address := p.places[strings.ToLower(name)]
+	if address == "" {
+		return 0
+	}
+	p.anchor(address, line[start:end], depth)
+	return took
+}
+
+// cutAddress is what stands before the parenthesis that closes.
+func cutAddress(text string) (address, rest string, ok bool) {
+	open := 1
+	for i, r := range text {
+		switch r {
+		case '(':
+			open++
+		case ')':
+			open--
+		case '\n':
+			return "", "", false
+		}
+		if open == 0 {
+			return text[:i], text[i+1:], true
+		}
+	}
+	return "", "", false
+}
+
+// anchor writes a link to a place on the web; another address is shown beside
+// the text.
+func (p page) anchor(address, text string, depth int) {
+	if isAddress(address) && !p.linked {
+		p.raw(`<a href="`, escaper.Replace(address), `" rel="noopener noreferrer nofollow">`)
+		p.linked = true
+		p.spans(text, depth+1)
+		p.raw("</a>")
+		return
+	}
+	p.spans(text, depth+1)
+	if address != "" && address != text && !p.linked {
+		p.raw(" (<code>", escaper.Replace(address), "</code>)")
+	}
+}
+
+// isAddress reports whether a browser may be sent to s.
+func isAddress(s string) bool {
+	rest, ok := strings.CutPrefix(s, "https://")
+	if !ok {
+		rest, ok = strings.CutPrefix(s, "http://")
+	}
+	if !ok {
+		rest, ok = strings.CutPrefix(s, "mailto:")
+	}
+	return ok && rest != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("<>\"`", r)
+	})
+}
+
+// bareAddress is the address that text begins with, or "". It ends where prose
+// goes on.
+func bareAddress(text string) string {
+	if !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") {
+		return ""
+	}
+	end := strings.IndexFunc(text, func(r rune) bool {
+		return r > unicode.MaxASCII || unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("<>\"`|*", r)
+	})
+	if end < 0 {
+		end = len(text)
+	}
+	address := strings.TrimRight(text[:end], ".,;:!?'")
+	if strings.Count(address, "(") < strings.Count(address, ")") {
+		address = strings.TrimSuffix(address, ")")
+	}
+	if !isAddress(address) || strings.HasSuffix(address, "//") {
+		return ""
+	}
+	return address
+}
