@@ -536,3 +536,19 @@ func TestSubtasksAreToldByTheirCall(t *testing.T) {
 		t.Errorf("what people were asked is missing: %+v", tr.Entries)
 	}
 }
+
+func TestAModeSwitchedByACommandIsToldOnce(t *testing.T) {
+	tr, err := FromRecords(head, seq(
+		event.ModeChanged{Mode: "plan"}, event.LocalAdded{Input: "/plan", Output: "mode: plan"},
+		event.ModeChanged{Mode: "build"}, event.LocalAdded{Input: "/tools", Output: "read"},
+	))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := html(t, tr)
+	for mode, want := range map[string]int{"mode: plan": 1, "mode: build": 1} {
+		if n := strings.Count(got, mode); n != want {
+			t.Errorf("%s is told %d times", mode, n)
+		}
+	}
+}
