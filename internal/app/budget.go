@@ -48,8 +48,8 @@ func (a *App) spent(m *meter.Meter) []display.Cell {
 	if used.Unpriced {
 		money = "≥" + money
 	}
-	parts := []any{money, fmt.Sprint(used.In + used.Out), took.Round(time.Second).String()}
-	for i, bound := range []string{meter.Dollars(b.USD), fmt.Sprintf("%d", b.Tokens), b.Time.String()} {
+	parts := []any{money, fmt.Sprint(used.In + used.Out), display.Duration(took)}
+	for i, bound := range []string{meter.Dollars(b.USD), fmt.Sprintf("%d", b.Tokens), display.Duration(b.Time)} {
 		if [...]bool{b.USD > 0, b.Tokens > 0, b.Time > 0}[i] {
 			parts[i] = fmt.Sprint(parts[i], " / ", bound)
 		}

@@ -111,12 +111,16 @@ func (c *Checks) Add(r event.Record) {
 		var out struct {
 			ExitCode       *int `json:"exit_code"`
 			Stdout, Stderr string
+			Cancelled      bool // the person stopped it
 		}
 		ended := ran && json.Unmarshal(e.Output, &out) == nil && out.ExitCode != nil && *out.ExitCode >= 0 && !e.Unknown
 		if ended {
 			c.last, c.at = Check{Command: check.command, ExitCode: *out.ExitCode}, check.edits
 			if v := Judge(*out.ExitCode, out.Stdout, out.Stderr); v.Outcome == Environment {
 				c.last.Untold = v.Reason
+			}
+			if out.Cancelled {
+				c.last.Untold = "you stopped it"
 			}
 		}
 		if ran && check.beside == alone {

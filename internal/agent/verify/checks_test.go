@@ -183,3 +183,12 @@ func TestAFolderIsNoEdit(t *testing.T) {
 		t.Errorf("got %+v", last)
 	}
 }
+
+func TestACheckThatThePersonStopped(t *testing.T) {
+	var c Checks
+	c.Add(event.Record{Event: event.ToolCallRequested{CallID: "1", Tool: "bash", Input: json.RawMessage(`{"command":"go test"}`), Verdict: event.Allowed}})
+	c.Add(event.Record{Event: event.ToolCallCompleted{CallID: "1", Output: json.RawMessage(`{"exit_code":143,"cancelled":true}`)}})
+	if got := c.Last(); got.Untold != "you stopped it" {
+		t.Errorf("%+v", got)
+	}
+}

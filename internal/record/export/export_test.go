@@ -552,3 +552,23 @@ func TestAModeSwitchedByACommandIsToldOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestAnswersAsTheyWereGiven(t *testing.T) {
+	part := func(title string) uip.Request {
+		return uip.Request{ID: title, Purpose: uip.RequestInfo, Display: uip.Display{Title: title}}
+	}
+	form := uip.Request{Parts: []uip.Request{part("Which?"), part("哪个？"), part("Name")}}
+	hunks := uip.Request{Options: []uip.Option{{ID: uip.Some, Label: "Yes to some of the 3 hunks, this once"}}}
+	for _, tt := range []struct {
+		q    uip.Request
+		r    uip.Response
+		want string
+	}{
+		{form, uip.Response{Parts: []uip.Response{{ID: "Which?", Input: "a"}, {ID: "哪个？", Input: "乙"}, {ID: "Name", Input: "x"}}}, "Which? a; 哪个？乙; Name: x"},
+		{hunks, uip.Response{Option: uip.Some, Input: "1 3"}, "Yes to some of the 3 hunks, this once: 1 3"},
+	} {
+		if got := (Speech{}).Response(tt.q, tt.r); got != tt.want {
+			t.Errorf("got %q, want %q", got, tt.want)
+		}
+	}
+}

@@ -208,6 +208,8 @@ func (s Speech) Response(q uip.Request, r uip.Response) string {
 	case len(labels) == 0:
 		add(r.Option)
 		add(r.Input)
+	case r.Option == uip.Some: // its words are the numbers of hunks
+		add(s.t("%s: %s", labels[0], r.Input))
 	case r.Option != "":
 		add(labels[0])
 		add(r.Input)
@@ -224,10 +226,21 @@ func (s Speech) Response(q uip.Request, r uip.Response) string {
 		if part.Worded() {
 			title = s.said(title)
 		}
-		add(s.t("%s: %s", strings.ReplaceAll(title, "\n", " "), s.Response(part, r.Part(part))))
+		add(s.answered(strings.ReplaceAll(title, "\n", " "), s.Response(part, r.Part(part))))
 	}
 	if len(words) == 0 {
 		return s.t("(dismissed)")
 	}
 	return strings.Join(words, s.t("; "))
+}
+
+// answered is a question and its answer. A question mark parts them as a colon would.
+func (s Speech) answered(question, answer string) string {
+	switch {
+	case strings.HasSuffix(question, "？"):
+		return question + answer
+	case strings.HasSuffix(question, "?"):
+		return question + " " + answer
+	}
+	return s.t("%s: %s", question, answer)
 }
