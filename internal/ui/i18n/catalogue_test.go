@@ -184,14 +184,16 @@ func TestEveryTextThatReachesPeopleIsInTheCatalogue(t *testing.T) {
 			case known, fixed, !hasWords(line):
 			case strings.Contains(line, "%") && !i18n.Sure(line) && !s.own:
 				// The program knows it by its parts only.
-			case !strings.Contains(line, "%") && said.Said(line) != line:
-				// The catalogue has a wider format for it.
+			case !strings.Contains(line, "%") && said.Said(line) != line && !englishRun.MatchString(said.Said(line)):
+				// The catalogue has a wider format for it, which leaves nothing as it was.
 			default:
 				t.Errorf("%s: %q has no translation", s.where, line)
 			}
 		}
 	}
 }
+
+var englishRun = regexp.MustCompile(`[a-z]{2,} [a-z]{2,} [a-z]{2,}`)
 
 func TestTranslationsTakeTheSameArguments(t *testing.T) {
 	keys, table := catalogue(t)
