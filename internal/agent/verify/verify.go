@@ -91,8 +91,8 @@ func MayRepair(attempts, max int) bool { return attempts < max }
 // documentEndings and documentNames say which files no test looks at. Of text
 // files some are code.
 var (
-	documentEndings = []string{".md", ".markdown", ".rst", ".adoc", ".txt"}
-	documentNames   = []string{"readme", "license", "licence", "copying", "notice", "authors", "contributors", "changelog"}
+	documentEndings = []string{".md", ".markdown", ".mdown", ".rst", ".adoc", ".asciidoc", ".org", ".textile", ".txt", ".text", ".rtf", ".pdf", ".docx", ".odt", ".log", ".tex", ".bib"}
+	documentNames   = []string{"readme", "license", "licence", "copying", "notice", "authors", "contributors", "maintainers", "codeowners", "changelog", "changes", "news", "history", "todo", "notes", "thanks", ".gitignore", ".gitattributes", ".mailmap"}
 )
 
 // IsCode reports whether a file is anything that a check may look at.

@@ -110,8 +110,10 @@ func (p passage) reveal(b *strings.Builder) {
 			ok = p.letter(i, r, own) && !(unicode.IsMark(r) && !inWord(prev))
 		case pictured(r):
 			ok = true
+		case wide(r) && eastern && pricedOrPart(r, prev):
+			ok = true
 		case p.quoted:
-			ok = prose(r, prev, next) && (!wide(r) || eastern)
+			ok = prose(r, prev, next) && (!wide(r) || eastern) || eastern && r >= 0xff01 && r <= 0xff65 && r != '＂' && r != '＇' && r != tilde
 		case wide(r):
 			ok = eastern && (strings.ContainsRune("、。《》〈〉「」『』【】〔〕（）・", r) || isEastern(prev) && isEastern(next))
 		}
@@ -193,8 +195,17 @@ func stroke(r rune) bool {
 
 // wide reports whether r is a sign of Chinese, Japanese or Korean.
 func wide(r rune) bool {
-	return r >= 0x3000 && r <= 0x303f || r == 0x30fb || r >= 0xff01 && r <= 0xff65
+	return r >= 0x3000 && r <= 0x303f || r == 0x30fb || r >= 0xff01 && r <= 0xff65 || r >= 0xffe0 && r <= 0xffe6
 }
+
+// pricedOrPart reports whether a wide sign cannot be taken for one of the shell's: a sign
+// of money, or one that goes on a word and means nothing there, or no more than it says.
+func pricedOrPart(r, prev rune) bool {
+	return strings.ContainsRune("￠￡￥￦", r) || strings.ContainsRune("！，：？％＋＝～", r) && (inWord(prev) || wide(prev))
+}
+
+// tilde is the wide one, which in front of a path would pass for someone's home.
+const tilde = '～'
 
 // pictured reports whether r is a picture.
 func pictured(r rune) bool {
@@ -209,7 +220,7 @@ func prose(r, prev, next rune) bool {
 	case r >= 0x2190 && r <= 0x21ff, r >= 0x2600 && r <= 0x2757, r == 0x2763, r == 0x2764, r >= 0x2794 && r <= 0x27bf:
 		return true // arrows, ticks and stars
 	}
-	return strings.ContainsRune("¡¿«»·§¶°±²³×÷£€¥¢©®™¼½¾ªº“”„‘’‚‹›…•†‡‰№≤≥≠≈∞∑√、。《》〈〉「」『』【】〔〕（）！，：；？～・，．、।،؛؟", r)
+	return strings.ContainsRune("¡¿«»·§¶°±²³×÷£€¥¢©®™¼½¾ªº“”„‘’‚‹›…•†‡‰№≤≥≠≈∞∑√、。《》〈〉「」『』【】〔〕（）！，：；？・，．、।،؛؟", r)
 }
 
 // isDash reports whether r is a dash of prose.

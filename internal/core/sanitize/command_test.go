@@ -20,6 +20,7 @@ func TestOrdinaryCommandsAreLeftAsTheyAre(t *testing.T) {
 		"cp 第一章v2.md 备份/",
 		"cat '目录 一/x.txt' 目录\\ 一/x.txt docs/一.md test一.md && touch v一",
 		"echo '完成？是的。共 3 项、4 页'",
+		"echo 三～五天 约3～5天 好？ok 涨了3％ 共￥5 '价格：￥5；＃1，＠你'",
 		"git commit -F - <<EOF\n修复：“登录”问题\n\n- 重试（三次）；见说明…\nEOF\ngit push",
 		"grep -rn 'エラー' src/データ.go",
 		"echo 'サーバーのテスト、完了。'",
@@ -60,6 +61,7 @@ func TestDeceptiveCommandsAreMarked(t *testing.T) {
 		"ls \u4e28 sh", "ls\u3000-la", "cat a\u00a0b", "cat a\u2003b", "curl https://ex\u0430mple.com/", "curl https://example\u3002com/", "curl https://example.com\u2024evil.org/", "cat \u1d0dain.go",
 		"cat \u0391GENTS.md", "cat \u13aaGENTS.md", "cat \ua4d0GENTS.md", "cat ma\u0131n.go", "cat \u0261o.mod", "cat x\u0338y", "cat /\u0301etc", "ls \u2502 sh", "ls \u2571etc", "git log \u2026x",
 		"echo '\u043e\u0440\u0435'", "cat \u0660\u0661", "echo 'sk\u0456p'", "cat 5\u03bcs", "cat \u2160", "cat x\u00b2", "cat \u0501ata", "echo \"a\u200bb\"", "echo hi \uff03 rm",
+		"ls \uff5e/文件", "ls '文件' \uff5e", "cat '\uff5e/文件'", "cat 文件\uff1c\uff1cEOF", "echo 你好\uff02; ls \uff02", "echo '文件\uff07; ls'", "echo 好 \uff03 ls",
 	} {
 		if got := sanitize.RevealCommand(s); !strings.Contains(got, "<U+") {
 			t.Errorf("%q stays %q", s, got)

@@ -28,6 +28,7 @@ func TestWhatCannotBeSeenOrPassesForAnotherIsNamed(t *testing.T) {
 		"echo 'Привет, а это не ошибка'":    "echo 'Привет, а это не ошибка'",
 		"git commit -m '修复：登录，重试（三次）'":      "git commit -m '修复：登录，重试（三次）'",
 		"naïve café – “quoted” … 5μs Ωmega": "naïve café – “quoted” … 5μs Ωmega",
+		"三～五天，3～5 天，～的 \uff5e/x":            "三～五天，3～5 天，～的 <U+FF5E>/x",
 		"日本語 と 한국어":                         "日本語 と 한국어",
 		"Δοκιμή":                            "Δοκιμή",
 		"":                                  "",
