@@ -74,11 +74,12 @@ func rewind(ctx context.Context, c call, to *conversation.Prompt, undoes Revert,
 	}
 	before := past.Undone()
 	lines := []string{"gone back to before: " + cmp.Or(orchestrator.Title(to.Text), "the first message")}
+	var commands []string
 	for _, turn := range turns {
 		report, err := undoes(ctx, undo.Call{Turn: turn, All: true, NewID: func() string { return c.NewID("undo") }, Emit: c.Emit})
 		switch {
 		case err == nil:
-			lines = withNew(lines, append(undoLines("undo", report), commandsLeft(report.Commands)...)...)
+			lines, commands = withNew(lines, undoLines("undo", report)...), withNew(commands, report.Commands...)
 		case errors.Is(err, undo.ErrNotKept), errors.Is(err, undo.ErrTooOld):
 			lines = withNew(lines, "  files stay as they are: "+err.Error())
 		case !errors.Is(err, undo.ErrNothing):
@@ -88,7 +89,7 @@ func rewind(ctx context.Context, c call, to *conversation.Prompt, undoes Revert,
 	if err := c.Rewind(ctx, to, max(0, past.Undone()-before), past.Undone()); err != nil {
 		return outcome{}, err
 	}
-	o, err := say(joined(lines))
+	o, err := say(joined(append(lines, commandsLeft(commands)...)))
 	o.Draft = to.Text
 	return o, err
 }
@@ -103,7 +104,7 @@ func unrewind(ctx context.Context, c call, redoes Revert, past *undo.History) (o
 		return wrong("something was said since, so the return before it stays; all that was said is still on record (coder replay)")
 	}
 	lines := []string{fmt.Sprintf(display.Form(e.Messages, "%d message counts again", "%d messages count again"), e.Messages)}
-	turns := e.Turns
+	turns, commands := e.Turns, []string(nil)
 	if e.Undone > 0 {
 		turns = min(turns, past.Undone()-(e.Undone-e.Turns))
 	}
@@ -116,12 +117,12 @@ func unrewind(ctx context.Context, c call, redoes Revert, past *undo.History) (o
 		if err != nil {
 			return wrong("redo: %v", err)
 		}
-		lines = withNew(lines, append(undoLines("redo", report), commandsLeft(report.Commands)...)...)
+		lines, commands = withNew(lines, undoLines("redo", report)...), withNew(commands, report.Commands...)
 	}
 	if err := c.Unrewind(ctx, e); err != nil {
 		return outcome{}, err
 	}
-	return say(joined(lines))
+	return say(joined(append(lines, commandsLeft(commands)...)))
 }
 
 // withNew adds those lines that are not there yet: several turns change the same

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"coder/internal/agent/toolrun"
 	"coder/internal/authored/frontmatter"
@@ -60,12 +61,14 @@ func (l *Library) All(taken []Command) (all []Command) {
 		return nil
 	}
 	if l.Commands != nil {
+		l.Commands.Renew(lookAgain)
 		list, _ := l.Commands.List()
 		for _, c := range list {
 			all = append(all, Command{Name: c.Name, Args: c.Hint, Help: Title(c.Description), Authored: true})
 		}
 	}
 	if l.Skills != nil {
+		l.Skills.Renew(lookAgain)
 		list, _ := l.Skills.List()
 		for _, s := range list {
 			all = append(all, Command{Name: s.Name, Help: Title(s.About()), Authored: s.Path != ""})
@@ -85,6 +88,10 @@ func (l *Library) All(taken []Command) (all []Command) {
 		return useless
 	})
 }
+
+// lookAgain is how old a list of what people wrote may be that is shown to them: what they
+// write while the program runs is offered, too.
+const lookAgain = time.Second
 
 // command finds a command by its name in any case. Where there is none the
 // folders are looked at again: it may have been written just now.

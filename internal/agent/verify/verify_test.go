@@ -15,10 +15,12 @@ func TestNeeded(t *testing.T) {
 		change func(*Facts)
 		want   Why
 	}{
-		"all conditions hold":        {func(*Facts) {}, Edits},
-		"nothing edited":             {func(f *Facts) { f.Edited = nil }, NothingEdited},
-		"a document":                 {func(f *Facts) { f.Edited = []string{"README.md"} }, OnlyDocuments},
-		"documents":                  {func(f *Facts) { f.Edited = []string{"./docs/conf.py", "LICENSE", "a/B.MD", `docs\x.png`, "NOTES.org", "notes", ".gitignore"} }, OnlyDocuments},
+		"all conditions hold": {func(*Facts) {}, Edits},
+		"nothing edited":      {func(f *Facts) { f.Edited = nil }, NothingEdited},
+		"a document":          {func(f *Facts) { f.Edited = []string{"README.md"} }, OnlyDocuments},
+		"documents": {func(f *Facts) {
+			f.Edited = []string{"./docs/conf.py", "LICENSE", "a/B.MD", `docs\x.png`, "NOTES.org", "notes", ".gitignore"}
+		}, OnlyDocuments},
 		"a document and code":        {func(f *Facts) { f.Edited = []string{"README.md", "a.go"} }, Edits},
 		"code in another docs":       {func(f *Facts) { f.Edited = []string{"pkg/docs/a.go"} }, Edits},
 		"docs elsewhere on the disk": {func(f *Facts) { f.Edited = []string{"/home/docs/a.go"} }, Edits},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Root is a folder of files that people wrote. Files must not lead out of it;
@@ -97,8 +98,9 @@ func (f *Found[T]) Warn(path, format string, args ...any) {
 type Catalogue[T any] struct {
 	scan func() Found[T]
 
-	mu    sync.Mutex // guards found
+	mu    sync.Mutex // guards what follows
 	found *Found[T]  // nil: not looked for yet
+	at    time.Time  // when that was
 }
 
 // NewCatalogue returns the catalogue of what scan finds.
@@ -110,7 +112,7 @@ func (c *Catalogue[T]) List() ([]T, []Warning) {
 	defer c.mu.Unlock()
 	if c.found == nil {
 		found := c.scan()
-		c.found = &found
+		c.found, c.at = &found, time.Now()
 	}
 	return slices.Clone(c.found.Items), slices.Clone(c.found.Warnings)
 }
@@ -120,4 +122,13 @@ func (c *Catalogue[T]) Refresh() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.found = nil
+}
+
+// Renew does as Refresh does if what was found is older than age.
+func (c *Catalogue[T]) Renew(age time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.at) > age {
+		c.found = nil
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"coder/internal/authored/frontmatter"
 	"coder/internal/host/repofile"
@@ -181,6 +182,16 @@ func TestNothingIsReadUntilAsked(t *testing.T) {
 	c.List()
 	if n.Load() != 2*first {
 		t.Errorf("%d openings after a refresh, want %d", n.Load(), 2*first)
+	}
+	c.Renew(time.Hour)
+	c.List()
+	if n.Load() != 2*first {
+		t.Errorf("%d openings: what is new is looked for again", n.Load())
+	}
+	c.Renew(-1)
+	c.List()
+	if n.Load() != 3*first {
+		t.Errorf("%d openings: what is old is not looked for again", n.Load())
 	}
 }
 

@@ -263,6 +263,8 @@ func TestSearch(t *testing.T) {
 		{"small letters find capitals", "Make It<enter>" + sent + "<c-r>make i", "Make It|"},
 		{"capitals where there are none", sent + "<c-r>MAKE", "make lint|"},
 		{"capitals find themselves", "Make It<enter>" + sent + "<c-r>Make", "Make It|"},
+		{"one after the other", sent + "<c-r><c-r><c-r>", "git push|"},
+		{"and back without a query", sent + "<c-r><c-r><c-r><c-s>", "make lint|"},
 		{"nothing found, nothing changed", sent + "dr<c-r>zzz<end>!", "dr!|"},
 	}
 	for _, tt := range tests {

@@ -158,7 +158,7 @@ func (e *Editor) searchKey(k Key) (done bool) {
 func (e *Editor) seek(query string, n, step int) {
 	s := e.search
 	s.query = query
-	if query == "" {
+	if query == "" && (!s.again || n < 1) { // asked for one after the other, all are
 		return
 	}
 	h := &e.history
