@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"coder/internal/agent/compact"
 	"coder/internal/agent/conversation"
@@ -149,8 +148,7 @@ func (o *Orchestrator) Knows(input string) bool {
 // "/usr/bin" is not.
 func (o *Orchestrator) Unknown(input string) error {
 	in, ok := parseInput(input).(slash)
-	word := strings.TrimFunc(in.name, unicode.IsLetter) == "" // in whatever script
-	if !ok || in.name == "" || !isCommandName(in.name) && !word || o.Knows(input) {
+	if !ok || !isCommandName(in.name) || o.Knows(input) {
 		return nil
 	}
 	_, err := o.command(in.name)

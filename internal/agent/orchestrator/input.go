@@ -1,6 +1,9 @@
 package orchestrator
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // An input is a slash, a bang or a prompt.
 type input interface{ isInput() }
@@ -33,12 +36,11 @@ func parseInput(line string) input {
 	return prompt(line)
 }
 
-// isCommandName reports whether s can name a command: letters first, then
+// isCommandName reports whether s can name a command: letters of any script first, then
 // letters, digits, dashes, underscores and colons.
 func isCommandName(s string) bool {
 	for i, r := range s {
-		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
-		if !letter && (i == 0 || !strings.ContainsRune("0123456789-_:", r)) {
+		if !unicode.IsLetter(r) && (i == 0 || !unicode.IsMark(r) && !strings.ContainsRune("0123456789-_:", r)) {
 			return false
 		}
 	}

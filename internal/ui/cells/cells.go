@@ -19,8 +19,9 @@ const (
 	bel = '\a'
 )
 
-// Next returns the first grapheme cluster of s and its columns: 0, 1 or 2.
-// Control characters are clusters without width. s must be valid UTF-8.
+// Next returns the first grapheme cluster of s and its columns: 0, 1 or 2, more only for
+// letters with signs beside them. Control characters are clusters without width. s must
+// be valid UTF-8.
 func Next(s string) (cluster string, width int) {
 	switch {
 	case s == "":
@@ -29,7 +30,36 @@ func Next(s string) (cluster string, width int) {
 		return s[:1], ascii(s[0])
 	}
 	cluster = graphemes.FromString(s).First()
-	return cluster, displaywidth.String(cluster)
+	return cluster, measured(cluster)
+}
+
+// measured is how many columns a cluster takes. Terminals give each letter and vowel
+// sign of the scripts of India and South East Asia that stands beside others its own
+// column, though they make one cluster: คำ, का.
+func measured(cluster string) (width int) {
+	if first, _ := utf8.DecodeRuneInString(cluster); !besides(first) {
+		return displaywidth.String(cluster)
+	}
+	for _, r := range cluster {
+		width += displaywidth.Rune(r)
+	}
+	return width
+}
+
+// besides reports whether r is of a script whose signs may stand beside a letter.
+func besides(r rune) bool {
+	return r >= 0x900 && (r < 0x10a0 || r >= 0x1700 && r < 0x1c80 || r >= 0xa800 && r < 0xaa80 || r >= 0x11000 && r < 0x12000)
+}
+
+// Columns is how many columns a text without escape sequences takes.
+func Columns(s string) (width int) {
+	if strings.IndexFunc(s, besides) < 0 {
+		return displaywidth.String(s)
+	}
+	for clusters := graphemes.FromString(s); clusters.Next(); {
+		width += measured(clusters.Value())
+	}
+	return width
 }
 
 func ascii(b byte) int {

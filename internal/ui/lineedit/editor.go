@@ -120,6 +120,9 @@ func (e *Editor) Key(k Key) Action {
 		e.undo.open = false
 	}
 	e.offers = narrows(k)
+	if e.at < e.closed { // what was closed is gone
+		e.closed = 0
+	}
 	if e.menu != nil && !e.menu.offered && narrows(k) { // the draft under it has changed
 		e.menu = nil
 		if start, choices := e.choices(); len(choices) > 0 && !e.Empty() {

@@ -362,6 +362,8 @@ func TestOffers(t *testing.T) {
 		{"and it stays closed", "@m|<esc>a|k|", "@mak|", 0, ""},
 		{"but not for the next", "@m|<esc>a| |@|", "@ma @|", 3, ""},
 		{"nor for one begun anew", "@m|<esc><bs><bs>|@|", "@|", 3, ""},
+		{"nor after all was deleted", "@m|<esc><c-u>@|", "@|", 3, ""},
+		{"or thrown away", "@m|<esc><esc>@|", "@|", 3, ""},
 		{"tab opens it again", "@m|<esc><tab>", "@ma|", 3, ""},
 		{"typed since: tab looks again", "@m|ake/a<tab>", "@make/all.go |", 0, ""},
 		{"written to the end", "@main.go|", "@main.go|", 0, ""},

@@ -250,7 +250,7 @@ func naiveView(e *Editor, width int) (rows []string, row, col int) {
 	put := func(s string) {
 		g := displaywidth.StringGraphemes(s)
 		for g.Next() {
-			v, w := g.Value(), g.Width()
+			v, w := g.Value(), cells.Columns(g.Value())
 			if w > width {
 				v, w = "?", 1
 			}
@@ -276,7 +276,7 @@ func naiveView(e *Editor, width int) (rows []string, row, col int) {
 			shown, _ = e.shown(cluster, width)
 			g := displaywidth.StringGraphemes(shown)
 			g.Next()
-			lead = g.Width()
+			lead = cells.Columns(g.Value())
 		}
 		if i >= e.at && !marked {
 			marked = true

@@ -5,7 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/clipperhouse/displaywidth"
+	"coder/internal/ui/cells"
 )
 
 // Align is where the text of a column stands.
@@ -170,7 +170,7 @@ func (c Cell) width() int {
 }
 
 // Width is how many columns of a terminal s takes.
-func Width(s string) int { return displaywidth.String(s) }
+func Width(s string) int { return cells.Columns(s) }
 
 // row draws one row, which takes as many lines as its tallest cell.
 func (g Grid) row(cells []Cell, widths []int, head bool, put Put) {
