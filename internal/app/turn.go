@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 // Turn is what a turn took and came to.
 type Turn struct {
 	Took           time.Duration // without waiting for people
+	Longer         bool          // than that: nobody knows when a call of it ended
 	Usage          chat.Usage
 	Files          int // that are not as they were
 	Added, Deleted int // lines of those that can be compared
@@ -67,7 +69,7 @@ func (t *tally) add(r event.Record, when supervisor.When) {
 	case event.MessageAdded:
 		t.replied = t.replied || e.Message.Role == chat.Assistant && e.Model != ""
 	case event.ToolCallCompleted:
-		t.turn.Called = true
+		t.turn.Called, t.turn.Longer = true, t.turn.Longer || e.Unknown && !slices.Contains(waiting, e.Tool)
 		for _, c := range filesOf(e.Changes) {
 			name := cmp.Or(c.Before.Path, c.After.Path)
 			if _, known := t.before[name]; !known && t.before != nil {
@@ -76,6 +78,9 @@ func (t *tally) add(r event.Record, when supervisor.When) {
 		}
 	}
 }
+
+// waiting are the tools whose time is that of people, and never counted.
+var waiting = []string{"question", "exit_plan_mode"}
 
 // filesOf are the changes without those of folders, which come and go with their files.
 func filesOf(changes []event.FileChange) (files []event.FileChange) {
@@ -176,7 +181,7 @@ func (t *Turns) Add(ctx context.Context, r event.Record) (turn Turn, ended bool)
 	case event.MessageAdded:
 		t.told = t.told || e.Message.Role == chat.Assistant && e.Model != ""
 	case event.ToolCallCompleted:
-		t.turn.Called = true
+		t.turn.Called, t.turn.Longer = true, t.turn.Longer || e.Unknown && !slices.Contains(waiting, e.Tool)
 		for _, c := range filesOf(e.Changes) {
 			name := cmp.Or(c.Before.Path, c.After.Path)
 			if was, known := t.files[name]; known {

@@ -63,7 +63,11 @@ func (t turnLine) of(turn app.Turn) []ink.Span {
 	if said, role := t.standing(turn.Check); turn.Called && said != "" {
 		add(role, said)
 	}
-	add(ink.Dim, strings.ReplaceAll(display.Duration(turn.Took), " ", ink.HardBlank)) // the unit stays with its number
+	took := strings.ReplaceAll(display.Duration(turn.Took), " ", ink.HardBlank) // the unit stays with its number
+	if turn.Longer {
+		took = w.T("at least %s", took)
+	}
+	add(ink.Dim, took)
 	return line
 }
 
