@@ -196,6 +196,22 @@ func TestSetupInAPipe(t *testing.T) {
 			t.Errorf("%s", text)
 		}
 	})
+	for name, tt := range map[string]struct{ env, says string }{
+		"keys of vendors do not come first": {env: "DEEPSEEK_API_KEY=k"},
+		"nor do their models":               {env: "DEEPSEEK_API_KEY=k DEEPSEEK_MODEL=deep"},
+		"our own variables do":              {env: "CODER_MODEL=mine", says: "but environment variable CODER_MODEL sets provider.model, too, and comes first"},
+		"and so does an endpoint by name":   {env: "CODER_PROVIDER=deepseek DEEPSEEK_API_KEY=k", says: "but environment variable CODER_PROVIDER sets provider.preset, too, and comes first"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := server(t)
+			p := looking(t)
+			p.env = append(p.env, strings.Fields(tt.env)...)
+			out, stderr, code := p.run("setup", "--preset", s.URL+"/v1", "--model", "small", "--yes")
+			if code != 0 || !strings.Contains(out, tt.says) || tt.says == "" && strings.Contains(out, "comes first") {
+				t.Errorf("%d %s %s", code, out, stderr)
+			}
+		})
+	}
 	t.Run("a test that fails writes nothing", func(t *testing.T) {
 		s := serveModels(t, &modelServer{beside: map[string]string{"GET /v1/models": twoModels}, most: 1, refuses: `{"error":{"message":"no such thing"}}`})
 		p := looking(t)

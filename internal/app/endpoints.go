@@ -348,6 +348,31 @@ func (a *App) SaveEndpoint(e Endpoint, model string, withKey bool) (path string,
 	return path, written, atomicfile.Write(path, text, 0o600)
 }
 
+// Overruling is a setting that comes from elsewhere than where it was written.
+type Overruling struct {
+	Key    string
+	Origin config.Origin
+}
+
+// Overruled lists what comes before an endpoint and a model that were written into path when
+// the program starts again.
+func (a *App) Overruled(path string, e Endpoint, model string) (list []Overruling, err error) {
+	next, err := Load(a.Env, Options{Dir: a.Project, ConfigFile: a.configFile})
+	if err != nil {
+		return nil, err
+	}
+	elsewhere := !sameAddress(next.Config.Provider.BaseURL, e.Provider.BaseURL)
+	for _, s := range []struct {
+		key   string
+		other bool
+	}{{"provider.preset", elsewhere}, {"provider.base_url", elsewhere}, {"provider.model", next.Config.Provider.Model != model}} {
+		if o := next.Report.Origin(s.key); s.other && (o.OverFiles() || o.Line > 0 && o.Source != path) {
+			list = append(list, Overruling{s.key, o})
+		}
+	}
+	return list, nil
+}
+
 // ownSettings are those of the person's own file alone.
 func (a *App) ownSettings() (config.Report, error) {
 	_, report, err := config.Load(config.Options{Home: a.Home, Getenv: func(name string) string {

@@ -201,7 +201,7 @@ func (a models) Switch(ctx context.Context, name string, force bool) (notice str
 	if err := a.saveModel(name); err != nil {
 		return fmt.Sprintf("the model is in use, but the choice could not be saved: %v", err), nil
 	}
-	if o := a.Report.Origin("provider.model"); strings.HasPrefix(o.Source, "env ") || o.Source != "" && o.Source == a.configFile {
+	if o := a.Report.Origin("provider.model"); o.OverFiles() || o.Source != "" && o.Source == a.configFile {
 		return fmt.Sprintf("the choice is saved, but %s comes first when the program starts", o.Shown()), nil
 	}
 	return "", nil

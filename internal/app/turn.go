@@ -172,12 +172,11 @@ func (t *Turns) Add(ctx context.Context, r event.Record) (turn Turn, ended bool)
 			t.root, t.begun, t.waited, t.told, t.turn, t.names, t.files = e.TaskID, r.Time, 0, false, Turn{}, nil, make(map[string]event.FileChange)
 		}
 	case event.InteractionRequested:
-		t.asked = r.Time
-	case event.InteractionResponded:
-		if !t.asked.IsZero() {
-			t.waited += r.Time.Sub(t.asked)
+		if t.asked.IsZero() { // it may be asked again by the next process
+			t.asked = r.Time
 		}
-		t.asked = time.Time{}
+	case event.InteractionResponded:
+		t.answered(r.Time)
 	case event.MessageAdded:
 		t.told = t.told || e.Message.Role == chat.Assistant && e.Model != ""
 	case event.ToolCallCompleted:
@@ -203,7 +202,18 @@ func (t *Turns) Add(ctx context.Context, r event.Record) (turn Turn, ended bool)
 	return Turn{}, false
 }
 
+// answered ends the waiting for a person.
+func (t *Turns) answered(at time.Time) {
+	if !t.asked.IsZero() {
+		t.waited += at.Sub(t.asked)
+	}
+	t.asked = time.Time{}
+}
+
 func (t *Turns) end(ctx context.Context, task string, at time.Time) (Turn, bool) {
+	if task == t.root {
+		t.answered(at) // a question may be left open by who stops the turn
+	}
 	if task != t.root || t.begun.IsZero() || !t.told {
 		return Turn{}, false
 	}

@@ -41,3 +41,19 @@ func TestATurnThatIsTakenUpTookNoTimeMeanwhile(t *testing.T) {
 		t.Errorf("it took %v (ended: %t)", turn.Took, ended)
 	}
 }
+
+// Whoever stops a turn at a question has been waited for, also where it was asked again by
+// a program that took the turn up.
+func TestWaitingAtAQuestionThatIsLeftOpenIsNotCounted(t *testing.T) {
+	turns := (&App{Settings: Settings{Root: "/there/is/none"}}).Turns()
+	at := func(seconds int64, e event.Event) (Turn, bool) {
+		return turns.Add(t.Context(), event.Record{Task: "t", Actor: "main", Time: time.Unix(seconds, 0), Event: e})
+	}
+	at(1, event.TaskCreated{TaskID: "t"})
+	at(2, event.MessageAdded{Message: chat.Say(chat.Assistant, "done"), Model: "m"})
+	at(3, event.InteractionRequested{})
+	at(50, event.InteractionRequested{})
+	if turn, ended := at(99, event.TaskCanceled{TaskID: "t"}); !ended || turn.Took != 2*time.Second {
+		t.Errorf("it took %v (ended: %t)", turn.Took, ended)
+	}
+}

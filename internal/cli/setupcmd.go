@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"coder/internal/app"
 	"coder/internal/core/display"
@@ -100,17 +102,12 @@ func (s *setup) run(ctx context.Context) error {
 	case e.Key != "":
 		lines = append(lines, "  "+s.words.T("the key is read from %s at each start", e.Key))
 	}
-	for _, own := range []struct{ key, now, chosen string }{
-		{"provider.base_url", s.app.Config.Provider.BaseURL, e.Provider.BaseURL}, {"provider.model", s.app.Config.Provider.Model, model},
-	} {
-		o := s.app.Report.Origin(own.key)
-		first := o.Line > 0 && o.Source != path || strings.HasPrefix(o.Source, "env ")
-		if first && own.now != own.chosen {
-			lines = append(lines, s.words.T("but %s sets %s, too, and comes first", s.words.Said(oneLine(o.Shown())), own.key))
-		}
+	first, err := s.app.Overruled(path, e, model)
+	for _, o := range first {
+		lines = append(lines, s.words.Said(fmt.Sprintf("but %s sets %s, too, and comes first", oneLine(o.Origin.Shown()), o.Key)))
 	}
 	s.say(lines...)
-	return ctx.Err()
+	return cmp.Or(err, ctx.Err())
 }
 
 // otherEndpoint is the endpoint that the person's own settings name, if it is not e.
@@ -145,17 +142,22 @@ func foldedQuestion(question string, width int) string {
 
 // line asks for one line. One who leaves has chosen nothing.
 func (s *setup) line(ctx context.Context, question string) (string, error) {
-	fmt.Fprint(s.out, foldedQuestion(question, s.width))
-	line, err := s.in.Line(ctx, promptLimit)
-	switch {
-	case ctx.Err() != nil:
-		fmt.Fprintln(s.out)
-		return "", ctx.Err()
-	case err != nil:
-		fmt.Fprintln(s.out)
-		return "", errNotWritten
+	for {
+		fmt.Fprint(s.out, foldedQuestion(question, s.width))
+		line, err := s.in.Line(ctx, promptLimit)
+		switch {
+		case ctx.Err() != nil:
+			fmt.Fprintln(s.out)
+			return "", ctx.Err()
+		case err != nil:
+			fmt.Fprintln(s.out)
+			return "", errNotWritten
+		case strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }):
+			s.say(s.words.T("arrows and other such keys do nothing here: type the answer"))
+			continue
+		}
+		return strings.TrimSpace(line), nil
 	}
-	return strings.TrimSpace(line), nil
 }
 
 func (s *setup) confirm(ctx context.Context, question string) (bool, error) {

@@ -27,8 +27,10 @@ import (
 // its address, its kind, its key. With a provider.base_url a vendor's key is used
 // only if the address is that vendor's: a key is never sent to a stranger.
 
-// variables stand for one setting each.
-var variables = []struct{ name, key string }{
+// variable stands for one setting.
+type variable struct{ name, key string }
+
+var variables = []variable{
 	{"CODER_PROFILE", "profile"},
 	{"CODER_PROVIDER", "provider.preset"},
 	{"CODER_BASE_URL", "provider.base_url"},

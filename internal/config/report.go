@@ -72,6 +72,12 @@ func (o Origin) Shown() string {
 	return o.String()
 }
 
+// OverFiles reports whether a value came from a variable that is stronger than files; those
+// of vendors fill in only what is open.
+func (o Origin) OverFiles() bool {
+	return slices.ContainsFunc(variables, func(v variable) bool { return o.Source == "env "+v.name })
+}
+
 // Origin tells where the value of key came from.
 func (r Report) Origin(key string) Origin { return r.origins[key] }
 

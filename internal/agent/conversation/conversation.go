@@ -19,6 +19,7 @@ type Conversation struct {
 	task    string          // the subtask it is of; "" for the session
 	others  map[string]bool // subtasks, if it is of the session
 	system  chat.Message
+	tools   map[string]int  // told of with it, and what each takes
 	ids     map[string]bool // of all calls so far
 	mode    string          // the one last entered
 	rewound []rewound       // returns to earlier messages, the newest last
@@ -137,7 +138,7 @@ func (c *Conversation) Add(r event.Record) {
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
 		if e.Message.Role == chat.System {
-			c.system = e.Message
+			c.system, c.tools = e.Message, e.Tools
 			return
 		}
 		if e.Message.Role == chat.User && r.Actor == event.ActorUser && (c.last == nil || c.last.Task != r.Task) {
@@ -277,6 +278,10 @@ func (c *Conversation) track(m chat.Message) {
 
 // System is the system text in force.
 func (c *Conversation) System() string { return c.system.Text() }
+
+// Tools are those that the model was told of with the system text, by name, and the tokens
+// that each takes; nil if the record does not say.
+func (c *Conversation) Tools() map[string]int { return c.tools }
 
 // Messages is what the model has been told and has said, oldest first, without
 // the system text. The slice is the caller's own.

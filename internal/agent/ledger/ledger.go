@@ -32,13 +32,14 @@ const (
 	Words    Kind = "your words"
 	Reply    Kind = "the model's words"
 	Thinking Kind = "the model's thinking"
+	Call     Kind = "tool calls"
 	File     Kind = "file"
 	Result   Kind = "result"
 	Summary  Kind = "summary"
 )
 
 // Kinds lists them.
-var Kinds = []Kind{System, Rules, Tool, Words, Reply, Thinking, File, Result, Summary}
+var Kinds = []Kind{System, Rules, Tool, Words, Reply, Thinking, Call, File, Result, Summary}
 
 // Entry is one source of what fills the window.
 type Entry struct {
@@ -264,13 +265,12 @@ func (b *Book) explain(m chat.Message, r event.Record) {
 	b.of[&m.Parts[0]] = parts
 }
 
-// ofCall is what a call is counted with: the file that it is about, or what the
-// model says.
+// ofCall is what a call is counted with: the file that it is about, or other calls.
 func (b *Book) ofCall(c chat.ToolCall, seq uint64) *Entry {
 	if file := fileOf(c); file != "" {
 		return b.entry(File, file, seq)
 	}
-	return b.entry(Reply, "", seq)
+	return b.entry(Call, "", seq)
 }
 
 func (b *Book) ofResult(res chat.ToolResult, seq uint64) *Entry {

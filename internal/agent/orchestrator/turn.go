@@ -274,9 +274,12 @@ func (o *Orchestrator) prepareTurnState(ctx context.Context, said Said, out even
 	return st, o.addSaid(ctx, st, said, notes)
 }
 
-// recordSystem puts the system text on record where it is not the one in force.
+// recordSystem puts the system text and the names of the tools on record where they are
+// not those in force.
 func (o *Orchestrator) recordSystem(ctx context.Context, st *turnState) error {
-	if st.set.System == o.Talk.System() {
+	told := o.Talk.Tools()
+	other := slices.ContainsFunc(st.tools, func(t provider.ToolSpec) bool { _, known := told[t.Name]; return !known })
+	if st.set.System == o.Talk.System() && len(told) == len(st.tools) && !other {
 		return nil
 	}
 	return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.System, st.set.System), Tools: toolSizes(st.tools)})

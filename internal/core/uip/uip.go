@@ -276,7 +276,7 @@ func (a Response) Hunks(n int) (all []int, err error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, errors.New("the input must name hunks, such as 1,3")
+		return nil, errors.New("name the hunks, such as 1 3")
 	}
 	slices.Sort(all)
 	return all, nil

@@ -5,8 +5,10 @@ package child
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -36,6 +38,9 @@ type Process struct {
 // with no environment but env. If confine is not nil it is given the command
 // before, and may object.
 func Start(command []string, dir string, env []string, confine func(*exec.Cmd) error) (*Process, error) {
+	if err := startable(command[0], dir); err != nil {
+		return nil, fmt.Errorf("start %s: %w", command[0], err)
+	}
 	stdin, to, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", command[0], err)
@@ -80,6 +85,27 @@ func Start(command []string, dir string, env []string, confine func(*exec.Cmd) e
 		return nil, fmt.Errorf("start %s: %w", command[0], err)
 	}
 	return p, nil
+}
+
+// startable says why a program that is given by its path cannot be started: what confines
+// it could tell that only in words of its own.
+func startable(name, dir string) error {
+	if !strings.ContainsRune(name, filepath.Separator) {
+		return nil
+	}
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(dir, name)
+	}
+	_, err := exec.LookPath(name)
+	var path *fs.PathError
+	var found *exec.Error
+	switch {
+	case errors.As(err, &path):
+		return path.Err
+	case errors.As(err, &found):
+		return found.Err
+	}
+	return err
 }
 
 // killGroup ends what a server started and left in its group.

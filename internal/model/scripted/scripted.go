@@ -157,22 +157,10 @@ func (s Script) reply(n int) (Reply, error) {
 		left -= times
 		total += times
 	}
-	noun := "replies"
 	if total == 1 {
-		noun = "reply"
+		return Reply{}, fmt.Errorf("script: the model was asked for reply %d, but the script has only one", n)
 	}
-	suffix := "th"
-	if n%100 < 11 || n%100 > 13 {
-		switch n % 10 {
-		case 1:
-			suffix = "st"
-		case 2:
-			suffix = "nd"
-		case 3:
-			suffix = "rd"
-		}
-	}
-	return Reply{}, fmt.Errorf("script: the model was asked a %s time but the script has %d %s", fmt.Sprint(n, suffix), total, noun)
+	return Reply{}, fmt.Errorf("script: the model was asked for reply %d, but the script has only %d", n, total)
 }
 
 // check reports the first text that r wants and req does not hold.

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -211,7 +212,7 @@ func (p *peer) knock(ctx context.Context) (req *http.Request, res *http.Response
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json, text/event-stream")
 		if res, err = p.host.plain().Do(req); err != nil {
-			return nil, nil, err
+			return nil, nil, cmp.Or(unreached(err), err)
 		}
 		if res.StatusCode == http.StatusUnauthorized {
 			break

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 
 	"coder/internal/core/clip"
 	"coder/internal/core/lazy"
@@ -40,6 +42,9 @@ func (p *peer) plain(err error) error {
 	var shape *json.UnmarshalTypeError
 	var syntax *json.SyntaxError
 	status := int(p.status.Load())
+	if unreached := unreached(err); unreached != nil {
+		return unreached
+	}
 	switch {
 	case version().MatchString(text):
 		return fmt.Errorf("it speaks version %s of the protocol, which this program does not", oneLine(version().FindStringSubmatch(text)[1]))
@@ -55,6 +60,20 @@ func (p *peer) plain(err error) error {
 		return errors.New("its answer is not what the protocol says; its maker has to put that right")
 	}
 	return errors.New(clip.Text(sanitize.Text(masked(method().ReplaceAllString(text, ""))), 2000))
+}
+
+// unreached says why nobody was reached at an address, if that is what is wrong.
+func unreached(err error) error {
+	var dns *net.DNSError
+	var op *net.OpError
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &dns):
+		return fmt.Errorf("its address cannot be reached: %s", dns.Err) // the rest names the host once more, and who was asked
+	case errors.As(err, &op) && op.Op == "dial" && errors.As(err, &errno):
+		return fmt.Errorf("its address cannot be reached: %s", errno)
+	}
+	return nil
 }
 
 // masked is a text whose addresses have lost what may be secret in them.

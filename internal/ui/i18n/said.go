@@ -77,10 +77,11 @@ func (r reading) sentence(text string) (string, bool) {
 // shaped translates what has the shape of something in the catalogue, if it is one that
 // may be.
 func (r reading) shaped(text string, may func(*shape) bool) (string, bool) {
+	head := r.knownHead(text)
 	for _, s := range r.shapes().of(text) {
 		values, ok := s.match(text)
 		told := r.table[s.format]
-		if !ok || !may(s) || s.reachesOut(values, told) {
+		if !ok || !may(s) || s.reachesOut(values, told) || !s.isOpen() && !strings.HasPrefix(s.format, head) {
 			continue
 		}
 		own := make([]bool, len(values))
@@ -91,6 +92,16 @@ func (r reading) shaped(text string, may func(*shape) bool) (string, bool) {
 		return fill(told, values, own), true
 	}
 	return text, false
+}
+
+// knownHead is what stands before the first colon of text, if the catalogue has it word for
+// word: no wider format is to take it for a name.
+func (r reading) knownHead(text string) string {
+	head, _, ok := strings.Cut(text, ": ")
+	if t, known := r.table[head]; !ok || !known || strings.Contains(t, "%") || !strings.Contains(head, " ") {
+		return ""
+	}
+	return head
 }
 
 // value translates what stood in the place of a verb. Names and commands stay: a word
@@ -137,6 +148,9 @@ func (r reading) list(text string) (string, bool) {
 	// A sentence may have one of its own, and stand behind what it is about.
 	if head, tail, ok := strings.Cut(text, ": "); ok && !r.quoted && strings.Contains(tail, "; ") {
 		if said, ok := r.deeper().shaped(tail, func(s *shape) bool { return strings.Contains(s.format, "; ") }); ok {
+			return r.deeper().line(head) + ": " + said, true
+		}
+		if said, ok := r.deeper().shaped(tail, func(s *shape) bool { return !s.isOpen() }); ok && !strings.Contains(said, "; ") {
 			return r.deeper().line(head) + ": " + said, true
 		}
 	}
