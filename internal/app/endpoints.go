@@ -325,8 +325,8 @@ func (a *App) SaveEndpoint(e Endpoint, model string, withKey bool) (path string,
 		}
 	}
 	base := p.BaseURL
-	if usual, _ := config.PresetNamed(p.Preset).AddressIn(a.Env.Getenv); usual == base {
-		base = "" // the preset says it
+	if usual, from := config.PresetNamed(p.Preset).AddressIn(a.Env.Getenv); usual == base && (from == "" || !withKey) {
+		base = "" // the preset says it, or the variable that it is found by; a key that is written down is of this address alone
 	}
 	set("provider.preset", p.Preset, p.Preset != "")
 	set("provider.base_url", base, base != "")

@@ -339,6 +339,8 @@ func (a models) List(ctx context.Context) (t display.Table, err error) {
 	var offered []string
 	windows := map[string]int{} // by the word of the endpoint
 	c := a.endpoint()
+	used, _ := a.EndpointInUse()
+	own := used.ownServer() // its models have the window that they were given there
 	list, err := a.offered(ctx)
 	for _, m := range list {
 		offered, windows[m.Name] = append(offered, m.Name), m.Window
@@ -356,7 +358,8 @@ func (a models) List(ctx context.Context) (t display.Table, err error) {
 		m := a.figures(name)
 		window, known := a.window(name)
 		context := strconv.Itoa(cmp.Or(windows[name], window))
-		if !known && windows[name] == 0 { // it is assumed
+		_, written := c.ModelInfo[name]
+		if told := max(windows[name], a.servedWindow(name)) > 0; !told && (!known || own && !written) { // it is assumed
 			context += "?"
 		}
 		var can []string

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"coder/internal/agent/compact"
+	tokens "coder/internal/agent/prompt"
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
@@ -98,7 +99,7 @@ func (o *Orchestrator) prune(ctx context.Context, st *turnState, limits compact.
 		return false, nil
 	}
 	before := o.contextUsed(st.set.Model, st.fixed)
-	after := before - (o.count(view) - o.count(pruned))
+	after := o.fixed(st) + o.count(pruned)
 	if limits.Due(after) {
 		return false, nil
 	}
@@ -168,9 +169,9 @@ func (o *Orchestrator) inRoom(ctx context.Context, st *turnState, r chat.ToolRes
 
 func (o *Orchestrator) count(ms []chat.Message) (n int) {
 	for _, m := range ms {
-		n += o.gauge.count(m)
+		n += tokens.MessageTokens(m)
 	}
-	return n
+	return int(o.gauge.factor() * float64(n))
 }
 
 // worthwhile is how many tokens the old part must have for a summary to help.
@@ -221,7 +222,7 @@ func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits comp
 		return "", err
 	}
 	stand := append([]chat.Message{m}, compact.Skills(plan.Old)...)
-	after := max(before-o.count(plan.Old)+o.count(stand), 0)
+	after := o.fixed(st) + o.count(slices.Concat(stand, plan.Kept)) // as it is told from now on
 	return text, o.replace(ctx, st, event.ContextReplaced{
 		Reason: event.Compacted, Messages: stand, Keep: len(plan.Kept), TokensBefore: before, TokensAfter: after,
 		Done: fmt.Sprintf(display.Form(len(plan.Old), "a summary stands for %d message", "a summary stands for %d messages"), len(plan.Old)),

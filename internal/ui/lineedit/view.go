@@ -181,7 +181,7 @@ func (e *Editor) word(at int) (end, columns int) {
 	for end = at; end < len(text) && columns <= e.width; {
 		cluster, width := clusterAt(text, end)
 		first, _ := utf8.DecodeRuneInString(cluster)
-		if ink.Breaks(last, first) {
+		if cluster != " " && ink.Breaks(last, first) { // a blank stays with what it stands behind
 			break
 		}
 		end += len(cluster)
