@@ -114,7 +114,7 @@ func TestAFileThatIsNoAgentIsToldOfOnce(t *testing.T) {
 		}
 	})
 	for _, id := range []string{"one", "two"} {
-		if text, _ := s.run(s.start(id), "/agents"); !strings.Contains(text, "not usable: .coder/agents/notes.md: left out: it has no description") {
+		if text, _ := s.run(s.start(id), "/agents"); !strings.Contains(text, ".coder/agents/notes.md: left out: it has no description") {
 			t.Errorf("%s", text)
 		}
 	}

@@ -69,7 +69,7 @@ type flags struct {
 
 // forMachines reports whether programs read what this run writes.
 func (f *flags) forMachines() bool {
-	return f.command != nil && f.command.name == "acp" || f.driven && !f.print || f.json || f.events != "" || f.outputFormat == "json" || f.outputFormat == "stream-json"
+	return !f.help && (f.command != nil && f.command.name == "acp" || f.driven && !f.print || f.json || f.events != "" || f.outputFormat == "json" || f.outputFormat == "stream-json")
 }
 
 // option is one flag: its names, what its value is called, what it does.

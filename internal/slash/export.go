@@ -21,13 +21,14 @@ var formats = []string{"json", "md", "html"}
 func Formats() []string { return slices.Clone(formats) }
 
 // Export writes the session down, in a file below root unless it is named whole.
-// A file of the program's choosing is never written over. Until it is whole it
-// lies in own, a folder that is swept, if that is on the same file system.
+// A file of the program's choosing is never written over, another only if that is said.
+// Until it is whole it lies in own, a folder that is swept, if that is on the same file system.
 func Export(archive Archive, current, root, own string) Command {
 	return Command{
 		Name: "export", Args: "[FORMAT] [FILE]", Help: "write this session down as json, md or html",
 		Run: func(ctx context.Context, c call) (outcome, error) {
-			format, path, err := readExport(c.Args)
+			args, force := strings.CutSuffix(c.Args, " force")
+			format, path, err := readExport(args)
 			if err != nil {
 				return wrong("%v", err)
 			}
@@ -41,8 +42,11 @@ func Export(archive Archive, current, root, own string) Command {
 			if !filepath.IsAbs(at) {
 				at = filepath.Join(root, path)
 			}
-			if info, err := os.Stat(at); err == nil && info.IsDir() {
+			switch info, err := os.Stat(at); {
+			case err == nil && info.IsDir():
 				return wrong("%s is a folder", path)
+			case err == nil && info.Size() > 0 && !force:
+				return wrong("%s is there already; /export %s force writes over it", path, args)
 			}
 			if _, err := os.Stat(filepath.Dir(at)); errors.Is(err, fs.ErrNotExist) {
 				return wrong("there is no folder %s", filepath.Dir(path))

@@ -35,7 +35,7 @@ type Item struct {
 	Authored    bool // About is not the program's own words
 }
 
-// listed shows items, and below them what was wrong with others.
+// listed shows items, and below them what is to be said of files that are not as they should be.
 func listed(items []Item, warnings []string) (blocks []display.Block) {
 	if len(items) > 0 {
 		var t display.Table
@@ -45,7 +45,7 @@ func listed(items []Item, warnings []string) (blocks []display.Block) {
 		blocks = append(blocks, t)
 	}
 	for _, w := range warnings {
-		blocks = append(blocks, display.Text("not usable: "+w))
+		blocks = append(blocks, display.Text(w))
 	}
 	return blocks
 }

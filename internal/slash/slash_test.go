@@ -195,7 +195,7 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 		{"/mode", "mode: build", ""},
 		{"/permissions", "permissions: build", ""},
 		{"/tools", "look            look at it", ""},
-		{"/agents", "helper  helps\nnot usable: bad.md: no name", ""},
+		{"/agents", "helper  helps\nbad.md: no name", ""},
 		{"/todos", "☑ x\n☐ y", ""},
 		{"/jobs", "job-1  running        3s        serve", ""},
 		{"/jobs", "job-2  ended, exit 0            make     runs/2.log", ""},

@@ -202,6 +202,9 @@ func (a *arguments) named(raw json.RawMessage) (named map[string]json.RawMessage
 		if !slices.Contains(names.own, k) {
 			var known bool
 			if name, known = names.also[fold(k)]; !known {
+				if len(names.offered) == 0 {
+					return nil, false, fmt.Errorf("unknown argument %q; it takes none", k)
+				}
 				return nil, false, fmt.Errorf("unknown argument %q; it takes %s", k, strings.Join(names.offered, ", "))
 			}
 			renamed = true

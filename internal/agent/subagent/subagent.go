@@ -154,6 +154,10 @@ func (l *loader) read(root Root, file string) (Definition, bool) {
 		About:  clip.Text(cmp.Or(strings.TrimSpace(f.Text("about")), description), maxDescription),
 		Prompt: strings.TrimSpace(f.Body), ReadOnly: isYes(f.Text("read_only")), Path: where,
 	}
+	if word := strings.TrimSpace(f.Text("read_only")); word != "" && !isYes(word) && !isNo(word) {
+		l.Warn(where, "read_only is yes or no, not %q; yes counts", word)
+		d.ReadOnly = true
+	}
 	d.Name, d.Short = root.Named(d.Name)
 	l.steps(&d, f)
 	// tools is a list of those the agent has, or says which are on and off
@@ -224,6 +228,10 @@ func (l *loader) steps(d *Definition, f frontmatter.File) {
 		return
 	}
 	d.MaxSteps = n
+}
+
+func isNo(word string) bool {
+	return slices.Contains([]string{"false", "no", "off", "deny"}, strings.ToLower(strings.TrimSpace(word)))
 }
 
 func isYes(word string) bool {

@@ -89,11 +89,11 @@ func TestWhatIsWrongIsToldAndTheRestIsRead(t *testing.T) {
 	project := root("p", map[string]string{
 		"a b.md": "x", "empty.md": "---\nname: empty\n---\n \n", "open.md": "---\nname: x\n", "long.md": strings.Repeat("x", 65<<10),
 		"steps.md": "---\ndescription: d\nmax_steps: many\n---\nGo.", "part.md": "---\ndescription: d\ntools: [bash(git *)]\nmodel: costly\n---\nGo.", "folder.md/x.md": "x",
-		"readme.md": "Only words.", "mute.md": "---\nname: mute\ndescription: \" \"\n---\nGo.",
+		"perhaps.md": "---\ndescription: d\nread_only: maybe\n---\nGo.", "readme.md": "Only words.", "mute.md": "---\nname: mute\ndescription: \" \"\n---\nGo.",
 	})
 	project.Bounded = true
 	c, warnings := subagent.Load(project)
-	if got := names(c); got != "part steps general explore" {
+	if got := names(c); got != "part perhaps steps general explore" {
 		t.Errorf("agents: %s", got)
 	}
 	var told []string
@@ -104,11 +104,15 @@ func TestWhatIsWrongIsToldAndTheRestIsRead(t *testing.T) {
 		`p/a b.md: left out: "a b" is not a name`, "p/empty.md: left out: it has no prompt", "p/open.md: left out: the header has no closing ---",
 		"p/long.md: left out: longer than 65536 bytes", `p/steps.md: max_steps is a number from 1 to 500, not "many"; 50 counts`,
 		"p/readme.md: left out: it has no description", "p/mute.md: left out: it has no description",
+		`p/perhaps.md: read_only is yes or no, not "maybe"; yes counts`,
 		`p/part.md: the tool "bash(git *)" is left out`, `p/part.md: the model "costly" is not used`,
 	} {
 		if !slices.ContainsFunc(told, func(s string) bool { return strings.HasPrefix(s, want) }) {
 			t.Errorf("nothing begins with %q in\n%s", want, strings.Join(told, "\n"))
 		}
+	}
+	if perhaps, _ := c.Find("perhaps"); !perhaps.ReadOnly {
+		t.Error("an agent that may be meant to read only writes")
 	}
 	part, _ := c.Find("part")
 	if set := part.Narrow(tools(t)); len(slices.Collect(set.Specs())) != 0 || part.Model != "" {

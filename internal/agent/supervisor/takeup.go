@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/toolrun"
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
@@ -202,7 +204,7 @@ func (s *Session) stage(t task.Task, doubts []uncertainCall) string {
 	var waiting []string
 	for _, c := range s.conversation.Open() {
 		if _, began := s.past.requested[c.ID]; !began {
-			waiting = append(waiting, sanitize.Line(c.Name+" "+string(c.Args), lineRunes))
+			waiting = append(waiting, sanitize.Line(c.Name+" "+cmp.Or(toolrun.Named(c.Args), string(c.Args)), lineRunes))
 		}
 	}
 	switch {

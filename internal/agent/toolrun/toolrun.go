@@ -196,7 +196,7 @@ func (a *admission) readOnly() bool {
 
 func (a *admission) plan() tool.Plan {
 	if a.prepared == nil {
-		return tool.Plan{Title: cmp.Or(tool.About(a.err), named(a.call.Args))}
+		return tool.Plan{Title: cmp.Or(tool.About(a.err), Named(a.call.Args))}
 	}
 	return a.prepared.Plan()
 }
@@ -300,7 +300,7 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 		a.opinion, a.err = r.Policy.Judge(ctx, a.policyCase()) // by its name alone: it is not there
 		a.by = event.ActorPolicy
 		if a.err == nil {
-			a.err = tool.Titled(named(c.Args), &Denied{a.opinion.String()})
+			a.err = tool.Titled(Named(c.Args), &Denied{a.opinion.String()})
 		}
 	}
 	if a.err != nil || off {
@@ -340,8 +340,8 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 	return a
 }
 
-// named is what the arguments of a call say it is about, where no tool tells.
-func named(args json.RawMessage) string {
+// Named is what the arguments of a call say it is about, where no tool tells.
+func Named(args json.RawMessage) string {
 	var about struct {
 		Path    string `json:"path"`
 		File    string `json:"file_path"`

@@ -98,8 +98,9 @@ func SearchCode(ws *workspace.Workspace, index *codeindex.Index, hide func(path 
 			}
 			r := searchResult{OK: true, Results: []place{}, Count: len(answer.Hits), Files: answer.Files, Partial: answer.Cut}
 			t := display.Table{Head: display.Words("place", "symbol")}
-			room := maxText
+			room, in := maxText, make(map[string]bool)
 			for _, h := range answer.Hits {
+				in[h.Path] = true
 				p := place{Path: h.Path, Line: h.Line, EndLine: h.EndLine, Symbol: h.Symbol, Kind: h.Kind}
 				if room -= len(h.Snippet); room >= 0 {
 					p.Snippet = h.Snippet
@@ -110,7 +111,7 @@ func SearchCode(ws *workspace.Workspace, index *codeindex.Index, hide func(path 
 			if r.Count == 0 {
 				r.Hint = "nothing is about these words; try others, or grep for an exact text"
 			}
-			return tool.Result{Value: r, Summary: tool.Count(r.Count, "result", "results") + " in " + tool.Count(r.Files, "file", "files"), Show: t}, nil
+			return tool.Result{Value: r, Summary: tool.Count(r.Count, "result", "results") + " in " + tool.Count(len(in), "file", "files"), Show: t}, nil
 		},
 	}
 }

@@ -111,7 +111,7 @@ func TestSearchCode(t *testing.T) {
 	if !strings.Contains(first.Snippet, "4: func parseConfig(b []byte) error {") {
 		t.Errorf("snippet %q", first.Snippet)
 	}
-	if r.Summary != fmt.Sprintf("%d results in 3 files", o.Count) {
+	if r.Summary != fmt.Sprintf("%d results in 2 files", o.Count) {
 		t.Errorf("summary %q", r.Summary)
 	}
 	if table, ok := r.Show.(display.Table); !ok || len(table.Rows) != o.Count || table.Rows[0][0].Text != "cmd/load.go:4" {
