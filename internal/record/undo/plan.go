@@ -79,10 +79,25 @@ func (h *History) candidates(c Call) (list []past, err error) {
 	if len(list) == 0 && slices.ContainsFunc(h.turns, func(t *turn) bool { return t.popped == 0 && t.touched() }) {
 		return nil, fmt.Errorf("%w but what commands of your own did (all includes it)", ErrNothing)
 	}
+	if top := h.top(); len(list) == 0 && top != nil && top.turn.left() {
+		return nil, fmt.Errorf("%w but what was left as it is (force overwrites it)", ErrNothing)
+	}
 	if len(list) == 0 {
 		return nil, ErrNothing
 	}
 	return list, nil
+}
+
+// left reports whether an undo of the turn left something that a tool did.
+func (t *turn) left() bool {
+	for _, c := range t.calls {
+		for _, ch := range c.changes {
+			if !c.command && !t.undone[mark{c.seq, ch.Before.Path}] && !t.undone[mark{c.seq, ch.After.Path}] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // past collects what is left of a turn.
