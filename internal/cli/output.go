@@ -133,7 +133,7 @@ func (o *output) end(answer string, turnErr error) error {
 		}
 		answer = strings.TrimRight(answer, "\n")
 		if turnErr != nil {
-			answer += "\n[interrupted]"
+			answer += "\n" + o.inv.words.T("[interrupted]")
 		}
 		err = o.inv.print(answer)
 	}

@@ -218,8 +218,8 @@ func firstWord(line string) (word, between, rest string) {
 }
 
 // readNumbers reads which calls of a card may run, and with a dot which hunks of
-// them: 1 2.1 2.3. Words behind them that go on from a yes are for the model, about what may
-// not run if there is any: 1 3 and leave the others.
+// them: 1 2.1 2.3. Words behind them that go on from a yes are for the model: 1 3 and leave
+// the others.
 func readNumbers(q uip.Request, line string) (a uip.Response, ok bool) {
 	line, comment, ok := numbersIn(line, "0123456789.,，、 \t")
 	if !ok {
@@ -243,11 +243,8 @@ func readNumbers(q uip.Request, line string) (a uip.Response, ok bool) {
 		}
 		ok = true
 	}
-	rejects := slices.ContainsFunc(a.Parts, func(p uip.Response) bool { return p.Option == uip.Reject })
 	for i := range a.Parts {
-		if p := &a.Parts[i]; comment != "" && (p.Option == uip.Reject) == rejects {
-			p.Comment = comment
-		}
+		a.Parts[i].Comment = comment // whether it is about what may run or what may not, only the model can tell
 	}
 	return a, ok
 }

@@ -269,6 +269,10 @@ func (r *REPL) reply(a uip.Response) error {
 
 // hint says which answers a question takes.
 func hint(words term.Words, cards term.Cards, q uip.Request) string {
+	whole := ""
+	if cards.Hides(q) {
+		whole = words.T("; ") + words.T("v = view all of it")
+	}
 	if q.Kind == uip.Composite {
 		all := []string{"y"}
 		for _, k := range []struct{ option, key string }{{uip.Session, "s"}, {uip.Always, "a"}, {uip.Below, "d"}} {
@@ -277,9 +281,9 @@ func hint(words term.Words, cards term.Cards, q uip.Request) string {
 			}
 		}
 		if len(q.Parts) == 2 {
-			return words.T("answer %s for all, n for none, or 1 or 2 for that one; 2 and … tells the model more", strings.Join(all, ", "))
+			return words.T("answer %s for all, n for none, or 1 or 2 for that one; 2 and … tells the model more", strings.Join(all, ", ")) + whole
 		}
-		return words.T("answer %s for all, n for none, or the numbers to allow, such as 1 3; 1 3 and … tells the model more", strings.Join(all, ", "))
+		return words.T("answer %s for all, n for none, or the numbers to allow, such as 1 3; 1 3 and … tells the model more", strings.Join(all, ", ")) + whole
 	}
 	if q.Kind == uip.Select && q.Display.Metadata[uip.OnWords] != "" {
 		return words.T("answer with a number from 1 to %d; 1 and … tells the model more", len(q.Options))
