@@ -46,8 +46,12 @@ func measured(cluster string) (width int) {
 	return width
 }
 
-// besides reports whether r is of a script whose signs may stand beside a letter.
+// besides reports whether r is of a script whose signs may stand beside a letter, or a sign
+// of Arabic and Syriac that the digits after it join.
 func besides(r rune) bool {
+	if r >= 0x600 && r < 0x900 {
+		return r <= 0x605 || r == 0x6dd || r == 0x70f || r == 0x890 || r == 0x891 || r == 0x8e2
+	}
 	return r >= 0x900 && (r < 0x10a0 || r >= 0x1700 && r < 0x1c80 || r >= 0xa800 && r < 0xaa80 || r >= 0x11000 && r < 0x12000)
 }
 

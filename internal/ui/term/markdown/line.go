@@ -36,6 +36,37 @@ func (s *Stream) start(n int, l ink.Look, whole bool) {
 	s.inline(whole)
 }
 
+// codeIndent is how far code is set in that no fence stands around.
+const codeIndent = 4
+
+// isCode reports whether the line that has begun is code because it is set in far enough:
+// behind more of it, or behind a blank line. What looks like an item, a quote, a row or a
+// fence is meant as that, unless the line before was code.
+func (s *Stream) isCode() bool {
+	text := strings.TrimLeft(s.line, " \t")
+	blanks := s.line[:len(s.line)-len(text)]
+	if text == "" || len(blanks) > headBytes || ink.Width(strings.ReplaceAll(blanks, "\t", "    ")) < s.item+codeIndent {
+		return false
+	}
+	return s.code || (s.ends > 1 || !s.wrote) && len(s.table.rows) == 0 && !strings.Contains("-*+>|`~0123456789", text[:1])
+}
+
+// place takes in where a line stands whose first bytes say what it is: lines after it may
+// belong to it, or to the item before.
+func (s *Stream) place(k kind, n int) {
+	if k == blank {
+		return
+	}
+	s.code = false
+	head := s.line[:len(s.line)-len(strings.TrimLeft(s.line, " \t"))]
+	if k == bullet {
+		head = s.line[:n]
+	}
+	if column := ink.Width(strings.ReplaceAll(head, "\t", "    ")); k == bullet || column < s.item && s.ends > 1 {
+		s.item = column
+	}
+}
+
 // classify tells what a line is, and how much of its beginning stays as it is.
 func classify(line string, whole bool) (kind, int) {
 	text := strings.TrimLeft(line, " \t")

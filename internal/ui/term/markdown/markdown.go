@@ -43,6 +43,8 @@ type Stream struct {
 	wrote bool // something was put
 
 	fence fence
+	code  bool // the line before was code that is set in
+	item  int  // the column where the words of the item begin that lines may belong to
 	table table
 	wrap  ink.Wrap // of a line of words
 }
@@ -89,7 +91,7 @@ func (s *Stream) End() {
 // advance puts as much of the line as is certain; whole says that it is all.
 func (s *Stream) advance(whole bool) {
 	switch {
-	case s.begun && s.fence.open():
+	case s.begun && (s.fence.open() || s.code):
 		s.rest(ink.Look{Role: ink.Plain})
 	case s.begun:
 		s.inline(whole)
@@ -116,11 +118,18 @@ func (s *Stream) advance(whole bool) {
 			s.fence.syntax.Line(s.line, s.put)
 			s.line = ""
 		}
+	case s.isCode():
+		s.endTable()
+		if s.code = true; whole || len(s.line) > codeBytes {
+			s.begun = true
+			s.rest(ink.Look{})
+		}
 	default:
 		k, n := classify(s.line, whole)
 		if k == unsure {
 			return
 		}
+		s.place(k, n)
 		if k != row || !s.table.goesOn(s.line[:n]) {
 			s.endTable()
 		}
@@ -174,7 +183,7 @@ func (s *Stream) Held() []ink.Span {
 	}
 	line, look := s.line, ink.Look{}
 	switch {
-	case s.fence.open():
+	case s.fence.open() || s.isCode():
 	case len(s.table.rows) > 0 || strings.HasPrefix(strings.TrimLeft(line, "> "), "|"):
 		look.Role = ink.Dim
 		switch {

@@ -122,6 +122,10 @@ var cases = []struct{ name, in, want string }{
 	{"a word that fits nowhere stays whole", "see https://example.com/a/very/long/address/that/does/not/fit ok", "see https://example.com/a/very/long/address/that/does/not/fit ok"},
 	{"words without blanks", "这是一个很长的中文段落，其中没有任何空格，所以可以在任何字之间换行。", "这是一个很长的中文段落，其中没有任何空\n格，所以可以在任何字之间换行。"},
 	{"code is left alone", "```\nx := \"a line of code that is longer than the terminal is wide\"\n```", "<dim>```</dim>\nx := \"a line of code that is longer than the terminal is wide\"\n<dim>```</dim>"},
+	{"code that is set in", "run\n\n    curl --data *a* b* http://example.com/v1/things/of/many\n    # **c**\n\n      - d\n\ndone *now*",
+		"run\n\n    curl --data *a* b* http://example.com/v1/things/of/many\n    # **c**\n\n      - d\n\ndone <i>now</i>"},
+	{"code that is set in below an item", "1. a\n\n       x *y* z\n\n    *b*\n\nc\n\n    x *d*", "1. a\n\n       x *y* z\n\n    <i>b</i>\n\nc\n\n    x *d*"},
+	{"what is set in and no code", "a\n    *b*\n\n    - *c*\n\n        *d*", "a\n    <i>b</i>\n\n    - <i>c</i>\n\n        <i>d</i>"},
 	{"ragged table", "| A | B |\n|-|-|\n| 1 |\n| 1 | 2 | 3 |", "<b>A</b>  <b>B</b>\n<dim>─  ─  ─</dim>\n1\n1  2  3"},
 }
 
