@@ -370,19 +370,23 @@ func (b *Book) request(seq uint64, model string, u chat.Usage, view []chat.Messa
 	}
 	fresh, cheap := b.rates(model, u)
 	cached := float64(u.Cached)
+	all, told := 0.0, 0 // so that the parts come to the whole
 	for s := range both(head, b.said) {
 		size := float64(s.size) * b.fit
 		hit := min(size, cached)
 		cached -= hit
 		e := s.entry
-		e.Sent += int(size + 0.5)
+		all += size
+		whole := int(all+0.5) - told
+		told += whole
+		e.Sent += whole
 		e.Cached += int(hit + 0.5)
 		e.Cost += (size-hit)*fresh + hit*cheap
 		if e.last != len(b.Requests)+1 {
 			e.last = len(b.Requests) + 1
 			e.Requests++
 		}
-		one.ByKind[e.Kind] += int(size + 0.5)
+		one.ByKind[e.Kind] += whole
 	}
 	b.Requests = append(b.Requests, one)
 }

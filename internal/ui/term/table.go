@@ -137,8 +137,8 @@ func listed(head []string, rows []display.Line) (lines []display.Line) {
 			case i >= len(head) || strings.TrimSpace(head[i]) == "":
 				before += strings.TrimSpace(cell) + " "
 			default:
-				name := before + head[i] + ":"
-				lines = append(lines, display.Line{Cells: []string{name, cell}, Columns: []int{0, ink.Width(name) + 1}})
+				name := before + head[i] + ink.Colon(head[i])
+				lines = append(lines, display.Line{Cells: []string{strings.TrimSpace(name), cell}, Columns: []int{0, ink.Width(name)}})
 				before = ""
 			}
 		}

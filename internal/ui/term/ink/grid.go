@@ -257,10 +257,10 @@ func (g Grid) pad(column, blank int) (before, after int) {
 	return 0, blank
 }
 
-// behindHead stands between the head of a column and a cell of it: behind Chinese, what is
+// Colon stands between the head of a column and a cell of it: behind Chinese, what is
 // usual there.
-func behindHead(head Cell) string {
-	if last, _ := utf8.DecodeLastRuneInString(textOf(head)); unicode.Is(unicode.Han, last) {
+func Colon(head string) string {
+	if last, _ := utf8.DecodeLastRuneInString(head); unicode.Is(unicode.Han, last) {
 		return "："
 	}
 	return ": "
@@ -279,7 +279,7 @@ func (g Grid) record(r []Cell, width int, put Put) {
 				s.Look.Bold = true
 				n = append(n, s)
 			}
-			n = append(n, Span{Text: behindHead(n)})
+			n = append(n, Span{Text: Colon(textOf(n))})
 		}
 		named = append(named, append(n, c...))
 	}
