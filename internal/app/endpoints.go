@@ -325,7 +325,7 @@ func (a *App) SaveEndpoint(e Endpoint, model string, withKey bool) (path string,
 		}
 	}
 	base := p.BaseURL
-	if usual, from := config.PresetNamed(p.Preset).AddressIn(a.Env.Getenv); usual == base && (from == "" || !withKey) {
+	if usual, from := a.usualAddress(e); usual && (from == "" || !withKey) {
 		base = "" // the preset says it, or the variable that it is found by; a key that is written down is of this address alone
 	}
 	set("provider.preset", p.Preset, p.Preset != "")
@@ -346,6 +346,21 @@ func (a *App) SaveEndpoint(e Endpoint, model string, withKey bool) (path string,
 		return path, nil, inputf("%v", err)
 	}
 	return path, written, atomicfile.Write(path, text, 0o600)
+}
+
+// usualAddress reports whether an endpoint is where its preset has it, and the variable that
+// says so, if one does.
+func (a *App) usualAddress(e Endpoint) (usual bool, variable string) {
+	address, from := config.PresetNamed(e.Provider.Preset).AddressIn(a.Env.Getenv)
+	return address == e.Provider.BaseURL, from
+}
+
+// AddressVariable is the variable that says where an endpoint is; "" if none does.
+func (a *App) AddressVariable(e Endpoint) string {
+	if usual, from := a.usualAddress(e); usual {
+		return from
+	}
+	return ""
 }
 
 // Overruling is a setting that comes from elsewhere than where it was written.

@@ -102,6 +102,9 @@ func (s *setup) run(ctx context.Context) error {
 	case e.Key != "":
 		lines = append(lines, "  "+s.words.T("the key is read from %s at each start", e.Key))
 	}
+	if from := s.app.AddressVariable(e); from != "" && !withKey {
+		lines = append(lines, "  "+s.words.T("the address is read from %s at each start", from))
+	}
 	first, err := s.app.Overruled(path, e, model)
 	for _, o := range first {
 		lines = append(lines, s.words.Said(fmt.Sprintf("but %s sets %s, too, and comes first", oneLine(o.Origin.Shown()), o.Key)))

@@ -213,3 +213,12 @@ func (s Shell) Cut(lines int) Shell {
 
 // endLines is how many lines the end of an output has.
 const endLines = 5
+
+// Apart is a name, with a number behind it if it is taken: explore, explore 2.
+func Apart(name string, taken func(string) bool) string {
+	shown := name
+	for n := 2; name != "" && taken(shown); n++ {
+		shown = fmt.Sprintf("%s %d", name, n)
+	}
+	return shown
+}

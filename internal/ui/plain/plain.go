@@ -9,6 +9,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -88,7 +90,9 @@ func (r *Renderer) lines(rec event.Record) string {
 	switch e := rec.Event.(type) {
 	case event.TaskCreated:
 		if e.ParentID != "" {
-			r.agents[rec.Task] = e.AgentID
+			r.agents[rec.Task] = display.Apart(e.AgentID, func(name string) bool {
+				return slices.Contains(slices.Collect(maps.Values(r.agents)), name)
+			})
 		}
 	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
 		delete(r.agents, rec.Task)

@@ -27,6 +27,18 @@ func (r *Renderer) view(id string) *taskView {
 	return t
 }
 
+// nameAgent names the agent of a task, with a number if another of that name is at work.
+func (r *Renderer) nameAgent(t *taskView, agent string) {
+	t.agent = display.Apart(agent, func(name string) bool {
+		for _, other := range r.tasks {
+			if other != t && other.parent != "" && other.agent == name {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 // forget drops what was only of use while task ran.
 func (r *Renderer) forget(task string) {
 	if r.reply.task == task {

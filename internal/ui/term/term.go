@@ -106,7 +106,8 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 		switch e := rec.Event.(type) {
 		case event.TaskCreated:
 			t := r.view(rec.Task)
-			if t.agent, t.parent = e.AgentID, e.ParentID; t.parent == "" {
+			r.nameAgent(t, e.AgentID)
+			if t.parent = e.ParentID; t.parent == "" {
 				r.section = begun
 			}
 		case event.TaskFailed:

@@ -263,11 +263,11 @@ func TestSubtasksSideBySideAreToldApart(t *testing.T) {
 	on := func(task string, e event.Event) event.Record { return event.Record{Task: task, Event: e} }
 	var rs []event.Record
 	for _, c := range []string{"c", "d"} {
-		rs = append(rs, on(c, event.TaskCreated{TaskID: c, AgentID: "look-" + c, ParentID: "t"}))
+		rs = append(rs, on(c, event.TaskCreated{TaskID: c, AgentID: "look", ParentID: "t"}))
 	}
 	rs = append(rs, on("c", event.ToolStarted{CallID: "1", Tool: "read", Title: "x"}), on("d", event.ToolStarted{CallID: "1", Tool: "read", Title: "x"}),
 		on("c", finished("1", "read", "x", "1 line")), on("d", finished("1", "read", "x", "2 lines")))
-	want := "[tool] look-c > read  x\n[tool] look-d > read  x\n  ✓ look-c > read x: 1 line · 3 ms\n  ✓ look-d > read x: 2 lines · 3 ms\n"
+	want := "[tool] look > read  x\n[tool] look 2 > read  x\n  ✓ look > read x: 1 line · 3 ms\n  ✓ look 2 > read x: 2 lines · 3 ms\n"
 	if got := play(t, term.Palette{}, rs); got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
