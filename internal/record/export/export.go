@@ -257,7 +257,11 @@ func (b *builder) add(r event.Record) {
 		b.put(Noted{Time: r.Time, Text: "The turn failed", Detail: e.Reason, Own: true})
 	case event.TaskCanceled:
 		b.flush()
-		b.put(Noted{Time: r.Time, Text: "The turn was cancelled", Detail: e.Reason, Own: true})
+		why := e.Reason
+		if why == "interrupted" { // which is the same
+			why = ""
+		}
+		b.put(Noted{Time: r.Time, Text: "The turn was cancelled", Detail: why, Own: true})
 	default:
 		b.note(r)
 	}
