@@ -177,7 +177,7 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		Words: t.inv.words, Palette: t.colours, Recolour: t.recolour, ASCII: t.inv.ascii(),
 		Session: t.view, Status: t.status,
 		Toggle: t.app.Modes.Toggled, Next: mode.Next, Dir: t.app.Root,
-		Complete: t.complete, Suggest: t.suggest, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Edit: t.edit, Now: t.inv.Now,
+		Complete: t.complete, Suggest: t.suggest, Most: mostSeen, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Edit: t.edit, Now: t.inv.Now,
 		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent() },
 		Notify: t.notifier(), Title: func(asks, runs bool) { _ = screen.Title(t.title(asks, runs)) }, // a terminal that is gone ends the program by itself
 		After: t.after, Leaving: t.inv.exit.leave, Elsewhere: t.elsewhere,

@@ -42,6 +42,9 @@ type Editor struct {
 	Question bool
 	// MenuRows is how many choices are shown at a time; eight if zero.
 	MenuRows int
+	// Most is how many choices there can be: so many are not all, and what is not shown of
+	// them is not counted. Zero is any number.
+	Most int
 	// Searching, NotFound and NoOther stand before what is searched for in the history.
 	// Empty ones are English.
 	Searching, NotFound, NoOther string

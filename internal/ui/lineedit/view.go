@@ -112,7 +112,11 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 				p.clipped(e.Style.beginning(sanitize.Line(c.Note, 0), e.width-p.col), e.Style.Note)
 			}
 		}
-		if others > 0 {
+		switch {
+		case others > 0 && e.Most > 0 && len(m.choices) >= e.Most: // nobody counted the rest
+			p.newline()
+			p.clipped("  "+e.Style.dots(), e.Style.Note)
+		case others > 0:
 			p.newline()
 			p.clipped(fmt.Sprintf("  %s +%d", e.Style.dots(), others), e.Style.Note)
 		}

@@ -128,6 +128,12 @@ func TestMenuScrolls(t *testing.T) {
 		}
 		play(t, &e, "<tab>")
 	}
+	for most, want := range map[int]string{0: "  … +13", 21: "  … +13", 20: "  …"} {
+		e.Most = most
+		if rows, _, _ := e.View(20); rows[len(rows)-1] != want {
+			t.Errorf("of %d at most: %q, want %q", most, rows[len(rows)-1], want)
+		}
+	}
 }
 
 func TestUpAndDownKeepTheColumn(t *testing.T) {

@@ -76,6 +76,8 @@ type Options struct {
 	// stand from start to the cursor. Find looks for it, beside the loop; more says
 	// that it may find more later. A nil find offers nothing.
 	Suggest func(draft string, cursor int) (start int, find func() (choices []lineedit.Choice, more bool))
+	// Most is how many choices it offers at most: so many are not all there are.
+	Most int
 	// Lists, which may be nil, is what is chosen from in place of an input, such as
 	// a command that wants an argument and has none. What is chosen is an input.
 	Lists func(input string) (lineedit.Picker, bool)
@@ -186,7 +188,7 @@ func New(o Options) *REPL {
 		Stream: r.wrote.stream, Width: r.width, Palette: o.Palette, Words: o.Words, Live: r.status, Now: o.Now, ASCII: o.ASCII, Room: r.room, Height: r.height,
 	})
 	for _, line := range []*lineedit.Editor{&r.editor, &r.answer} {
-		line.Complete, line.Earlier, line.Style = o.Complete, o.Earlier, r.style()
+		line.Complete, line.Earlier, line.Style, line.Most = o.Complete, o.Earlier, r.style(), o.Most
 		line.Searching, line.NotFound, line.NoOther = o.Words.T("search history: "), o.Words.T("not in history: "), o.Words.T("no other in history: ")
 	}
 	r.answer.Question = true
