@@ -183,7 +183,7 @@ func TestSetupInAPipe(t *testing.T) {
 			t.Fatalf("%d %s", code, stderr)
 		}
 		p.env = append(p.env, "CODER_API_KEY=mine-for-it")
-		if out, stderr, code := p.run("setup", "--preset", s.URL+"/v1", "--yes"); code != 0 {
+		if out, stderr, code := p.run("setup", "--preset", s.URL+"/v1", "--yes"); code != 0 || !strings.Contains(out, "taken out, since it was for another endpoint: provider.headers\n") {
 			t.Fatalf("%d %s %s", code, out, stderr)
 		}
 		text := p.ownText()

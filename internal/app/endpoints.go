@@ -209,6 +209,9 @@ func (e slowError) Error() string {
 // Unreachable reports whether nobody was there to be asked.
 func (e Endpoint) Unreachable() bool { return errors.Is(e.Err, provider.ErrUnreachable) }
 
+// WantsKey reports whether an endpoint asks who is there, and no key is known for it.
+func (e Endpoint) WantsKey() bool { return errors.Is(e.Err, provider.ErrAuth) && e.Key == "" }
+
 // Ask asks an endpoint which models it has. One of this machine has little time
 // to answer: it is there at once or not at all.
 func (a *App) Ask(ctx context.Context, e *Endpoint) {
@@ -293,35 +296,48 @@ func sameAddress(a, b string) bool {
 	return errA == nil && errB == nil && ua.Scheme == ub.Scheme && strings.EqualFold(ua.Host, ub.Host) && strings.Trim(ua.Path, "/") == strings.Trim(ub.Path, "/")
 }
 
+// Saved is what became of the person's own settings.
+type Saved struct {
+	Path    string
+	Written []string // without the key
+	Gone    []string // settings that were of another endpoint
+}
+
 // SaveEndpoint writes an endpoint and a model into the person's own settings and
 // leaves the rest of them as they are, but for what would hold for another
 // endpoint. The key is written only if that is wanted; else it stays where it is.
-// It returns the file, and the settings written, without the key.
-func (a *App) SaveEndpoint(e Endpoint, model string, withKey bool) (path string, written []string, err error) {
+func (a *App) SaveEndpoint(e Endpoint, model string, withKey bool) (saved Saved, err error) {
 	if a.Home == "" {
-		return "", nil, inputf("there is no folder for your settings: set HOME or CODER_HOME")
+		return saved, inputf("there is no folder for your settings: set HOME or CODER_HOME")
 	}
-	path = filepath.Join(a.Home, "config.json")
+	path := filepath.Join(a.Home, "config.json")
+	saved.Path = path
 	text, err := repofile.Own(path, maxNamedFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return path, nil, inputf("%v", err)
+		return saved, inputf("%v", err)
 	}
 	has, err := a.ownSettings()
 	if err != nil {
-		return path, nil, err
+		return saved, err
 	}
 	p := e.Provider
 	if now, nowErr := a.Connected(); nowErr == nil && now != "" && now != p.Preset && now != p.BaseURL {
-		if text, err = config.ForgetEndpoint(text); err != nil {
-			return path, nil, inputf("%v", err)
+		if text, saved.Gone, err = config.ForgetEndpoint(text); err != nil {
+			return saved, inputf("%v", err)
 		}
+		saved.Gone = slices.DeleteFunc(saved.Gone, func(key string) bool { // the endpoint itself, which is another now
+			return slices.Contains([]string{"provider.preset", "provider.base_url", "provider.kind", "provider.model"}, key)
+		})
 	}
 	set := func(key, value string, always bool) {
 		if err != nil || !always && has.Origin(key).Source != path {
 			return
 		}
-		if text, err = config.Set(text, key, value); err == nil && key != "provider.api_key" && value != "" {
-			written = append(written, fmt.Sprintf("%s = %q", key, value))
+		if text, err = config.Set(text, key, value); err == nil && value != "" {
+			saved.Gone = slices.DeleteFunc(saved.Gone, func(gone string) bool { return gone == key })
+			if key != "provider.api_key" {
+				saved.Written = append(saved.Written, fmt.Sprintf("%s = %q", key, value))
+			}
 		}
 	}
 	base := p.BaseURL
@@ -340,12 +356,12 @@ func (a *App) SaveEndpoint(e Endpoint, model string, withKey bool) (path string,
 		set("provider.api_key", "${"+e.Key+"}", true)
 	}
 	if err != nil {
-		return path, nil, inputf("%v", err)
+		return saved, inputf("%v", err)
 	}
 	if err := os.MkdirAll(a.Home, 0o700); err != nil {
-		return path, nil, inputf("%v", err)
+		return saved, inputf("%v", err)
 	}
-	return path, written, atomicfile.Write(path, text, 0o600)
+	return saved, atomicfile.Write(path, text, 0o600)
 }
 
 // usualAddress reports whether an endpoint is where its preset has it, and the variable that

@@ -88,12 +88,12 @@ func (s *setup) run(ctx context.Context) error {
 			return err
 		}
 	}
-	path, written, err := s.app.SaveEndpoint(e, model, withKey)
+	saved, err := s.app.SaveEndpoint(e, model, withKey)
 	if err != nil {
 		return err
 	}
-	lines := []string{s.words.T("written to %s:", path)}
-	for _, w := range written {
+	lines := []string{s.words.T("written to %s:", saved.Path)}
+	for _, w := range saved.Written {
 		lines = append(lines, "  "+w)
 	}
 	switch {
@@ -105,7 +105,10 @@ func (s *setup) run(ctx context.Context) error {
 	if from := s.app.AddressVariable(e); from != "" && !withKey {
 		lines = append(lines, "  "+s.words.T("the address is read from %s at each start", from))
 	}
-	first, err := s.app.Overruled(path, e, model)
+	if len(saved.Gone) > 0 {
+		lines = append(lines, "  "+s.words.T("taken out, since it was for another endpoint: %s", strings.Join(saved.Gone, ", ")))
+	}
+	first, err := s.app.Overruled(saved.Path, e, model)
 	for _, o := range first {
 		lines = append(lines, s.words.Said(fmt.Sprintf("but %s sets %s, too, and comes first", oneLine(o.Origin.Shown()), o.Key)))
 	}
@@ -285,21 +288,14 @@ func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error)
 	if e.Err != nil {
 		s.say(s.words.T("the endpoint does not say which models it has: %s", s.words.Said(e.Err.Error())))
 	}
+	if e.WantsKey() {
+		s.say(s.words.T("it wants a key: leave with Ctrl+D, set CODER_API_KEY, and try again"))
+	}
+	s.listModels(shown)
 	for {
-		if len(shown) > 0 {
-			list := slices.Clone(shown[:min(len(shown), shownModels)])
-			table := offers(list)
-			for i := range list {
-				table.Rows[i][0].Text = strconv.Itoa(i + 1)
-			}
-			s.table(table)
-		}
-		if len(shown) > shownModels {
-			s.say(s.words.T("and %d more; a part of a name shows those that have it", len(shown)-shownModels))
-		}
 		question := s.words.T("Which model? ")
 		if usual != "" {
-			question = s.words.T("Which model? [%s] ", usual)
+			question = s.words.T("Which model? [%s] ", oneLine(usual))
 		}
 		answer, err := s.line(ctx, question)
 		switch n, notNumber := strconv.Atoi(answer); {
@@ -311,11 +307,19 @@ func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error)
 			continue
 		case notNumber == nil && n >= 1 && n <= min(len(shown), shownModels):
 			return shown[n-1].Name, nil
+		case notNumber == nil && len(shown) > 0:
+			n := min(len(shown), shownModels)
+			s.say(s.words.T(display.Form(n, "there is only number %d", "the numbers end with %d"), n))
+			continue
 		}
 		if some := slices.DeleteFunc(slices.Clone(e.Models), func(o app.Offer) bool {
 			return !strings.Contains(strings.ToLower(o.Name), strings.ToLower(answer))
 		}); len(some) > 1 && !slices.ContainsFunc(some, func(o app.Offer) bool { return o.Name == answer }) {
 			shown = some
+			if !slices.ContainsFunc(shown, func(o app.Offer) bool { return o.Name == usual }) {
+				usual = shown[0].Name
+			}
+			s.listModels(shown)
 			continue
 		} else if len(some) == 1 {
 			return some[0].Name, nil
@@ -325,6 +329,31 @@ func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error)
 			continue
 		}
 		return answer, nil
+	}
+}
+
+// narrow is how many columns a list of models with its prices needs.
+const narrow = 60
+
+// listModels shows models to choose from by their numbers.
+func (s *setup) listModels(shown []app.Offer) {
+	if len(shown) == 0 {
+		return
+	}
+	list := shown[:min(len(shown), shownModels)]
+	table := offers(list)
+	for i := range list {
+		table.Rows[i][0].Text = strconv.Itoa(i + 1)
+	}
+	if s.width > 0 && s.width < narrow { // the price is not what is chosen by
+		table.Head = table.Head[:3]
+		for i := range table.Rows {
+			table.Rows[i] = table.Rows[i][:3]
+		}
+	}
+	s.table(table)
+	if len(shown) > shownModels {
+		s.say(s.words.T("and %d more; a part of a name shows those that have it", len(shown)-shownModels))
 	}
 }
 

@@ -193,17 +193,17 @@ func TestTheSchemaListsThePresets(t *testing.T) {
 }
 
 func TestAnEndpointIsForgottenAndNothingElse(t *testing.T) {
-	got, err := config.ForgetEndpoint([]byte("{\n  // mine\n  \"profile\": \"w\",\n  \"provider\": {\"preset\": \"groq\", \"api_key\": \"k\", \"api_key_command\": [\"pass\", \"groq\"], \"headers\": {\"Authorization\": \"x\"}, \"timeout_ms\": 9}, // too\n}\n"))
+	got, gone, err := config.ForgetEndpoint([]byte("{\n  // mine\n  \"profile\": \"w\",\n  \"provider\": {\"preset\": \"groq\", \"api_key\": \"k\", \"api_key_command\": [\"pass\", \"groq\"], \"headers\": {\"Authorization\": \"x\"}, \"timeout_ms\": 9}, // too\n}\n"))
 	want := "{\n  // mine\n  \"profile\": \"\",\n  \"provider\": {\"preset\": \"\", \"api_key\": \"\", \"api_key_command\": [], \"headers\": {}, \"timeout_ms\": 9}, // too\n}\n"
-	if err != nil || string(got) != want {
-		t.Errorf("%v\n%s", err, got)
+	if err != nil || string(got) != want || strings.Join(gone, " ") != "profile provider.preset provider.api_key provider.api_key_command provider.headers" {
+		t.Errorf("%v %v\n%s", err, gone, got)
 	}
 	for _, text := range []string{"", "{}", `{"ui": {"lang": "en"}}`} {
-		if got, err := config.ForgetEndpoint([]byte(text)); err != nil || string(got) != text {
+		if got, gone, err := config.ForgetEndpoint([]byte(text)); err != nil || string(got) != text || len(gone) > 0 {
 			t.Errorf("%q became %q, %v", text, got, err)
 		}
 	}
-	if _, err := config.ForgetEndpoint([]byte(`{"provider": `)); err == nil {
+	if _, _, err := config.ForgetEndpoint([]byte(`{"provider": `)); err == nil {
 		t.Error("nonsense was taken for settings")
 	}
 }

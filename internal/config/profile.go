@@ -100,22 +100,23 @@ func (l *loader) leaveEndpoint() {
 
 // ForgetEndpoint sets what a settings file says about an endpoint, and which
 // profile it chooses, back to the defaults: nothing of it, a key least of all, may
-// reach another endpoint. The rest of the file stays as it is.
-func ForgetEndpoint(content []byte) ([]byte, error) {
+// reach another endpoint. The rest of the file stays as it is. It names what is gone.
+func ForgetEndpoint(content []byte) (text []byte, gone []string, err error) {
 	src, err := parse("settings", content)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	fresh, root := Default(), fields()
 	forget := func(f *field, in hujson.Value) {
 		if err == nil && names(in, f.name()) {
 			content, err = Set(content, f.path, f.in(&fresh).Interface())
+			gone = append(gone, f.path)
 		}
 	}
 	forget(root.byName["profile"], src.root)
 	o, notObject := asObject(src.root)
 	if notObject != nil {
-		return nil, notObject
+		return nil, nil, notObject
 	}
 	for _, m := range o.Members {
 		if memberName(m) != "provider" {
@@ -127,5 +128,5 @@ func ForgetEndpoint(content []byte) ([]byte, error) {
 			}
 		}
 	}
-	return content, err
+	return content, gone, err
 }

@@ -3,7 +3,6 @@ package ink
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"coder/internal/ui/cells"
 )
@@ -260,7 +259,7 @@ func (g Grid) pad(column, blank int) (before, after int) {
 // Colon stands between the head of a column and a cell of it: behind Chinese, what is
 // usual there.
 func Colon(head string) string {
-	if last, _ := utf8.DecodeLastRuneInString(head); unicode.Is(unicode.Han, last) {
+	if strings.ContainsFunc(head, func(r rune) bool { return unicode.Is(unicode.Han, r) }) {
 		return "："
 	}
 	return ": "
