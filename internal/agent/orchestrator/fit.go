@@ -99,12 +99,11 @@ func (o *Orchestrator) prune(ctx context.Context, st *turnState, limits compact.
 		return false, nil
 	}
 	before := o.contextUsed(st.set.Model, st.fixed)
-	after := o.fixed(st) + o.count(pruned)
-	if limits.Due(after) {
+	if limits.Due(o.fixed(st) + o.count(pruned)) {
 		return false, nil
 	}
 	return true, o.replace(ctx, st, event.ContextReplaced{
-		Reason: event.Compacted, Messages: pruned[:len(pruned)-recent], Keep: recent, TokensBefore: before, TokensAfter: after,
+		Reason: event.Compacted, Messages: pruned[:len(pruned)-recent], Keep: recent, TokensBefore: before,
 		Done: "old output was pruned",
 	})
 }
@@ -128,7 +127,7 @@ func (o *Orchestrator) squeeze(ctx context.Context, st *turnState, limits compac
 	}
 	return o.replace(ctx, st, event.ContextReplaced{
 		Reason: event.Compacted, Messages: short.Messages[:len(short.Messages)-short.Keep], Keep: short.Keep,
-		TokensBefore: before, TokensAfter: int(fixed) + o.count(short.Messages), Done: done,
+		TokensBefore: before, Done: done,
 	})
 }
 
@@ -222,9 +221,8 @@ func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits comp
 		return "", err
 	}
 	stand := append([]chat.Message{m}, compact.Skills(plan.Old)...)
-	after := o.fixed(st) + o.count(slices.Concat(stand, plan.Kept)) // as it is told from now on
 	return text, o.replace(ctx, st, event.ContextReplaced{
-		Reason: event.Compacted, Messages: stand, Keep: len(plan.Kept), TokensBefore: before, TokensAfter: after,
+		Reason: event.Compacted, Messages: stand, Keep: len(plan.Kept), TokensBefore: before,
 		Done: fmt.Sprintf(display.Form(len(plan.Old), "a summary stands for %d message", "a summary stands for %d messages"), len(plan.Old)),
 	})
 }
@@ -266,7 +264,8 @@ func (o *Orchestrator) askForSummary(ctx context.Context, st *turnState, old []c
 // replace puts a shorter conversation on record. It still says which mode holds.
 func (o *Orchestrator) replace(ctx context.Context, st *turnState, e event.ContextReplaced) error {
 	view := o.Talk.View()
-	stays := slices.Concat(e.Messages, view[len(view)-min(e.Keep, len(view)):])
+	kept := view[len(view)-min(e.Keep, len(view)):]
+	stays := slices.Concat(e.Messages, kept)
 	tells := func(m chat.Message) bool { return strings.Contains(m.Text(), st.set.ModeText) }
 	if len(e.Messages) > 0 && e.Messages[0].Role == chat.User && slices.ContainsFunc(view, tells) && !slices.ContainsFunc(stays, tells) {
 		first := e.Messages[0]
@@ -274,6 +273,7 @@ func (o *Orchestrator) replace(ctx context.Context, st *turnState, e event.Conte
 		e.Messages = append([]chat.Message{first}, e.Messages[1:]...)
 	}
 	e.Window = st.window
+	e.TokensAfter = o.fixed(st) + o.count(slices.Concat(e.Messages, kept)) // as it is told from now on
 	return errors.Join(o.emit(ctx, st, ActorAgent, e), o.tellUsage(ctx, st))
 }
 
