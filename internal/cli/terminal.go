@@ -268,7 +268,7 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	err = t.banner()
 	if err == nil && (which.Resumes() || onlyDraft) {
 		err = t.recap(ctx)
-		t.putDraft(ctx)
+		t.putDraft(ctx, last)
 	}
 	if err != nil {
 		return errors.Join(err, t.session.Close())
@@ -427,7 +427,7 @@ func (t *terminal) follow(ctx context.Context) error {
 	if err := t.recap(ctx); err != nil {
 		return err
 	}
-	t.putDraft(ctx)
+	t.putDraft(ctx, false)
 	if _, cutOff := t.session.Unfinished(); cutOff {
 		t.face.Resume(ctx)
 	}

@@ -170,33 +170,40 @@ func (b Book) Keep(session string, d Draft) error {
 	return atomicfile.Write(b.path(session+draftEnding), jsonx.Must(d), 0o600)
 }
 
-// Draft is the draft of a session; where it has none, the newest of those that
-// may be taken, which is then no longer theirs.
-func (b Book) Draft(session string, may func(session string) bool, now time.Time) Draft {
+// Draft is the draft of a session; where it has none, the newest of those that may be taken,
+// which is then no longer theirs. With last, one that was typed later takes the place of the
+// session's own, which is then found by searching.
+func (b Book) Draft(session string, last bool, may func(session string) bool, now time.Time) Draft {
 	if b.Dir == "" {
 		return Draft{}
 	}
-	if d := b.read(session); !d.Empty() {
-		return d
+	own, newest, when := b.read(session), "", time.Time{}
+	if info, err := os.Lstat(b.path(session + draftEnding)); err == nil && !own.Empty() {
+		when = info.ModTime()
+	}
+	if !own.Empty() && (!last || own.Question != "") {
+		return own
 	}
 	entries, err := fs.ReadDir(repofile.OwnDir(b.Dir), ".")
 	if err != nil {
-		return Draft{}
+		return own
 	}
-	newest, when := "", time.Time{}
 	for _, e := range entries {
 		id, ok := strings.CutSuffix(e.Name(), draftEnding)
 		info, err := e.Info()
 		switch {
 		case !ok || err != nil:
-		case now.Sub(info.ModTime()) > maxAge:
+		case id != session && now.Sub(info.ModTime()) > maxAge:
 			_ = os.Remove(b.path(e.Name())) // nobody came back for it
-		case info.ModTime().After(when) && may(id):
+		case id != session && info.ModTime().After(when) && may(id):
 			newest, when = id, info.ModTime()
 		}
 	}
 	if newest == "" {
-		return Draft{}
+		return own
+	}
+	for _, text := range own.Parts() {
+		_ = b.Add(text) // it is there again, and not lost
 	}
 	d := b.read(newest)
 	_ = os.Remove(b.path(newest + draftEnding)) // else it is offered again

@@ -71,24 +71,31 @@ func TestADraftIsThereAgain(t *testing.T) {
 	if got := b.Sent(); len(got) != 2 || got[0] != "first\nsecond\nthird" {
 		t.Errorf("searching finds %q", got)
 	}
-	if got := b.Draft("a", none, now).Whole(); got != "first\nsecond\nthird" {
+	if got := b.Draft("a", false, none, now).Whole(); got != "first\nsecond\nthird" {
 		t.Errorf("a has %q", got)
 	}
-	if got := b.Draft("c", none, now); !got.Empty() {
+	if got := b.Draft("c", false, none, now); !got.Empty() {
 		t.Errorf("c has %q", got)
 	}
-	if got := b.Draft("c", func(id string) bool { return id == "b" }, now).Whole(); !strings.HasPrefix(got, "of b, with ") || strings.Contains(got, "abcdefghijkl") {
+	if got := b.Draft("c", false, func(id string) bool { return id == "b" }, now).Whole(); !strings.HasPrefix(got, "of b, with ") || strings.Contains(got, "abcdefghijkl") {
 		t.Errorf("c took %q", got)
 	}
-	if got := b.Draft("c", func(id string) bool { return id == "b" }, now); !got.Empty() {
+	if got := b.Draft("c", false, func(id string) bool { return id == "b" }, now); !got.Empty() {
 		t.Errorf("it was given twice: %q", got)
 	}
+	keep("d", typed.Draft{Text: "later"})
+	if got := b.Draft("a", false, all, now).Whole(); got != "first\nsecond\nthird" {
+		t.Errorf("a has %q where d was typed in later", got)
+	}
+	if got := b.Draft("a", true, all, now).Whole(); got != "later" || !slices.Contains(b.Sent(), "third") {
+		t.Errorf("what was typed last is %q", got)
+	}
 	keep("a", typed.Draft{})
-	if got := b.Draft("a", all, now); !got.Empty() {
+	if got := b.Draft("a", false, all, now); !got.Empty() {
 		t.Errorf("a still has %q", got)
 	}
 	keep("old", typed.Draft{Text: "old"})
-	if got := b.Draft("x", all, now.Add(100*24*time.Hour)); !got.Empty() {
+	if got := b.Draft("x", false, all, now.Add(100*24*time.Hour)); !got.Empty() {
 		t.Errorf("%q was brought back after a hundred days", got)
 	}
 }
@@ -100,14 +107,14 @@ func TestAnAnswerWithAKeyIsAskedForAgain(t *testing.T) {
 	if err := b.Keep("s", typed.Draft{Question: "q", Given: given, Answer: "half"}); err != nil {
 		t.Fatal(err)
 	}
-	got := b.Draft("s", func(string) bool { return true }, time.Now())
+	got := b.Draft("s", false, func(string) bool { return true }, time.Now())
 	if !slices.Equal(got.Given, given[:1]) || got.Answer != "" || got.Text != "half" {
 		t.Errorf("it is %+v", got)
 	}
 	if err := b.Keep("s", typed.Draft{Question: "q", Given: given[:1]}); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.Draft("s", func(string) bool { return true }, time.Now()); !slices.Equal(got.Given, given[:1]) {
+	if got := b.Draft("s", false, func(string) bool { return true }, time.Now()); !slices.Equal(got.Given, given[:1]) {
 		t.Errorf("it is %+v", got)
 	}
 }
@@ -117,7 +124,7 @@ func TestAnAnswerIsToNoOtherQuestion(t *testing.T) {
 	if err := b.Keep("gone", typed.Draft{Text: "half", Answer: "y and"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.Draft("here", func(string) bool { return true }, time.Now()); got.Answer != "" || got.Text != "half\ny and" {
+	if got := b.Draft("here", false, func(string) bool { return true }, time.Now()); got.Answer != "" || got.Text != "half\ny and" {
 		t.Errorf("it is %+v", got)
 	}
 }
@@ -130,7 +137,7 @@ func TestTheZeroBookKeepsNothing(t *testing.T) {
 	if err := b.Keep("s", typed.Draft{Text: "x"}); err != nil {
 		t.Error(err)
 	}
-	if got := b.Draft("s", func(string) bool { return true }, time.Now()); !got.Empty() || b.Sent() != nil {
+	if got := b.Draft("s", false, func(string) bool { return true }, time.Now()); !got.Empty() || b.Sent() != nil {
 		t.Errorf("it kept %q", got)
 	}
 }
@@ -145,11 +152,11 @@ func TestADraftThatWasSentElsewhereIsForgotten(t *testing.T) {
 	}
 	left := func(session string) bool { return session != "open" }
 	b.Forget("the same", left)
-	if d := b.Draft("a", func(string) bool { return false }, time.Now()); !d.Empty() {
+	if d := b.Draft("a", false, func(string) bool { return false }, time.Now()); !d.Empty() {
 		t.Errorf("a has %+v", d)
 	}
 	for session, want := range map[string]string{"b": "another", "open": "the same"} {
-		if d := b.Draft(session, left, time.Now()); d.Text != want {
+		if d := b.Draft(session, false, left, time.Now()); d.Text != want {
 			t.Errorf("%s has %+v", session, d)
 		}
 	}
