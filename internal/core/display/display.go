@@ -21,6 +21,7 @@ type (
 	Diff struct {
 		Unified        string
 		Added, Deleted int
+		More           int // lines that were left out at its end
 	}
 	// Table has a header row, unless that is empty, and cells; renderers may
 	// cut columns to fit.

@@ -16,6 +16,7 @@ type wire struct {
 	Lang    string    `json:"lang,omitempty"`
 	Added   int       `json:"added,omitempty"`
 	Deleted int       `json:"deleted,omitempty"`
+	More    int       `json:"more,omitempty"`
 	Head    []Cell    `json:"head,omitempty"`
 	Rows    [][]Cell  `json:"rows,omitempty"`
 	First   int       `json:"first,omitempty"`
@@ -31,7 +32,7 @@ func Wire(b Block) any {
 	case Code:
 		return wire{Kind: "code", Text: b.Source, Lang: b.Lang}
 	case Diff:
-		return wire{Kind: "diff", Text: b.Unified, Added: b.Added, Deleted: b.Deleted}
+		return wire{Kind: "diff", Text: b.Unified, Added: b.Added, Deleted: b.Deleted, More: b.More}
 	case Table:
 		return wire{Kind: "table", Head: b.Head, Rows: b.Rows, First: b.First}
 	case Checklist:
@@ -70,7 +71,7 @@ func (w wire) block() Block {
 	case "code":
 		return Code{Lang: w.Lang, Source: w.Text}
 	case "diff":
-		return Diff{Unified: w.Text, Added: w.Added, Deleted: w.Deleted}
+		return Diff{Unified: w.Text, Added: w.Added, Deleted: w.Deleted, More: w.More}
 	case "table":
 		return Table{Head: w.Head, Rows: w.Rows, First: w.First}
 	case "checklist":

@@ -117,11 +117,8 @@ const (
 )
 
 func preview(diff string, added, deleted int) display.Diff {
-	text, cut := patch.Cut(diff, previewLines, previewChars)
-	if cut {
-		text += fmt.Sprintf("… %d more lines\n", strings.Count(diff[len(text):], "\n"))
-	}
-	return display.Diff{Unified: text, Added: added, Deleted: deleted}
+	text, _ := patch.Cut(diff, previewLines, previewChars)
+	return display.Diff{Unified: text, Added: added, Deleted: deleted, More: strings.Count(diff[len(text):], "\n")}
 }
 
 // changed is what the model is told of a change.
@@ -175,7 +172,7 @@ func (c *change) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
 			now, _, _ := load(c.ws, c.at) // what it is only helps to explain
 			return tool.Result{}, changedSincePlanned(c.path, c.old, now)
 		} else if err != nil {
-			return tool.Result{}, fmt.Errorf("write: %w", err)
+			return tool.Result{}, fmt.Errorf("it could not be written: %w", err)
 		}
 	}
 	diff, cut := patch.Cut(strings.ToValidUTF8(c.diff, "\ufffd"), patch.MaxLines, patch.MaxChars)

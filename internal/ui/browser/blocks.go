@@ -65,6 +65,9 @@ func (p *page) block(b display.Block) markup {
 		}
 		return el("pre", el("code", b.Source))
 	case display.Diff:
+		if b.More > 0 {
+			return el("div", diffs(b.Unified), el("p", p.t("… %d lines left out", b.More)))
+		}
 		return diffs(b.Unified)
 	case display.Table:
 		return p.table(b)

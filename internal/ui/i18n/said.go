@@ -56,7 +56,7 @@ func (r reading) line(text string) string {
 		return text
 	}
 	for _, as := range []func(reading, string) (string, bool){
-		reading.sentence, reading.list, reading.chain, reading.bracket, reading.enumeration,
+		reading.sentence, reading.aside, reading.list, reading.chain, reading.bracket, reading.enumeration,
 	} {
 		if said, ok := as(r, trimmed); ok {
 			return text[:len(text)-len(trimmed)] + said
@@ -147,6 +147,9 @@ func (r reading) list(text string) (string, bool) {
 	}
 	// A sentence may have one of its own, and stand behind what it is about.
 	if head, tail, ok := strings.Cut(text, ": "); ok && !r.quoted && strings.Contains(tail, "; ") {
+		if t, ok := r.table[tail]; ok && !strings.Contains(t, "%") {
+			return r.deeper().line(head) + ": " + t, true
+		}
 		if said, ok := r.deeper().shaped(tail, func(s *shape) bool { return strings.Contains(s.format, "; ") }); ok {
 			return r.deeper().line(head) + ": " + said, true
 		}
@@ -228,6 +231,24 @@ func (r reading) chain(text string) (string, bool) {
 		}
 	}
 	return text, false
+}
+
+// aside translates a sentence that is followed by a whole other one in brackets, as where a
+// call is refused in two ways: a: must be true (b: argument "c" is missing).
+func (r reading) aside(text string) (string, bool) {
+	i := strings.Index(text, " (")
+	if i < 0 || r.quoted || !strings.HasSuffix(text, ")") || quotes(text[:i]) {
+		return text, false
+	}
+	head, within := text[:i], text[i+2:len(text)-1]
+	if !strings.Contains(within, ": ") {
+		return text, false
+	}
+	said, aside := r.deeper().line(head), r.deeper().line(within)
+	if said == head || aside == within {
+		return text, false
+	}
+	return said + "（" + aside + "）", true
 }
 
 // bracket translates a sentence that ends with another in brackets.

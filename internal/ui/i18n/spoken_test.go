@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"go/ast"
 	"go/token"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -68,10 +70,25 @@ func (m *module) speech() []spoken {
 			s.declaration(f, d)
 		}
 	}
+	s.instead()
 	slices.SortFunc(s.found, func(a, b spoken) int {
 		return cmp.Or(strings.Compare(a.where, b.where), strings.Compare(a.format, b.format))
 	})
 	return slices.Compact(s.found)
+}
+
+// instead notes what calls of tools that are not there are told to do instead.
+func (s *speech) instead() {
+	name := filepath.Join("..", "..", "tool", "dialect", "calls.txt")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		panic(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if _, words, ok := strings.Cut(strings.TrimSpace(line), " | - | "); ok {
+			s.found = append(s.found, spoken{format: words, where: name})
+		}
+	}
 }
 
 func (s *speech) declaration(f sourceFile, d ast.Decl) {

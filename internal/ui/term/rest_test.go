@@ -199,8 +199,8 @@ func TestALongDiffIsShownInPart(t *testing.T) {
 // A diff that was approved is not shown again, also where the result has only its beginning.
 func TestAnApprovedDiffIsNotShownAgain(t *testing.T) {
 	whole := "--- a/x\n+++ b/x\n@@ -0,0 +1,700 @@\n" + strings.Repeat("+line\n", 700)
-	for name, result := range map[string]string{
-		"whole": whole, "its beginning": strings.Join(strings.SplitAfter(whole, "\n")[:403], "") + "… 300 more lines\n",
+	for name, result := range map[string]display.Diff{
+		"whole": display.Counted(whole), "its beginning": {Unified: strings.Join(strings.SplitAfter(whole, "\n")[:403], ""), More: 300},
 	} {
 		text := ""
 		r := term.New(term.Options{Stream: func(more string, _ term.Ahead) error {
@@ -210,7 +210,7 @@ func TestAnApprovedDiffIsNotShownAgain(t *testing.T) {
 		r.Saw(uip.Request{TaskID: "t", Display: uip.Display{Content: display.Counted(whole), Metadata: map[string]string{"toolCallId": "c"}}})
 		emit(t, r, event.ToolCallRequested{CallID: "c", Tool: "write", Effects: []event.Effect{{Kind: event.EffectWrite, Target: "x"}}})
 		emit(t, r, event.ToolStarted{CallID: "c", Tool: "write"})
-		emit(t, r, event.ToolFinished{CallID: "c", Tool: "write", Summary: "created", Show: display.Counted(result)})
+		emit(t, r, event.ToolFinished{CallID: "c", Tool: "write", Summary: "created", Show: result})
 		if strings.Contains(text, "+line") || !strings.Contains(text, "created") {
 			t.Errorf("%s: %.200s", name, text)
 		}

@@ -262,8 +262,11 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 				r.bounded(b.Source, 0)
 			}
 		case display.Diff:
-			if r.page.fresh(); !wasShown(c.approved, b.Unified) {
+			if r.page.fresh(); !wasShown(c.approved, b) {
 				r.diff(cleaned(b.Unified), c.writes)
+				if b.More > 0 {
+					r.page.tell(ink.Dim, r.leftOut(b.More))
+				}
 			}
 		case display.Table:
 			r.page.fresh()
@@ -274,12 +277,9 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 	r.last = nil
 }
 
-// wasShown reports whether a diff is the one that was approved, or the beginning of that and
-// a line which says that there is more.
-func wasShown(approved, unified string) bool {
-	head := strings.TrimSuffix(unified, "\n")
-	head = head[:strings.LastIndexByte(head, '\n')+1]
-	return unified == approved || strings.HasPrefix(unified[len(head):], "… ") && head != "" && strings.HasPrefix(approved, head)
+// wasShown reports whether a diff is the one that was approved, or the beginning of that.
+func wasShown(approved string, d display.Diff) bool {
+	return d.Unified == approved || d.More > 0 && d.Unified != "" && strings.HasPrefix(approved, d.Unified)
 }
 
 // Lines of a diff that are shown where there are more: of one that was made nobody else
