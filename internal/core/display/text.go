@@ -214,11 +214,16 @@ func (s Shell) Cut(lines int) Shell {
 // endLines is how many lines the end of an output has.
 const endLines = 5
 
-// Apart is a name, with a number behind it if it is taken: explore, explore 2.
-func Apart(name string, taken func(string) bool) string {
+// Apart is a name with a number behind it, from one on, that is not taken: explore, explore 2.
+func Apart(name string, from int, taken func(string) bool) string {
 	shown := name
-	for n := 2; name != "" && taken(shown); n++ {
-		shown = fmt.Sprintf("%s %d", name, n)
+	for n := from; name != ""; n++ {
+		if shown = name; n > 1 {
+			shown = fmt.Sprintf("%s %d", name, n)
+		}
+		if !taken(shown) {
+			break
+		}
 	}
 	return shown
 }

@@ -197,10 +197,21 @@ const spanLimit = 2000
 // long it is with them; 0 if it does not end on its line.
 func codeSpan(text string) (code string, n int) {
 	line, _, _ := strings.Cut(text[:min(len(text), spanLimit)], "\n")
-	ticks := line[:len(line)-len(strings.TrimLeft(line, "`"))]
-	code, _, ok := strings.Cut(line[len(ticks):], ticks)
-	if !ok || strings.TrimSpace(code) == "" {
-		return "", 0
+	ticks := len(line) - len(strings.TrimLeft(line, "`"))
+	for end := ticks; ticks > 0; { // as many as opened it, no more
+		i := strings.IndexByte(line[end:], '`')
+		if i < 0 {
+			break
+		}
+		end += i
+		run := len(line[end:]) - len(strings.TrimLeft(line[end:], "`"))
+		if code := line[ticks:end]; run == ticks {
+			if strings.TrimSpace(code) == "" {
+				break
+			}
+			return code, end + run
+		}
+		end += run
 	}
-	return code, 2*len(ticks) + len(code)
+	return "", 0
 }

@@ -108,10 +108,12 @@ func SearchCode(ws *workspace.Workspace, index *codeindex.Index, hide func(path 
 				r.Results = append(r.Results, p)
 				t.Rows = append(t.Rows, display.Data(fmt.Sprintf("%s:%d", p.Path, p.Line), p.Symbol))
 			}
+			var show display.Block = t
 			if r.Count == 0 {
+				show = nil
 				r.Hint = "nothing is about these words; try others, or grep for an exact text"
 			}
-			return tool.Result{Value: r, Summary: tool.Count(r.Count, "result", "results") + " in " + tool.Count(len(in), "file", "files"), Show: t}, nil
+			return tool.Result{Value: r, Summary: tool.Count(r.Count, "result", "results") + " in " + tool.Count(len(in), "file", "files"), Show: show}, nil
 		},
 	}
 }

@@ -90,7 +90,7 @@ func (r *Renderer) lines(rec event.Record) string {
 	switch e := rec.Event.(type) {
 	case event.TaskCreated:
 		if e.ParentID != "" {
-			r.agents[rec.Task] = display.Apart(e.AgentID, func(name string) bool {
+			r.agents[rec.Task] = display.Apart(e.AgentID, 1, func(name string) bool {
 				return slices.Contains(slices.Collect(maps.Values(r.agents)), name)
 			})
 		}

@@ -58,6 +58,12 @@ type dialogue struct {
 	called bool      // for a person who looked elsewhere
 }
 
+// seen is cards that hide nothing where all of the question has been shown.
+func (d *dialogue) seen(cards term.Cards) term.Cards {
+	cards.Whole = cards.Whole || d.whole
+	return cards
+}
+
 // titleOf is what a question is about, for people.
 func (r *REPL) titleOf(q uip.Request) string {
 	if q.Worded() {
@@ -223,7 +229,7 @@ func (r *REPL) answered(ctx context.Context, line string, draft lineedit.Draft) 
 	a, ok := read(r.Words, q, line)
 	if !ok || unheard(q, a) {
 		d.back = draft
-		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: hint(r.Words, r.cards(), q)}})
+		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: hint(r.Words, r.open.seen(r.cards()), q)}})
 	}
 	a.ID, a.Author = q.ID, "user"
 	if err := uip.Check(q, a); err != nil {

@@ -131,7 +131,7 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 			}
 			return a, nil
 		}
-		text = l.folded(hint(l.Words, l.cards(), q))
+		text = l.folded(hint(l.Words, d.seen(l.cards()), q))
 	}
 }
 

@@ -2,6 +2,7 @@ package term
 
 import (
 	"maps"
+	"strings"
 
 	"coder/internal/core/display"
 	"coder/internal/core/event"
@@ -27,9 +28,21 @@ func (r *Renderer) view(id string) *taskView {
 	return t
 }
 
-// nameAgent names the agent of a task, with a number if another of that name is at work.
-func (r *Renderer) nameAgent(t *taskView, agent string) {
-	t.agent = display.Apart(agent, func(name string) bool {
+// nameAgent names the agent of a task, with a number where others of that name are at work:
+// that of the call, among those, which it does the work of.
+func (r *Renderer) nameAgent(t *taskView, e event.TaskCreated) {
+	t.parent = e.ParentID
+	from := 1
+	for _, c := range r.status.calls {
+		if c.task.id != e.ParentID || !strings.HasPrefix(c.title, e.AgentID+": ") {
+			continue
+		}
+		if c == r.calls[callKey{e.ParentID, e.CallID}] {
+			break
+		}
+		from++
+	}
+	t.agent = display.Apart(e.AgentID, from, func(name string) bool {
 		for _, other := range r.tasks {
 			if other != t && other.parent != "" && other.agent == name {
 				return true

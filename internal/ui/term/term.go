@@ -106,8 +106,7 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 		switch e := rec.Event.(type) {
 		case event.TaskCreated:
 			t := r.view(rec.Task)
-			r.nameAgent(t, e.AgentID)
-			if t.parent = e.ParentID; t.parent == "" {
+			if r.nameAgent(t, e); t.parent == "" {
 				r.section = begun
 			}
 		case event.TaskFailed:

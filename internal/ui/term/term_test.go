@@ -273,6 +273,19 @@ func TestSubtasksSideBySideAreToldApart(t *testing.T) {
 	}
 }
 
+// The numbers of agents follow the calls that they do the work of, in whatever order they begin.
+func TestAgentsAreNumberedAsTheirCalls(t *testing.T) {
+	rs := told(event.ToolStarted{CallID: "1", Tool: "task", Title: "explore: a"}, event.ToolStarted{CallID: "2", Tool: "task", Title: "explore: b"}, event.ToolStarted{CallID: "3", Tool: "task", Title: "explore: c"})
+	for _, n := range []string{"3", "1", "2"} {
+		rs = append(rs, event.Record{Task: "c" + n, Event: event.TaskCreated{TaskID: "c" + n, AgentID: "explore", ParentID: "t", CallID: n}},
+			event.Record{Task: "c" + n, Event: event.ToolStarted{CallID: "x", Tool: "read", Title: "of " + n}})
+	}
+	got := play(t, term.Palette{}, rs)
+	if want := "[tool] explore 3 > read  of 3\n[tool] explore > read  of 1\n[tool] explore 2 > read  of 2\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestLive(t *testing.T) {
 	var shown []string
 	live := func(d term.Doing) {
