@@ -2,6 +2,7 @@ package term_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -192,6 +193,21 @@ func TestALongDiffIsShownInPart(t *testing.T) {
 		left := strings.Contains(text, "… 223 lines left out\n")
 		if got := strings.Count(text, "line\n") + 2; left != (kind == event.EffectRead) || got < want-2 || got > want+2 {
 			t.Errorf("kind %v: %d lines shown (left out is said: %t), want about %d", kind, got, left, want)
+		}
+	}
+}
+
+// What a call prints after the lines that stay is seen while it runs, the newest of it.
+func TestTheNewestOutputIsSeen(t *testing.T) {
+	var now term.Doing
+	for i, want := range map[int]string{20: "", 21: "line 21", 30: "line 28|line 29|line 30"} {
+		r := term.New(term.Options{Out: io.Discard, Live: func(d term.Doing) { now = d }})
+		emit(t, r, event.ToolStarted{CallID: "c", Tool: "bash"})
+		for n := range i {
+			emit(t, r, event.ToolOutput{CallID: "c", Text: fmt.Sprintf("line %d\n", n+1)})
+		}
+		if got := strings.Join(now.Calls[0].Tail, "|"); got != want {
+			t.Errorf("after %d lines: %q, want %q", i, got, want)
 		}
 	}
 }

@@ -54,13 +54,19 @@ func (r *Renderer) tell() {
 			count = r.lines(n)
 		}
 		tail := c.recent.tail()
-		if len(tail) == 0 && c.output.part != "" && !c.task.live {
-			tail = []string{sanitize.Mask(c.output.part)} // a line that has not ended is not in the stream
+		if len(tail) == 0 && !c.task.live { // lines after the first ones, and one that has not ended, are not in the stream
+			tail = slices.Clone(c.output.tail[max(0, len(c.output.tail)-newestLines):])
+			if c.output.part != "" {
+				tail = append(tail, sanitize.Mask(c.output.part))
+			}
 		}
 		d.Calls = append(d.Calls, Running{Name: name, Count: count, Since: c.since, Tail: tail})
 	}
 	s.show(d)
 }
+
+// newestLines is how much of that is seen of a call of the model's.
+const newestLines = 3
 
 // recentLines is how much of a command's output is seen while it runs.
 const recentLines = 8
