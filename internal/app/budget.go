@@ -54,6 +54,9 @@ func (a *App) spent(m *meter.Meter) []display.Cell {
 			parts[i] = fmt.Sprint(parts[i], " / ", bound)
 		}
 	}
+	if m.Silent() && used.In+used.Out == 0 && b == (meter.Budget{}) {
+		return display.Words("spent", fmt.Sprintf("the provider did not report it, in %s", parts[2]))
+	}
 	unpriced := used.Unpriced || !a.price(a.endpoint(), a.ModelName()).Known
 	if unpriced && used.Cost == 0 && b.USD == 0 {
 		return display.Words("spent", fmt.Sprintf("price not known, %s tokens, in %s", parts[1:]...))

@@ -47,6 +47,7 @@ type Meter struct {
 	prices  map[string]catalogue.Price // those asked for already
 	cached  map[string]float64         // share of the last request of a model that its cache had
 	clock   clock
+	silent  bool // a whole reply came of which nobody said what it used
 }
 
 // Sum is what something costs.
@@ -66,6 +67,9 @@ func (m *Meter) Add(r event.Record, live bool) {
 	defer m.mu.Unlock()
 	m.clock.add(r, live)
 	model, used, ok := event.Used(r.Event)
+	if e, said := r.Event.(event.MessageAdded); said && !ok && e.Message.Role == chat.Assistant && e.Model != "" && !e.Interrupted {
+		m.silent = true
+	}
 	if !ok {
 		return
 	}
@@ -73,6 +77,13 @@ func (m *Meter) Add(r event.Record, live bool) {
 	if _, reply := r.Event.(event.MessageAdded); reply && used.In > 0 {
 		m.cached[model] = min(max(float64(used.Cached)/float64(used.In), 0), 1)
 	}
+}
+
+// Silent reports whether replies came whole of which nobody said what they used.
+func (m *Meter) Silent() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.silent
 }
 
 // Spent is what was spent, and how long the turns took.
@@ -186,9 +197,11 @@ func (p metered) Stream(ctx context.Context, req provider.Request) iter.Seq2[pro
 			}
 		}
 		defer done()
+		// What broke off is estimated, unless what was whole is not counted either.
+		estimates := p.meter.o.Budget != (Budget{}) || !p.meter.Silent()
 		arrived := 0 // bytes of the reply
 		for d, err := range p.next.Stream(ctx, req) {
-			if err != nil && arrived > 0 && !yield(p.estimate(req, arrived, false), nil) {
+			if err != nil && arrived > 0 && estimates && !yield(p.estimate(req, arrived, false), nil) {
 				return
 			}
 			switch d := d.(type) {

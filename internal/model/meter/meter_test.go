@@ -183,6 +183,21 @@ func TestWhatNobodyReportsIsEstimated(t *testing.T) {
 	}
 }
 
+// Where whole replies are not counted, one that broke off is not either: the sum would be of neither.
+func TestWhatBrokeOffAmongWhatIsNotReportedIsNotEstimated(t *testing.T) {
+	m := New(Options{Price: price, Now: time.Now})
+	m.Add(event.Record{Event: event.MessageAdded{Message: chat.Say(chat.Assistant, "whole"), Model: "dear"}}, true)
+	next := &replies{deltas: []provider.Delta{provider.TextDelta(strings.Repeat("a", 360))}, err: errors.New("broke")}
+	for d := range m.Wrap(next).Stream(t.Context(), provider.Request{Model: "dear", Estimate: 1000}) {
+		if _, ok := d.(provider.Spent); ok {
+			t.Errorf("%+v", d)
+		}
+	}
+	if !m.Silent() {
+		t.Error("nobody hears that nothing was reported")
+	}
+}
+
 func TestARequestWithoutAnEstimateIsMeasured(t *testing.T) {
 	req := provider.Request{System: "12345678", Messages: []chat.Message{
 		chat.Say(chat.User, "1234567890"), chat.Answer(chat.ToolResult{Text: "123456"}),
