@@ -117,7 +117,7 @@ func (inv *invocation) normalised() string {
 	for _, name := range rerun.Normalisations {
 		list = append(list, inv.words.T(name))
 	}
-	return strings.Join(list, ", ")
+	return strings.Join(list, inv.words.T(", "))
 }
 
 // whatDiffers is what differs, in words.

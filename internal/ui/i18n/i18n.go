@@ -70,6 +70,9 @@ func (p *Printer) Signs(text string) string {
 	if p == nil || !p.ascii {
 		return text
 	}
+	if p.Lang() == Chinese {
+		text = strings.ReplaceAll(text, " · ", "，")
+	}
 	return asciiSigns.Replace(text)
 }
 
