@@ -33,6 +33,11 @@ func (t *terminal) onlyDraft() bool {
 	return store.InUse(last) && (!slices.Contains(store.All(), typed) || store.Unused(typed))
 }
 
+func isCommand(text string) bool {
+	text = strings.TrimSpace(text)
+	return strings.HasPrefix(text, "/") || strings.HasPrefix(text, "!")
+}
+
 // putDraft puts what was typed and not sent where it was typed: at the question that is
 // about to be asked again, or at the prompt. Last says that what was typed last is wanted,
 // in whichever session nobody asked anything.
@@ -56,13 +61,17 @@ func (t *terminal) putDraft(ctx context.Context, last bool) {
 	}
 	parts := draft.Parts()
 	if len(parts) > 1 { // what stands behind a command would be taken for its arguments
+		typed := isCommand(draft.Text) // which was not queued, and stays
 		parts = slices.DeleteFunc(parts, func(text string) bool {
-			command := strings.HasPrefix(strings.TrimSpace(text), "/") || strings.HasPrefix(strings.TrimSpace(text), "!")
-			if command {
+			drop := isCommand(text)
+			if typed {
+				drop = text != draft.Text
+			}
+			if drop {
 				t.remember(text)
 				_ = t.say(ink.Dim, t.inv.words.T("no longer queued: %s", oneLine(text))) // said if it can be
 			}
-			return command
+			return drop
 		})
 	}
 	text := strings.Join(parts, "\n")

@@ -250,7 +250,7 @@ func (o *Orchestrator) beginTodos(ctx context.Context, st *turnState) error {
 	steps := complexity.Steps(st.input)
 	if len(steps) == 0 {
 		steps = []string{"Understand the request and the code it concerns", "Make the changes", "Check the result"}
-		if strings.ContainsFunc(st.input, func(r rune) bool { return unicode.Is(unicode.Han, r) }) {
+		if inChinese(st.input) {
 			steps = []string{"理解需求和相关代码", "完成修改", "检查结果"}
 		}
 	}
@@ -259,4 +259,18 @@ func (o *Orchestrator) beginTodos(ctx context.Context, st *turnState) error {
 		todos = append(todos, event.Todo{ID: fmt.Sprint(i + 1), Content: s, Status: event.TodoPending})
 	}
 	return o.emit(ctx, st, ActorAgent, event.TodosChanged{Todos: todos})
+}
+
+// inChinese reports whether a text is, and does not only quote a word: it has more characters
+// of it than words of other scripts.
+func inChinese(text string) bool {
+	isHan := func(r rune) bool { return unicode.Is(unicode.Han, r) }
+	han := 0
+	for _, r := range text {
+		if isHan(r) {
+			han++
+		}
+	}
+	words := strings.FieldsFunc(text, func(r rune) bool { return isHan(r) || !unicode.IsLetter(r) })
+	return han > len(words)
 }

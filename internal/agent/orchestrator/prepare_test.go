@@ -305,3 +305,18 @@ func TestConversationForgetsNoReminderAcrossAResume(t *testing.T) {
 		t.Error("the newest words about a mode do not stand for those before")
 	}
 }
+
+// A prompt is in Chinese if most of it is: a word that it quotes, or names of code, do not count.
+func TestTheLanguageOfAPrompt(t *testing.T) {
+	for text, want := range map[string]bool{
+		"Please rename the label 内容 in the parser, then add tests": false,
+		"把 parseConfig 改名为 loadConfig，并更新测试":                       true,
+		"":        false,
+		"fix it":  false,
+		"修复 main": true,
+	} {
+		if got := inChinese(text); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
+	}
+}

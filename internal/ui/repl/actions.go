@@ -115,7 +115,7 @@ func (r *REPL) takeElsewhere(ctx context.Context) error {
 
 // stopTurn stops all that is going on. What was queued goes back to where it
 // was typed, before what is being typed; a command does only if it is alone, since what
-// stands behind it would be taken for its arguments.
+// stands behind it would be taken for its arguments, and one that is being typed stays so.
 func (r *REPL) stopTurn() error {
 	r.editor.Close()
 	r.turn.stopped.Store(true)
@@ -124,13 +124,16 @@ func (r *REPL) stopTurn() error {
 	if len(back) == 0 {
 		return nil
 	}
-	if !r.editor.Empty() {
+	begun := !r.editor.Empty() && !words(0, r.editor.Draft())
+	var stay []lineedit.Draft
+	if !r.editor.Empty() && !begun {
 		back = append(back, r.editor.Draft())
+	} else if begun {
+		stay = append(stay, r.editor.Draft())
 	}
 	var dropped []string
-	var stay []lineedit.Draft
 	for _, d := range back {
-		if len(back) > 1 && !words(0, d) {
+		if begun || len(back) > 1 && !words(0, d) {
 			dropped = append(dropped, r.Words.T("no longer queued: %s", oneLine(d.String())))
 		} else {
 			stay = append(stay, d)
