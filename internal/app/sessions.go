@@ -341,9 +341,9 @@ func (a *App) LeftTyping() string {
 }
 
 // Unsent is what was typed in a session and not sent, or in one that was left
-// before anything was asked in it; with last, in the one that was left later.
-func (a *App) Unsent(id string, last bool) typed.Draft {
-	return a.Typed().Draft(id, last, a.leftUnasked(), a.Env.Now())
+// before anything was asked in it, if that is wanted.
+func (a *App) Unsent(id string, wanted typed.Wanted) typed.Draft {
+	return a.Typed().Draft(id, wanted, a.leftUnasked(), a.Env.Now())
 }
 
 // Sent keeps what was sent in a session. What was left unsent in one in which nothing was

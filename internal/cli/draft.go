@@ -39,10 +39,9 @@ func isCommand(text string) bool {
 }
 
 // putDraft puts what was typed and not sent where it was typed: at the question that is
-// about to be asked again, or at the prompt. Last says that what was typed last is wanted,
-// in whichever session nobody asked anything.
-func (t *terminal) putDraft(ctx context.Context, last bool) {
-	draft, begun := t.app.Unsent(t.session.ID, last), repl.Answer{}
+// about to be asked again, or at the prompt.
+func (t *terminal) putDraft(ctx context.Context, wanted typed.Wanted) {
+	draft, begun := t.app.Unsent(t.session.ID, wanted), repl.Answer{}
 	if saved := t.inEditor(); saved != "" {
 		draft.Text = saved
 	}

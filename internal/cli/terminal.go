@@ -21,6 +21,7 @@ import (
 	"coder/internal/host/pathfind"
 	"coder/internal/host/stdio"
 	"coder/internal/policy/mode"
+	"coder/internal/record/typed"
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/repl"
 	"coder/internal/ui/term"
@@ -268,7 +269,11 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	err = t.banner()
 	if err == nil && (which.Resumes() || onlyDraft) {
 		err = t.recap(ctx)
-		t.putDraft(ctx, last)
+		wanted := typed.Left
+		if last {
+			wanted = typed.Last
+		}
+		t.putDraft(ctx, wanted)
 	}
 	if err != nil {
 		return errors.Join(err, t.session.Close())
@@ -427,7 +432,7 @@ func (t *terminal) follow(ctx context.Context) error {
 	if err := t.recap(ctx); err != nil {
 		return err
 	}
-	t.putDraft(ctx, false)
+	t.putDraft(ctx, typed.None)
 	if _, cutOff := t.session.Unfinished(); cutOff {
 		t.face.Resume(ctx)
 	}

@@ -67,7 +67,7 @@ func (m *Meter) Add(r event.Record, live bool) {
 	defer m.mu.Unlock()
 	m.clock.add(r, live)
 	model, used, ok := event.Used(r.Event)
-	if e, said := r.Event.(event.MessageAdded); said && !ok && e.Message.Role == chat.Assistant && e.Model != "" && !e.Interrupted {
+	if e, said := r.Event.(event.MessageAdded); said && !ok && e.Message.Role == chat.Assistant && e.Model != "" && !e.Interrupted && e.Stop != string(provider.StopLoop) {
 		m.silent = true
 	}
 	if !ok {
@@ -213,7 +213,8 @@ func (p metered) Stream(ctx context.Context, req provider.Request) iter.Seq2[pro
 				arrived += len(d.Name) + len(d.Args)
 			case provider.Done:
 				if d.Usage == nil {
-					if p.meter.o.Budget != (Budget{}) && !yield(p.estimate(req, arrived, true), nil) {
+					stopped := d.Stop == provider.StopLoop // by us, before it could say
+					if (stopped && estimates || p.meter.o.Budget != (Budget{})) && !yield(p.estimate(req, arrived, !stopped), nil) {
 						return
 					}
 					break

@@ -198,6 +198,22 @@ func TestWhatBrokeOffAmongWhatIsNotReportedIsNotEstimated(t *testing.T) {
 	}
 }
 
+// A reply that was not listened to any longer had no chance to say what it used.
+func TestWhatWeStoppedIsEstimated(t *testing.T) {
+	m := New(Options{Price: price, Now: time.Now})
+	next := &replies{deltas: []provider.Delta{provider.TextDelta(strings.Repeat("a", 360)), provider.Done{Stop: provider.StopLoop}}}
+	spent := 0
+	for d := range m.Wrap(next).Stream(t.Context(), provider.Request{Model: "dear", Estimate: 1000}) {
+		if s, ok := d.(provider.Spent); ok && !s.Whole {
+			spent += s.Usage.In + s.Usage.Out
+		}
+	}
+	m.Add(event.Record{Event: event.MessageAdded{Message: chat.Say(chat.Assistant, "a"), Model: "dear", Stop: string(provider.StopLoop)}}, true)
+	if spent != 1100 || m.Silent() {
+		t.Errorf("%d tokens; silent: %t", spent, m.Silent())
+	}
+}
+
 func TestARequestWithoutAnEstimateIsMeasured(t *testing.T) {
 	req := provider.Request{System: "12345678", Messages: []chat.Message{
 		chat.Say(chat.User, "1234567890"), chat.Answer(chat.ToolResult{Text: "123456"}),

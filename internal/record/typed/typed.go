@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"coder/internal/core/jsonx"
@@ -44,10 +45,18 @@ type Draft struct {
 	Question string   `json:"question,omitempty"`
 	Given    []string `json:"given,omitempty"`
 	Mode     string   `json:"mode,omitempty"`
+	By       int      `json:"by,omitempty"` // the process that it was typed in
+}
+
+// elsewhere reports whether it is being typed in another process.
+func (d Draft) elsewhere() bool {
+	return d.By > 0 && d.By != os.Getpid() && !errors.Is(syscall.Kill(d.By, 0), syscall.ESRCH)
 }
 
 // Empty reports whether there is nothing in it.
-func (d Draft) Empty() bool { return d.Whole() == "" && d.Mode == "" && len(d.Given) == 0 }
+func (d Draft) Empty() bool {
+	return strings.TrimSpace(d.Whole()) == "" && d.Mode == "" && len(d.Given) == 0
+}
 
 // Whole is all of it as one text.
 func (d Draft) Whole() string { return strings.Join(d.Parts(), "\n") }
@@ -133,7 +142,7 @@ func (b Book) Unsent(may func(session string) bool) (session string, when time.T
 	entries, _ := fs.ReadDir(repofile.OwnDir(b.Dir), ".")
 	for _, e := range entries {
 		id, ok := strings.CutSuffix(e.Name(), draftEnding)
-		if info, err := e.Info(); ok && err == nil && info.ModTime().After(when) && (may == nil || may(id)) {
+		if info, err := e.Info(); ok && err == nil && info.ModTime().After(when) && (may == nil || may(id)) && !b.read(id).elsewhere() {
 			session, when = id, info.ModTime()
 		}
 	}
@@ -167,13 +176,23 @@ func (b Book) Keep(session string, d Draft) error {
 			texts[i] = sanitize.Mask(text)
 		}
 	}
+	d.By = os.Getpid()
 	return atomicfile.Write(b.path(session+draftEnding), jsonx.Must(d), 0o600)
 }
 
-// Draft is the draft of a session; where it has none, the newest of those that may be taken,
-// which is then no longer theirs. With last, one that was typed later takes the place of the
-// session's own, which is then found by searching.
-func (b Book) Draft(session string, last bool, may func(session string) bool, now time.Time) Draft {
+// Wanted is which draft is wanted beside a session's own.
+type Wanted uint8
+
+const (
+	None Wanted = iota // none but its own
+	Left               // where it has none, one that was left
+	Last               // whichever was typed last
+)
+
+// Draft is the draft of a session, or another that is wanted: the newest of those that may be
+// taken and nobody is typing, which is then no longer theirs. What it takes the place of is
+// found by searching.
+func (b Book) Draft(session string, wanted Wanted, may func(session string) bool, now time.Time) Draft {
 	if b.Dir == "" {
 		return Draft{}
 	}
@@ -181,7 +200,7 @@ func (b Book) Draft(session string, last bool, may func(session string) bool, no
 	if info, err := os.Lstat(b.path(session + draftEnding)); err == nil && !own.Empty() {
 		when = info.ModTime()
 	}
-	if !own.Empty() && (!last || own.Question != "") {
+	if wanted == None || !own.Empty() && (wanted == Left || own.Question != "") {
 		return own
 	}
 	entries, err := fs.ReadDir(repofile.OwnDir(b.Dir), ".")
@@ -195,7 +214,7 @@ func (b Book) Draft(session string, last bool, may func(session string) bool, no
 		case !ok || err != nil:
 		case id != session && now.Sub(info.ModTime()) > maxAge:
 			_ = os.Remove(b.path(e.Name())) // nobody came back for it
-		case id != session && info.ModTime().After(when) && may(id):
+		case id != session && info.ModTime().After(when) && may(id) && !b.read(id).elsewhere():
 			newest, when = id, info.ModTime()
 		}
 	}
@@ -220,7 +239,7 @@ func (b Book) Forget(text string, may func(session string) bool) {
 	}
 	drafts, _ := fs.Glob(repofile.OwnDir(b.Dir), "*"+draftEnding)
 	for _, name := range drafts {
-		if id := strings.TrimSuffix(name, draftEnding); may(id) && strings.TrimSpace(b.read(id).Whole()) == text {
+		if id := strings.TrimSuffix(name, draftEnding); may(id) && strings.TrimSpace(b.read(id).Whole()) == text && !b.read(id).elsewhere() {
 			_ = os.Remove(b.path(name)) // else it is offered again
 		}
 	}

@@ -1,7 +1,9 @@
 package typed_test
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,32 +73,32 @@ func TestADraftIsThereAgain(t *testing.T) {
 	if got := b.Sent(); len(got) != 2 || got[0] != "first\nsecond\nthird" {
 		t.Errorf("searching finds %q", got)
 	}
-	if got := b.Draft("a", false, none, now).Whole(); got != "first\nsecond\nthird" {
+	if got := b.Draft("a", typed.Left, none, now).Whole(); got != "first\nsecond\nthird" {
 		t.Errorf("a has %q", got)
 	}
-	if got := b.Draft("c", false, none, now); !got.Empty() {
-		t.Errorf("c has %q", got)
+	if got := b.Draft("c", typed.Left, none, now); !got.Empty() {
+		t.Errorf("c has %+v", got)
 	}
-	if got := b.Draft("c", false, func(id string) bool { return id == "b" }, now).Whole(); !strings.HasPrefix(got, "of b, with ") || strings.Contains(got, "abcdefghijkl") {
+	if got := b.Draft("c", typed.Left, func(id string) bool { return id == "b" }, now).Whole(); !strings.HasPrefix(got, "of b, with ") || strings.Contains(got, "abcdefghijkl") {
 		t.Errorf("c took %q", got)
 	}
-	if got := b.Draft("c", false, func(id string) bool { return id == "b" }, now); !got.Empty() {
-		t.Errorf("it was given twice: %q", got)
+	if got := b.Draft("c", typed.Left, func(id string) bool { return id == "b" }, now); !got.Empty() {
+		t.Errorf("it was given twice: %+v", got)
 	}
 	keep("d", typed.Draft{Text: "later"})
-	if got := b.Draft("a", false, all, now).Whole(); got != "first\nsecond\nthird" {
+	if got := b.Draft("a", typed.Left, all, now).Whole(); got != "first\nsecond\nthird" {
 		t.Errorf("a has %q where d was typed in later", got)
 	}
-	if got := b.Draft("a", true, all, now).Whole(); got != "later" || !slices.Contains(b.Sent(), "third") {
+	if got := b.Draft("a", typed.Last, all, now).Whole(); got != "later" || !slices.Contains(b.Sent(), "third") {
 		t.Errorf("what was typed last is %q", got)
 	}
 	keep("a", typed.Draft{})
-	if got := b.Draft("a", false, all, now); !got.Empty() {
-		t.Errorf("a still has %q", got)
+	if got := b.Draft("a", typed.Left, all, now); !got.Empty() {
+		t.Errorf("a still has %+v", got)
 	}
 	keep("old", typed.Draft{Text: "old"})
-	if got := b.Draft("x", false, all, now.Add(100*24*time.Hour)); !got.Empty() {
-		t.Errorf("%q was brought back after a hundred days", got)
+	if got := b.Draft("x", typed.Left, all, now.Add(100*24*time.Hour)); !got.Empty() {
+		t.Errorf("%+v was brought back after a hundred days", got)
 	}
 }
 
@@ -107,14 +109,14 @@ func TestAnAnswerWithAKeyIsAskedForAgain(t *testing.T) {
 	if err := b.Keep("s", typed.Draft{Question: "q", Given: given, Answer: "half"}); err != nil {
 		t.Fatal(err)
 	}
-	got := b.Draft("s", false, func(string) bool { return true }, time.Now())
+	got := b.Draft("s", typed.Left, func(string) bool { return true }, time.Now())
 	if !slices.Equal(got.Given, given[:1]) || got.Answer != "" || got.Text != "half" {
 		t.Errorf("it is %+v", got)
 	}
 	if err := b.Keep("s", typed.Draft{Question: "q", Given: given[:1]}); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.Draft("s", false, func(string) bool { return true }, time.Now()); !slices.Equal(got.Given, given[:1]) {
+	if got := b.Draft("s", typed.Left, func(string) bool { return true }, time.Now()); !slices.Equal(got.Given, given[:1]) {
 		t.Errorf("it is %+v", got)
 	}
 }
@@ -124,7 +126,7 @@ func TestAnAnswerIsToNoOtherQuestion(t *testing.T) {
 	if err := b.Keep("gone", typed.Draft{Text: "half", Answer: "y and"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.Draft("here", false, func(string) bool { return true }, time.Now()); got.Answer != "" || got.Text != "half\ny and" {
+	if got := b.Draft("here", typed.Left, func(string) bool { return true }, time.Now()); got.Answer != "" || got.Text != "half\ny and" {
 		t.Errorf("it is %+v", got)
 	}
 }
@@ -137,8 +139,8 @@ func TestTheZeroBookKeepsNothing(t *testing.T) {
 	if err := b.Keep("s", typed.Draft{Text: "x"}); err != nil {
 		t.Error(err)
 	}
-	if got := b.Draft("s", false, func(string) bool { return true }, time.Now()); !got.Empty() || b.Sent() != nil {
-		t.Errorf("it kept %q", got)
+	if got := b.Draft("s", typed.Left, func(string) bool { return true }, time.Now()); !got.Empty() || b.Sent() != nil {
+		t.Errorf("it kept %+v", got)
 	}
 }
 
@@ -152,12 +154,52 @@ func TestADraftThatWasSentElsewhereIsForgotten(t *testing.T) {
 	}
 	left := func(session string) bool { return session != "open" }
 	b.Forget("the same", left)
-	if d := b.Draft("a", false, func(string) bool { return false }, time.Now()); !d.Empty() {
+	if d := b.Draft("a", typed.Left, func(string) bool { return false }, time.Now()); !d.Empty() {
 		t.Errorf("a has %+v", d)
 	}
 	for session, want := range map[string]string{"b": "another", "open": "the same"} {
-		if d := b.Draft(session, false, left, time.Now()); d.Text != want {
+		if d := b.Draft(session, typed.Left, left, time.Now()); d.Text != want {
 			t.Errorf("%s has %+v", session, d)
 		}
+	}
+}
+
+// What is being typed in another process stays there; what a dead one left does not.
+func TestADraftThatIsBeingTypedElsewhereStaysThere(t *testing.T) {
+	b := typed.Book{Dir: t.TempDir()}
+	all := func(string) bool { return true }
+	left := func(id string, by int) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(b.Dir, id+".draft"), fmt.Appendf(nil, `{"text":"of %s","by":%d}`, id, by), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left("live", os.Getppid())
+	if got := b.Draft("new", typed.Last, all, time.Now()); !got.Empty() {
+		t.Errorf("%+v was taken", got)
+	}
+	if id, _ := b.Unsent(nil); id != "" {
+		t.Errorf("%s was left", id)
+	}
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	left("dead", ended.Process.Pid)
+	if got := b.Draft("new", typed.None, all, time.Now()); !got.Empty() {
+		t.Errorf("%+v was taken unasked", got)
+	}
+	if got := b.Draft("new", typed.Left, all, time.Now()); got.Text != "of dead" {
+		t.Errorf("%+v was taken", got)
+	}
+}
+
+func TestBlankLinesAreNoDraft(t *testing.T) {
+	b := typed.Book{Dir: t.TempDir()}
+	if err := b.Keep("a", typed.Draft{Text: "\n"}); err != nil {
+		t.Fatal(err)
+	}
+	if id, _ := b.Unsent(nil); id != "" {
+		t.Error("a line end is kept")
 	}
 }
