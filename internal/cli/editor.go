@@ -351,7 +351,7 @@ func (t *terminal) completeSession(typed string) (choices []lineedit.Choice) {
 		if h.ID == t.session.ID || !strings.Contains(strings.ToLower(h.ID+" "+title), strings.ToLower(typed)) {
 			continue
 		}
-		choices = append(choices, lineedit.Choice{Text: h.ID, Note: sanitize.Line(title, 40) + "  " + h.Updated.Local().Format("2006-01-02 15:04")})
+		choices = append(choices, lineedit.Choice{Text: h.ID, Note: h.Updated.Local().Format("2006-01-02 15:04") + "  " + sanitize.Line(title, 40)})
 	}
 	return choices[:min(len(choices), maxChoices)]
 }

@@ -171,7 +171,7 @@ func answerFlags(q uip.Request) string {
 	}
 	how := "--option " + strings.Join(ids, "|")
 	if q.Display.Metadata[uip.Hunks] != "" {
-		how += ", or --hunks 1,2"
+		how += " | --hunks 1,2"
 	}
 	return how
 }
@@ -260,6 +260,9 @@ func (inv *invocation) answer(ctx context.Context, a *app.App, session string, q
 		answer.Parts = append(answer.Parts, so)
 	}
 	answer = a.WithoutKeys(answer)
+	if answer.Option == uip.Some && q.Display.Metadata[uip.Hunks] == "" {
+		return inputf("no hunks can be chosen here; answer with %s", answerFlags(q))
+	}
 	if err := uip.Check(q, answer); err != nil {
 		return inputf("%v; answer with %s", err, answerFlags(q))
 	}

@@ -267,7 +267,7 @@ func (a Response) Hunks(n int) (all []int, err error) {
 		from, err := strconv.ParseUint(low, 10, 16)
 		to, also := strconv.ParseUint(high, 10, 16)
 		if err != nil || also != nil || from < 1 || to < from || int(to) > n {
-			return nil, fmt.Errorf("there is no hunk %s; there are 1 to %d", word, n)
+			return nil, fmt.Errorf("hunk %s is not among 1 to %d", word, n)
 		}
 		for one := int(from); one <= int(to); one++ {
 			if !slices.Contains(all, one) {
