@@ -33,6 +33,9 @@ func (r *REPL) suggest() {
 	line := r.line()
 	draft, cursor, typing := line.Typing()
 	now := moment{line, draft, cursor}
+	if !typing { // what is typed next may be the same, and is looked for anew
+		r.suggested.last = moment{}
+	}
 	if r.Suggest == nil || r.suggested.busy || !typing || now == r.suggested.last && !r.suggested.more {
 		return
 	}
