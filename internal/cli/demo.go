@@ -335,8 +335,8 @@ func (d *demoReport) ofSession(ctx context.Context) error {
 		return cells
 	}
 	g := ink.Grid{
-		Head:  row(words.T("call"), words.T("verdict"), words.T("decided by"), words.T("took")),
-		Align: []ink.Align{ink.Left, ink.Left, ink.Left, ink.Right}, ASCII: d.inv.ascii(),
+		Head:  row(words.T("call"), words.T("verdict"), words.T("took")),
+		Align: []ink.Align{ink.Left, ink.Left, ink.Right}, ASCII: d.inv.ascii(),
 	}
 	for _, c := range calls {
 		what, took := c.Requested.Tool, "?" // nobody knows
@@ -350,7 +350,7 @@ func (d *demoReport) ofSession(ctx context.Context) error {
 		default:
 			took = fmt.Sprintf("%.1f s", float64(c.Completed.DurationMs)/1000)
 		}
-		g.Rows = append(g.Rows, row(what, words.Said(string(c.Requested.Verdict)), words.Said(c.Requested.DecidedBy), took))
+		g.Rows = append(g.Rows, row(what, words.Said(fmt.Sprintf("%s (%s)", c.Requested.Verdict, c.Requested.DecidedBy)), took))
 	}
 	var table strings.Builder
 	g.Draw(d.columns(), func(l ink.Look, text string) { table.WriteString(d.colours.Paint(l.Role, text)) })

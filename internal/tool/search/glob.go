@@ -211,7 +211,11 @@ func glob(ctx context.Context, ws *workspace.Workspace, a globArgs) (tool.Result
 			r.Note = fmt.Sprintf("%s is looked for in one directory only; **/%s looks in all below it too", a.Pattern, a.Pattern)
 		}
 	}
-	return tool.Result{Value: r, Summary: tool.Count(r.Count, "file", "files")}, nil
+	summary := tool.Count(r.Count, "file", "files")
+	if r.Truncated {
+		summary += ", and there are more"
+	}
+	return tool.Result{Value: r, Summary: summary}, nil
 }
 
 // maxNoted is how many unreadable places a result names.
