@@ -79,7 +79,11 @@ func List(ws *workspace.Workspace) tool.Tool {
 				}
 			}
 			slices.Sort(r.Entries)
-			return tool.Result{Value: r, Summary: tool.Count(len(r.Entries), "entry", "entries")}, ctx.Err()
+			summary := tool.Count(len(r.Entries), "entry", "entries")
+			if r.Truncated {
+				summary += ", and there are more"
+			}
+			return tool.Result{Value: r, Summary: summary}, ctx.Err()
 		},
 	}
 }

@@ -114,7 +114,11 @@ func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a
 		OK: true, Path: name, Content: p.text.String(), StartLine: p.start, EndLine: p.end,
 		HasMore: p.more, TotalLines: p.total, Note: s.note,
 	}
-	return tool.Result{Value: r, Summary: tool.Count(p.end-p.start+1, "line", "lines"), Saw: saw}, nil
+	summary := tool.Count(p.end-p.start+1, "line", "lines")
+	if p.more && a.Limit == 0 { // else so many were asked for
+		summary += ", and there are more"
+	}
+	return tool.Result{Value: r, Summary: summary, Saw: saw}, nil
 }
 
 // isPDF reports whether a file that begins so is a PDF. Its mark may stand
