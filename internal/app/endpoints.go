@@ -301,6 +301,7 @@ type Saved struct {
 	Path    string
 	Written []string // without the key
 	Gone    []string // settings that were of another endpoint
+	Address string   // the variable that says where the endpoint is, "" if none has to
 }
 
 // SaveEndpoint writes an endpoint and a model into the person's own settings and
@@ -341,8 +342,8 @@ func (a *App) SaveEndpoint(e Endpoint, model string, withKey bool) (saved Saved,
 		}
 	}
 	base := p.BaseURL
-	if usual, from := a.usualAddress(e); usual && (from == "" || !withKey) {
-		base = "" // the preset says it, or the variable that it is found by; a key that is written down is of this address alone
+	if usual, from := config.PresetNamed(p.Preset).AddressIn(a.Env.Getenv); usual == base && (from == "" || !withKey) {
+		base, saved.Address = "", from // the preset says it, or the variable; a key that is written down is of this address alone
 	}
 	set("provider.preset", p.Preset, p.Preset != "")
 	set("provider.base_url", base, base != "")
@@ -362,21 +363,6 @@ func (a *App) SaveEndpoint(e Endpoint, model string, withKey bool) (saved Saved,
 		return saved, inputf("%v", err)
 	}
 	return saved, atomicfile.Write(path, text, 0o600)
-}
-
-// usualAddress reports whether an endpoint is where its preset has it, and the variable that
-// says so, if one does.
-func (a *App) usualAddress(e Endpoint) (usual bool, variable string) {
-	address, from := config.PresetNamed(e.Provider.Preset).AddressIn(a.Env.Getenv)
-	return address == e.Provider.BaseURL, from
-}
-
-// AddressVariable is the variable that says where an endpoint is; "" if none does.
-func (a *App) AddressVariable(e Endpoint) string {
-	if usual, from := a.usualAddress(e); usual {
-		return from
-	}
-	return ""
 }
 
 // Overruling is a setting that comes from elsewhere than where it was written.

@@ -102,8 +102,8 @@ func (s *setup) run(ctx context.Context) error {
 	case e.Key != "":
 		lines = append(lines, "  "+s.words.T("the key is read from %s at each start", e.Key))
 	}
-	if from := s.app.AddressVariable(e); from != "" && !withKey {
-		lines = append(lines, "  "+s.words.T("the address is read from %s at each start", from))
+	if saved.Address != "" {
+		lines = append(lines, "  "+s.words.T("the address is read from %s at each start", saved.Address))
 	}
 	if len(saved.Gone) > 0 {
 		lines = append(lines, "  "+s.words.T("taken out, since it was for another endpoint: %s", strings.Join(saved.Gone, ", ")))

@@ -250,11 +250,12 @@ func (inv *invocation) answer(ctx context.Context, a *app.App, session string, q
 	answer := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: orchestrator.ActorUser, Option: fl.option, Input: fl.input, Comment: fl.comment}
 	for _, part := range fl.answers {
 		id, option, _ := strings.Cut(part, "=")
-		if !slices.ContainsFunc(q.Parts, func(p uip.Request) bool { return p.ID == id }) {
+		i := slices.IndexFunc(q.Parts, func(p uip.Request) bool { return p.ID == id })
+		if i < 0 {
 			return inputf("the question has no part %s; answer with %s", id, answerFlags(q))
 		}
 		so := uip.Response{ID: id, Option: option}
-		if i := slices.IndexFunc(q.Parts, func(p uip.Request) bool { return p.ID == id }); i >= 0 && q.Purpose != uip.ConfirmRiskyAction && !slices.Contains(optionIDs(q.Parts[i]), option) {
+		if q.Purpose != uip.ConfirmRiskyAction && !slices.Contains(optionIDs(q.Parts[i]), option) {
 			so.Option, so.Input = "", option // words of their own
 		}
 		if which, ok := strings.CutPrefix(option, uip.Some+":"); ok {

@@ -132,7 +132,11 @@ func EachPart(talk *conversation.Conversation, tell func(name string, tokens int
 // eachPart tells how much there is of what messages are made of.
 func eachPart(ms []chat.Message, tell func(name string, tokens int)) {
 	said := make(map[string]int)
-	for _, m := range ms {
+	for i, m := range ms {
+		if m.Role == chat.Assistant && i > 0 && isOwnCommand(ms[i-1]) {
+			said["tool results"] += tokens.MessageTokens(m)
+			continue
+		}
 		countParts(said, m)
 	}
 	for _, name := range partNames {

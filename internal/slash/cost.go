@@ -111,7 +111,13 @@ func Cost(ledger *Ledger) Command {
 
 // awaited reports whether the model has been asked something last.
 func awaited(said []chat.Message) bool {
-	return len(said) > 0 && said[len(said)-1].Role == chat.User && !strings.HasPrefix(strings.TrimSpace(said[len(said)-1].Text()), "!")
+	return len(said) > 0 && said[len(said)-1].Role == chat.User && !isOwnCommand(said[len(said)-1])
+}
+
+// isOwnCommand reports whether a message is a command of the person's own: what stands below
+// it was printed, and not said by the model.
+func isOwnCommand(m chat.Message) bool {
+	return m.Role == chat.User && strings.HasPrefix(strings.TrimSpace(m.Text()), "!")
 }
 
 // replied reports whether the model has said anything in this session. What
@@ -122,7 +128,7 @@ func replied(said []chat.Message) bool {
 		if m.Role == chat.Assistant && !own {
 			return true
 		}
-		own = m.Role == chat.User && strings.HasPrefix(strings.TrimSpace(m.Text()), "!")
+		own = isOwnCommand(m)
 	}
 	return false
 }

@@ -243,6 +243,14 @@ func Count(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
+// OfMore is a summary that says so where there is more than it tells of.
+func OfMore(summary string, more bool) string {
+	if more {
+		summary += ", and there are more"
+	}
+	return summary
+}
+
 // ShellResult is what came of a command, as the model is told it and as it stands
 // on record.
 type ShellResult struct {

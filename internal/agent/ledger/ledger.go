@@ -241,6 +241,9 @@ func (b *Book) explain(m chat.Message, r event.Record) {
 		switch p := p.(type) {
 		case chat.Text:
 			switch {
+			case m.Role == chat.Assistant && printed(r):
+				first, _, _ := strings.Cut(m.Text(), "\n")
+				e = b.entry(Result, sanitize.Line(first, 60), r.Seq)
 			case m.Role == chat.Assistant:
 				e = b.entry(Reply, "", r.Seq)
 			case compact.IsSummary(m):
@@ -263,6 +266,13 @@ func (b *Book) explain(m chat.Message, r event.Record) {
 		parts = append(parts, share{e, size})
 	}
 	b.of[&m.Parts[0]] = parts
+}
+
+// printed reports whether a record tells what a command of the person's own printed: no model
+// said it.
+func printed(r event.Record) bool {
+	e, ok := r.Event.(event.MessageAdded)
+	return ok && e.Model == "" && len(e.Blocks) > 0
 }
 
 // ofCall is what a call is counted with: the file that it is about, or other calls.

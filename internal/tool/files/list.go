@@ -79,11 +79,7 @@ func List(ws *workspace.Workspace) tool.Tool {
 				}
 			}
 			slices.Sort(r.Entries)
-			summary := tool.Count(len(r.Entries), "entry", "entries")
-			if r.Truncated {
-				summary += ", and there are more"
-			}
-			return tool.Result{Value: r, Summary: summary}, ctx.Err()
+			return tool.Result{Value: r, Summary: tool.OfMore(tool.Count(len(r.Entries), "entry", "entries"), r.Truncated)}, ctx.Err()
 		},
 	}
 }

@@ -114,10 +114,7 @@ func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a
 		OK: true, Path: name, Content: p.text.String(), StartLine: p.start, EndLine: p.end,
 		HasMore: p.more, TotalLines: p.total, Note: s.note,
 	}
-	summary := tool.Count(p.end-p.start+1, "line", "lines")
-	if p.more && a.Limit == 0 { // else so many were asked for
-		summary += ", and there are more"
-	}
+	summary := tool.OfMore(tool.Count(p.end-p.start+1, "line", "lines"), p.more && a.Limit == 0) // else so many were asked for
 	return tool.Result{Value: r, Summary: summary, Saw: saw}, nil
 }
 

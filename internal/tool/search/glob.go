@@ -211,11 +211,7 @@ func glob(ctx context.Context, ws *workspace.Workspace, a globArgs) (tool.Result
 			r.Note = fmt.Sprintf("%s is looked for in one directory only; **/%s looks in all below it too", a.Pattern, a.Pattern)
 		}
 	}
-	summary := tool.Count(r.Count, "file", "files")
-	if r.Truncated {
-		summary += ", and there are more"
-	}
-	return tool.Result{Value: r, Summary: summary}, nil
+	return tool.Result{Value: r, Summary: tool.OfMore(tool.Count(r.Count, "file", "files"), r.Truncated)}, nil
 }
 
 // maxNoted is how many unreadable places a result names.

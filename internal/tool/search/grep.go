@@ -112,10 +112,7 @@ func Grep(ws *workspace.Workspace, o Options) tool.Tool {
 			if s.mode == modeFiles || s.mode == modeCount {
 				summary = tool.Count(r.Files, "file", "files")
 			}
-			if r.Truncated {
-				summary += ", and there are more"
-			}
-			return tool.Result{Value: r, Summary: summary}, nil
+			return tool.Result{Value: r, Summary: tool.OfMore(summary, r.Truncated)}, nil
 		},
 	}
 }

@@ -53,7 +53,7 @@ var fields = map[string][]string{
 var returns = []string{
 	"cli message", "cli providerHint", "cli parkedHint", "slash undoReport", "slash turnName", "cli refused", "app repaired",
 	"risk Protected", "rule Offer", "rule Words", "trust String", "mode String",
-	"risk problem", "jsonl holder",
+	"risk problem", "jsonl holder", "tool OfMore",
 }
 
 func (m *module) speech() []spoken {

@@ -124,14 +124,16 @@ func (r *REPL) stopTurn() error {
 	if len(back) == 0 {
 		return nil
 	}
-	begun := !r.editor.Empty() && !words(0, r.editor.Draft())
 	var stay []lineedit.Draft
-	if !r.editor.Empty() && !begun {
-		back = append(back, r.editor.Draft())
-	} else if begun {
-		stay = append(stay, r.editor.Draft())
-	}
 	var dropped []string
+	begun := false // a command is being typed
+	switch typed := r.editor.Draft(); {
+	case r.editor.Empty():
+	case words(0, typed):
+		back = append(back, typed)
+	default:
+		stay, begun = append(stay, typed), true
+	}
 	for _, d := range back {
 		if begun || len(back) > 1 && !words(0, d) {
 			dropped = append(dropped, r.Words.T("no longer queued: %s", oneLine(d.String())))

@@ -275,11 +275,11 @@ func (r *REPL) reply(a uip.Response) error {
 
 // hint says which answers a question takes.
 func hint(words term.Words, cards term.Cards, q uip.Request) string {
-	whole := ""
-	if cards.Hides(q) {
-		whole = words.T("; ") + words.T("v = view all of it")
-	}
 	if q.Kind == uip.Composite {
+		whole := ""
+		if cards.Hides(q) {
+			whole = words.T("; ") + words.T("v = view all of it")
+		}
 		all := []string{"y"}
 		for _, k := range []struct{ option, key string }{{uip.Session, "s"}, {uip.Always, "a"}, {uip.Below, "d"}} {
 			if offers(q, k.option) {

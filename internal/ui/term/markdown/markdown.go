@@ -11,9 +11,8 @@
 // its name, such as &lt;, is shown. Everything else stays as it
 // was typed: heading signs, bullets, quote signs, fences. Tables are drawn in
 // columns. Blank lines at both ends are dropped, and several in prose become
-// one. Underscores are never emphasis, since names are full of them. Lines of
-// words are broken between words where they are wider than the terminal, and go
-// on below the words of an item; code is not.
+// one. Lines of words are broken between words where they are wider than the
+// terminal, and go on below the words of an item; code is not.
 package markdown
 
 import (
