@@ -19,6 +19,7 @@ func (t *terminal) recap(ctx context.Context) error {
 	var last exchange
 	var rewound []exchange // each as it was before
 	replaced := ""         // the task in which a message was put in the place of all others
+	t.told = nil
 	for r, err := range t.app.Store().Logs.Read(ctx, t.session.ID, 0, event.Conversation) {
 		if err != nil {
 			return err
@@ -32,6 +33,9 @@ func (t *terminal) recap(ctx context.Context) error {
 			if event.ByPerson(r) && r.Task == replaced { // nobody has typed it
 				replaced = ""
 				continue
+			}
+			if event.ByPerson(r) {
+				t.told = append(t.told, e.Message.Text())
 			}
 			last.add(r, e)
 		case event.ContextRewound:

@@ -42,6 +42,7 @@ type terminal struct {
 	face    face
 	sup     *supervisor.Supervisor
 	session *supervisor.Session
+	told    []string           // what the session had been told when it was taken up
 	paths   *pathfind.Finder   // of the workspace, for naming files
 	remote  listener           // for what is said elsewhere
 	early   []string           // said before there was a face to say it
@@ -179,7 +180,7 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		Session: t.view, Status: t.status,
 		Toggle: t.app.Modes.Toggled, Next: mode.Next, Dir: t.app.Root,
 		Complete: t.complete, Suggest: t.suggest, Most: mostSeen, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Edit: t.edit, Now: t.inv.Now,
-		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent() },
+		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent(t.session.ID, t.told...) },
 		Notify: t.notifier(), Title: func(asks, runs bool) { _ = screen.Title(t.title(asks, runs)) }, // a terminal that is gone ends the program by itself
 		After: t.after, Leaving: t.inv.exit.leave, Elsewhere: t.elsewhere,
 	})

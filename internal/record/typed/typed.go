@@ -108,29 +108,42 @@ func (b Book) shorten() error {
 	return atomicfile.Write(b.path(sentName), half, 0o600)
 }
 
-// Sent is what was sent, the newest last, each text once, and then what was not.
-func (b Book) Sent() (all []string) {
-	if b.Dir == "" {
-		return nil
-	}
-	text, _, _ := repofile.OwnHead(b.path(sentName), 2*maxBytes) // there may be none yet
+// Sent is what was sent, the newest last, each text once, then what a session was told
+// besides, and what was not sent, but for what is being typed in that session.
+func (b Book) Sent(session string, told ...string) (all []string) {
 	last := make(map[string]int)
-	for line := range bytes.Lines(text) {
-		var e entry
-		if json.Unmarshal(line, &e) != nil || e.Text == "" { // a line that was torn
-			continue
-		}
-		if i, again := last[e.Text]; again {
+	add := func(text string) {
+		if i, again := last[text]; again {
 			all[i] = ""
 		}
-		last[e.Text] = len(all)
-		all = append(all, e.Text)
+		last[text] = len(all)
+		all = append(all, text)
 	}
-	drafts, _ := fs.Glob(repofile.OwnDir(b.Dir), "*"+draftEnding)
-	for _, name := range drafts {
-		all = append(all, b.read(strings.TrimSuffix(name, draftEnding)).Whole())
+	if b.Dir != "" {
+		text, _, _ := repofile.OwnHead(b.path(sentName), 2*maxBytes) // there may be none yet
+		for line := range bytes.Lines(text) {
+			var e entry
+			if json.Unmarshal(line, &e) == nil { // else it was torn
+				add(e.Text)
+			}
+		}
 	}
-	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+	for _, text := range told {
+		text = sanitize.Mask(text)
+		if _, known := last[text]; !known && len(text) <= maxEntry {
+			add(text)
+		}
+	}
+	if b.Dir != "" {
+		drafts, _ := fs.Glob(repofile.OwnDir(b.Dir), "*"+draftEnding)
+		for _, name := range drafts {
+			id := strings.TrimSuffix(name, draftEnding)
+			if d := b.read(id); id != session || d.By != os.Getpid() {
+				add(d.Whole())
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return strings.TrimSpace(s) == "" })
 }
 
 // Unsent is the session, of those that may be unless may is nil, in which something was typed

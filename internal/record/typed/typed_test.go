@@ -20,7 +20,7 @@ func TestWhatWasSentIsFoundAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, want := b.Sent(), []string{"two\nlines", "one", "三"}; !slices.Equal(got, want) {
+	if got, want := b.Sent(""), []string{"two\nlines", "one", "三"}; !slices.Equal(got, want) {
 		t.Errorf("kept %q, want %q", got, want)
 	}
 	f, err := os.OpenFile(filepath.Join(b.Dir, "sent.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
@@ -37,8 +37,29 @@ func TestWhatWasSentIsFoundAgain(t *testing.T) {
 	if err := b.Add("after"); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.Sent(); got[len(got)-1] != "after" || len(got) != 4 {
+	if got := b.Sent(""); got[len(got)-1] != "after" || len(got) != 4 {
 		t.Errorf("kept %q", got)
+	}
+}
+
+func TestWhatASessionWasToldElsewhereIsFoundAndWhatIsBeingTypedIsNot(t *testing.T) {
+	b := typed.Book{Dir: t.TempDir()}
+	for _, text := range []string{"typed here", "typed later"} {
+		if err := b.Add(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"s", "other"} {
+		if err := b.Keep(id, typed.Draft{Text: "being typed in " + id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"typed here", "typed later", "said by a script", "being typed in other"}
+	if got := b.Sent("s", "typed here", "said by a script"); !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+	if got := (typed.Book{}).Sent("s", "said by a script"); !slices.Equal(got, want[2:3]) {
+		t.Errorf("where nothing is kept, found %q", got)
 	}
 }
 
@@ -53,7 +74,7 @@ func TestTheOldestIsForgotten(t *testing.T) {
 	if err != nil || info.Size() > 3<<20 || info.Mode().Perm() != 0o600 {
 		t.Fatalf("%d bytes, %v, %v", info.Size(), info.Mode(), err)
 	}
-	if got := b.Sent(); len(got) < 10 || !strings.HasSuffix(got[len(got)-1], string(rune('0'+79))) {
+	if got := b.Sent(""); len(got) < 10 || !strings.HasSuffix(got[len(got)-1], string(rune('0'+79))) {
 		t.Errorf("%d are left", len(got))
 	}
 }
@@ -70,7 +91,7 @@ func TestADraftIsThereAgain(t *testing.T) {
 	keep("a", typed.Draft{Queue: []string{"first", "second"}, Text: "third"})
 	keep("b", typed.Draft{Text: "of b, with sk-abcdefghijklmnopqrstuvwxyz0123456789ABCD"})
 	now := time.Now()
-	if got := b.Sent(); len(got) != 2 || got[0] != "first\nsecond\nthird" {
+	if got := b.Sent(""); len(got) != 2 || got[0] != "first\nsecond\nthird" {
 		t.Errorf("searching finds %q", got)
 	}
 	if got := b.Draft("a", typed.Left, none, now).Whole(); got != "first\nsecond\nthird" {
@@ -89,7 +110,7 @@ func TestADraftIsThereAgain(t *testing.T) {
 	if got := b.Draft("a", typed.Left, all, now).Whole(); got != "first\nsecond\nthird" {
 		t.Errorf("a has %q where d was typed in later", got)
 	}
-	if got := b.Draft("a", typed.Last, all, now).Whole(); got != "later" || !slices.Contains(b.Sent(), "third") {
+	if got := b.Draft("a", typed.Last, all, now).Whole(); got != "later" || !slices.Contains(b.Sent(""), "third") {
 		t.Errorf("what was typed last is %q", got)
 	}
 	keep("a", typed.Draft{})
@@ -139,7 +160,7 @@ func TestTheZeroBookKeepsNothing(t *testing.T) {
 	if err := b.Keep("s", typed.Draft{Text: "x"}); err != nil {
 		t.Error(err)
 	}
-	if got := b.Draft("s", typed.Left, func(string) bool { return true }, time.Now()); !got.Empty() || b.Sent() != nil {
+	if got := b.Draft("s", typed.Left, func(string) bool { return true }, time.Now()); !got.Empty() || b.Sent("") != nil {
 		t.Errorf("it kept %+v", got)
 	}
 }

@@ -31,8 +31,8 @@ type Editor struct {
 	// Complete finds what may stand instead of draft[start:cursor]. In draft
 	// each paste is one private character. Nil means there is no completion.
 	Complete func(draft string, cursor int) (start int, choices []Choice)
-	// Earlier, which may be nil, is what was sent before this editor was there, the
-	// newest last. It is asked once, when the person first searches.
+	// Earlier, which may be nil, is what was sent before this editor was there, or
+	// elsewhere, the newest last. It is asked when the person begins to search.
 	Earlier func() []string
 	// Replaced, which may be nil, is told of a draft in whose place something is taken that
 	// was searched for.

@@ -529,6 +529,23 @@ func TestWhatWasAnsweredIsFoundBySearchingAndNotByUp(t *testing.T) {
 	}
 }
 
+func TestWhatWasSentHereIsFoundOnceAndWhatWasSentMeanwhileToo(t *testing.T) {
+	before := []string{"make one"}
+	e := Editor{Earlier: func() []string { return before }}
+	play(t, &e, "<c-r>make<esc>make two<enter>")
+	before = append(before, "make two", "make three elsewhere")
+	for _, want := range []string{"make two", "make three elsewhere", "make one", "make one"} {
+		if e.search == nil {
+			play(t, &e, "<c-r>make")
+		} else {
+			play(t, &e, "<c-r>")
+		}
+		if e.Text() != want {
+			t.Errorf("found %q, want %q", e.Text(), want)
+		}
+	}
+}
+
 func TestEnterAtASearchThatFailedSendsNothing(t *testing.T) {
 	var e Editor
 	play(t, &e, "!make<enter>")

@@ -10,11 +10,10 @@ import (
 type history struct {
 	sent  []Draft
 	bytes int
-	// earlier is what was sent before, for searching only.
-	earlier []Draft
-	asked   bool
-	back    int   // how many drafts back from a new one we look; 0 is the new one
-	left    Draft // the new one, while we look at others
+	// earlier is what was sent before, and found what was told elsewhere, for searching only.
+	earlier, found []Draft
+	back           int   // how many drafts back from a new one we look; 0 is the new one
+	left           Draft // the new one, while we look at others
 }
 
 func (h *history) add(d Draft) {
@@ -41,10 +40,21 @@ func (h *history) at(n int) Draft {
 }
 
 // Found has a text be found by searching, though it was not sent from here.
-func (e *Editor) Found(d Draft) {
-	if e.history.asked { // else it is among the earlier ones when they are asked for
-		e.history.earlier = append(e.history.earlier, d)
+func (e *Editor) Found(d Draft) { e.history.found = append(e.history.found, d) }
+
+// recall takes in what was sent before, without what is known here.
+func (h *history) recall(before []string) {
+	known := make(map[string]bool)
+	for _, d := range slices.Concat(h.sent, h.found) {
+		known[d.Text()] = true
 	}
+	h.earlier = nil
+	for _, text := range before {
+		if !known[text] {
+			h.earlier = append(h.earlier, Draft{raw: typed(text)})
+		}
+	}
+	h.earlier = append(h.earlier, h.found...)
 }
 
 // up moves to the row above, or from the first row to the draft sent before.
@@ -100,11 +110,8 @@ type search struct {
 }
 
 func (e *Editor) startSearch(kind) Action {
-	if e.Earlier != nil && (!e.history.asked || e.Question) { // what was sent from elsewhere is not told to a question
-		e.history.asked, e.history.earlier = true, nil
-		for _, text := range e.Earlier() {
-			e.history.earlier = append(e.history.earlier, Draft{raw: typed(text)})
-		}
+	if e.Earlier != nil {
+		e.history.recall(e.Earlier())
 	}
 	if !e.Question || e.Earlier != nil {
 		e.search = &search{before: moment{e.draft.raw, e.at}}
