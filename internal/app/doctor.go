@@ -127,7 +127,7 @@ func (a *App) examineFolder() Finding {
 		return Finding{What: "folder", State: Broken, Found: a.Root, Do: fmt.Sprintf("make it writable (%v), or use --no-session-persistence to only look", err)}
 	}
 	if state, err := a.Trust.Of(a.Root); err != nil || state != trust.Trusted {
-		return Finding{What: "folder", State: Noted, Found: a.Root, Do: "it is not trusted: its settings, agents and language servers are not used until you run coder trust"}
+		return Finding{What: "folder", State: Noted, Found: a.Root, Do: "it is not trusted: its settings may only tighten yours, and its hooks, MCP servers and language servers are not started, until you run coder trust"}
 	}
 	return Finding{What: "folder", State: Good, Found: a.Root}
 }

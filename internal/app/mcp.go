@@ -126,8 +126,9 @@ func (r mcpReader) configured(project bool) {
 	}
 	file := filepath.Join(r.Project, ".coder", "config.json")
 	for _, name := range slices.Sorted(maps.Keys(r.Config.MCPServers)) {
-		from := r.Report.Origin("mcpServers." + name)
-		if project == (from.Source == file && filepath.Dir(file) != r.Home) {
+		from := r.Report.Origin(config.Entry("mcpServers", name))
+		theirs := from.Source == "" || from.Source == file && filepath.Dir(file) != r.Home
+		if project == theirs {
 			r.all(map[string]json.RawMessage{name: r.Config.MCPServers[name]}, nil, from.String(), project)
 		}
 	}
@@ -270,7 +271,7 @@ func (a *App) ChangeMCP(scope, name string, settings json.RawMessage) (file stri
 	}
 	found := true
 	if settings != nil {
-		text, err = config.Set(text, "mcpServers."+name, settings)
+		text, err = config.Set(text, config.Entry("mcpServers", name), settings)
 	} else {
 		text, found, err = config.DropServer(text, name)
 	}

@@ -449,10 +449,10 @@ func (a *App) checkModelInfo() error {
 		d.DisallowUnknownFields()
 		var i modelInfo
 		if err := d.Decode(&i); err != nil {
-			return configf("%s: provider.model_info.%s: %w", a.Report.Origin("provider.model_info."+name), name, jsonx.Misfit(err, i))
+			return configf("%s: provider.model_info.%s: %w", a.Report.Origin(config.Entry("provider.model_info", name)), name, jsonx.Misfit(err, i))
 		}
 		if (i.PriceIn == nil) != (i.PriceOut == nil) {
-			return configf("%s: provider.model_info.%s: price_in and price_out belong together", a.Report.Origin("provider.model_info."+name), name)
+			return configf("%s: provider.model_info.%s: price_in and price_out belong together", a.Report.Origin(config.Entry("provider.model_info", name)), name)
 		}
 	}
 	return nil

@@ -132,7 +132,7 @@ func (a *App) readServers() error {
 	for _, name := range slices.Sorted(maps.Keys(a.Config.LSP.Servers)) {
 		k, err := lsp.Configured(name, a.Config.LSP.Servers[name])
 		if err != nil {
-			return configf("lsp.servers: %v (%s)", err, a.Report.Origin("lsp.servers."+name))
+			return configf("lsp.servers: %v (%s)", err, a.Report.Origin(config.Entry("lsp.servers", name)))
 		}
 		a.servers = append(a.servers, k)
 	}

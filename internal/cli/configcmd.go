@@ -12,6 +12,7 @@ import (
 	"coder/internal/config"
 	"coder/internal/core/display"
 	"coder/internal/policy/trust"
+	"coder/internal/ui/term/ink"
 )
 
 // runConfig shows the configuration: the values in force and where each came
@@ -43,11 +44,11 @@ func (inv *invocation) runConfig(context.Context) error {
 		}
 		const wide = 32 // a longer value pushes no other to the right
 		for _, r := range rows {
-			if key = max(key, len(r.Key)); len(r.Value) <= wide {
-				value = max(value, len(r.Value))
+			if key = max(key, ink.Width(r.Key)); ink.Width(r.Value) <= wide {
+				value = max(value, ink.Width(r.Value))
 			}
 		}
-		pad := func(s string, width int) string { return s + strings.Repeat(" ", max(width-len(s), 0)+2) }
+		pad := func(s string, width int) string { return s + strings.Repeat(" ", max(width-ink.Width(s), 0)+2) }
 		lines := make([]string, len(rows))
 		for i, r := range rows {
 			lines[i] = pad(r.Key, key) + pad(r.Value, value) + inv.words.Said(r.Origin.Shown())

@@ -107,7 +107,11 @@ func (t *terminal) confirm(ctx context.Context, question string, byDefault bool)
 		case "n", "no", "q", "quit", "exit", "否", "不":
 			return false, nil
 		}
-		if _, err := fmt.Fprintln(t.printer, t.inv.words.T("answer %s", "y, n")); err != nil {
+		said := t.inv.words.T("answer %s", "y, n")
+		if hasKeys(line) {
+			said = t.inv.words.T(keysDoNothing)
+		}
+		if _, err := fmt.Fprintln(t.printer, said); err != nil {
 			return false, err
 		}
 	}

@@ -195,7 +195,7 @@ func (inv *invocation) mcpList(a *app.App) error {
 		return inv.printJSON(mcpRows(all))
 	}
 	if len(all) == 0 {
-		return inv.tell(inv.words.T("there are no MCP servers; coder mcp add adds one"))
+		return inv.noServers()
 	}
 	t := display.Table{Head: display.Words("server", "type", "where")}
 	for _, s := range all {
@@ -206,6 +206,10 @@ func (inv *invocation) mcpList(a *app.App) error {
 		t.Rows = append(t.Rows, row)
 	}
 	return inv.show(t)
+}
+
+func (inv *invocation) noServers() error {
+	return inv.tell(inv.words.T("there are no MCP servers; coder mcp add adds one"))
 }
 
 // mcpGet tells the settings of one server, without values that may be secret.
@@ -239,9 +243,12 @@ func (inv *invocation) mcpTest(ctx context.Context, a *app.App, servers []mcp.Se
 		all = append(all, a.MCPLeftOut()...)
 	}
 	var err error
-	if inv.flags.json {
+	switch {
+	case inv.flags.json:
 		err = inv.printJSON(mcpRows(all))
-	} else {
+	case len(all) == 0:
+		err = inv.noServers()
+	default:
 		err = inv.show(slash.MCPTable(all)...)
 	}
 	if err == nil && failed > 0 {

@@ -146,6 +146,15 @@ func foldedQuestion(question string, width int) string {
 	return ink.Folded(words, width) + question[len(words):]
 }
 
+// keysDoNothing is said where keys were pressed that are no letters.
+const keysDoNothing = "arrows and other such keys do nothing here: type the answer"
+
+// hasKeys reports whether keys were pressed that are no letters: the terminal sends what it
+// calls them.
+func hasKeys(line string) bool {
+	return strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) })
+}
+
 // line asks for one line. One who leaves has chosen nothing.
 func (s *setup) line(ctx context.Context, question string) (string, error) {
 	for {
@@ -158,8 +167,8 @@ func (s *setup) line(ctx context.Context, question string) (string, error) {
 		case err != nil:
 			fmt.Fprintln(s.out)
 			return "", errNotWritten
-		case strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }):
-			s.say(s.words.T("arrows and other such keys do nothing here: type the answer"))
+		case hasKeys(line):
+			s.say(s.words.T(keysDoNothing))
 			continue
 		}
 		return strings.TrimSpace(line), nil

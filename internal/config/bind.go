@@ -35,7 +35,7 @@ func (y *layer) object(f *field, v hujson.Value) {
 			y.rules(f, name, m.Value)
 		case f.path == "" && name == "$schema":
 		default:
-			path := join(f.path, name)
+			path := Entry(f.path, name)
 			y.failAt(m.Name.StartOffset, path, fmt.Sprintf("unknown key %q%s", brief(path), y.root.suggest(f, name)))
 		}
 	})
@@ -55,7 +55,7 @@ func (y *layer) members(path string, v hujson.Value, take func(name string, m hu
 		}
 		name := memberName(m)
 		if seen[name] {
-			y.failAt(m.Name.StartOffset, join(path, name), fmt.Sprintf("key %q is given twice", brief(join(path, name))))
+			y.failAt(m.Name.StartOffset, Entry(path, name), fmt.Sprintf("key %q is given twice", brief(Entry(path, name))))
 			continue
 		}
 		seen[name] = true
@@ -238,7 +238,7 @@ func (y *layer) byName(f *field, v hujson.Value) {
 		y.withheld = func(name string) bool { return slices.Contains(KeyVariables(), name) }
 	}
 	y.members(f.path, v, func(name string, m hujson.ObjectMember) {
-		path := join(f.path, name)
+		path := Entry(f.path, name)
 		if f.path == "profiles" {
 			y.profiles[name] = append(y.profiles[name], profile{*y, m.Value})
 			y.noteSecrets(m.Value, false)

@@ -79,7 +79,7 @@ func describe(f *field, t reflect.Type) *field {
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		name, inline, _ := strings.Cut(sf.Tag.Get("json"), ",")
-		kid := &field{path: join(f.path, name), kind: kindOf(sf.Type), tag: sf.Tag}
+		kid := &field{path: Entry(f.path, name), kind: kindOf(sf.Type), tag: sf.Tag}
 		kid.index = append(slices.Clone(f.index), i)
 		if inline == "inline" {
 			kid.path = f.path
@@ -172,9 +172,9 @@ func (f *field) find(path string) (*field, []string, bool) {
 	return f, nil, false
 }
 
-// join makes the path of name in the block path. Words that would be mistaken
+// Entry is the key of what is called name in the block path. Words that would be mistaken
 // for something else are quoted.
-func join(path, name string) string {
+func Entry(path, name string) string {
 	odd := func(c rune) bool {
 		return c != '_' && c != '-' && c != '$' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
 	}
@@ -187,7 +187,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// split undoes join.
+// split undoes Entry.
 func split(path string) []string {
 	var words []string
 	for path != "" {
@@ -211,7 +211,7 @@ func (root *field) suggest(f *field, name string) string {
 		siblings = append(siblings, k.name())
 	}
 	if n := nearest.Of(name, siblings); n != "" {
-		return didYouMean(join(f.path, n))
+		return didYouMean(Entry(f.path, n))
 	}
 	meant := ""
 	root.all(func(k *field) {

@@ -109,7 +109,7 @@ func (r Report) rows(f *field) []Row {
 			if f.path != "ui.colors" {
 				s = mask(s)
 			}
-			entries[join(f.path, name)] = s
+			entries[Entry(f.path, name)] = s
 		}
 	case map[string]json.RawMessage:
 		for name, raw := range v {
@@ -117,7 +117,7 @@ func (r Report) rows(f *field) []Row {
 			if json.Unmarshal(raw, &v) != nil {
 				v = "****"
 			}
-			entries[join(f.path, name)] = maskUnder(v, false)
+			entries[Entry(f.path, name)] = maskUnder(v, false)
 		}
 	case map[string]Rules:
 		for tool, rules := range v {

@@ -68,12 +68,12 @@ func (y *layer) rule(tool string, g verdict) {
 }
 
 func rulePath(tool, pattern string) string {
-	return join(join("permission", tool), pattern)
+	return Entry(Entry("permission", tool), pattern)
 }
 
 // verdicts reads "ask", or {"pattern": "ask"}.
 func (y *layer) verdicts(f *field, tool string, v hujson.Value) (given []verdict, ok bool) {
-	path := join(f.path, tool)
+	path := Entry(f.path, tool)
 	one := func(path, pattern string, v hujson.Value) {
 		lit, _ := v.Value.(hujson.Literal)
 		if s := lit.String(); lit.Kind() == '"' && slices.Contains(f.rest.enum(), s) {
@@ -88,7 +88,7 @@ func (y *layer) verdicts(f *field, tool string, v hujson.Value) (given []verdict
 	case hujson.Literal:
 		one(path, "*", v)
 	case *hujson.Object:
-		y.members(path, v, func(pattern string, m hujson.ObjectMember) { one(join(path, pattern), pattern, m.Value) })
+		y.members(path, v, func(pattern string, m hujson.ObjectMember) { one(Entry(path, pattern), pattern, m.Value) })
 	default:
 		y.mistake(v, path, fmt.Errorf("want %s, or an object of them by pattern, found %s%s",
 			oneOf(f.rest.enum()), found(v), y.root.suggest(f, tool)))

@@ -64,9 +64,12 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 	case event.MessageAdded:
 		switch {
 		case isReply(e) && e.Interrupted:
-			return []provider.Delta{provider.TextDelta(f.here(e.Message.Text()))}, cmp.Or(failure(then.Event), stop())
+			if err := failure(then.Event); err != nil {
+				return f.deltas(e), err
+			}
+			return f.deltas(e), stop()
 		case isReply(e):
-			return f.deltas(e), nil
+			return append(f.deltas(e), provider.Done{Stop: provider.Stop(e.Stop), Usage: e.Usage, Model: e.Model}), nil
 		case strings.HasPrefix(e.Message.Text(), event.Interruption):
 			return nil, stop()
 		}
@@ -117,7 +120,7 @@ func (f *Follower) said(text string) []provider.Delta {
 	return []provider.Delta{provider.TextDelta(f.here(text)), provider.Done{Stop: provider.StopEnd}}
 }
 
-// deltas are a reply as it arrives.
+// deltas are a reply as it arrives, but for its end.
 func (f *Follower) deltas(e event.MessageAdded) (list []provider.Delta) {
 	calls := 0
 	if e.Window > 0 {
@@ -135,7 +138,7 @@ func (f *Follower) deltas(e event.MessageAdded) (list []provider.Delta) {
 			calls++
 		}
 	}
-	return append(list, provider.Done{Stop: provider.Stop(e.Stop), Usage: e.Usage, Model: e.Model})
+	return list
 }
 
 // failure is the failure of a provider that ended a task, in the words of the

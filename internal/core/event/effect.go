@@ -70,6 +70,18 @@ func Targets(effects []Effect) (all []string) {
 	return all
 }
 
+// OwnTitle reports whether the title of a call is in the program's own words, and not what the
+// model or the person calls something.
+func OwnTitle(tool, title string, effects []Effect) bool {
+	switch tool {
+	case "todoread", "jobs_list":
+		return true
+	case "skill":
+		return title == "list of skills" // no skill has such a name
+	}
+	return slices.Contains(effects, Effect{Kind: EffectNote, Target: "todo list"})
+}
+
 // Untouched reports whether a call left the files it names as they were: the record says so, or it
 // failed with nothing known of them.
 func Untouched(asked ToolCallRequested, done ToolCallCompleted) bool {

@@ -53,6 +53,8 @@ type (
 		Time     time.Time
 		Check    bool // of edited work, by the program itself
 		Name     string
+		Title    string // what the person was shown of it
+		OwnTitle bool   // which is in the program's own words
 		Args     string
 		Result   string
 		Images   []chat.Image
@@ -295,11 +297,11 @@ func (b *builder) request(r event.Record, e event.ToolCallRequested) {
 	if e.Author != event.ActorVerifier {
 		c := b.calls[e.CallID]
 		if b.begin(c); c != nil {
-			c.Refused = e.Verdict == event.Denied
+			c.Refused, c.Title, c.OwnTitle = e.Verdict == event.Denied, e.Title, event.OwnTitle(e.Tool, e.Title, e.Effects)
 		}
 		return
 	}
-	b.made(e.CallID, &Called{Time: r.Time, Check: true, Name: e.Tool, Args: string(e.Input)})
+	b.made(e.CallID, &Called{Time: r.Time, Check: true, Name: e.Tool, Title: e.Title, Args: string(e.Input)})
 	b.flush()
 }
 

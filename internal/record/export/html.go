@@ -142,7 +142,7 @@ func (p page) called(c *Called) {
 		class = "failed"
 	}
 	p.raw(`<details class="tool"><summary><strong>`, escape(p.name(c)), "</strong> ")
-	if h := headline(c.Args); h != "" {
+	if h := p.headline(c); h != "" {
 		p.raw("<code>", escape(h), "</code> ")
 	}
 	p.raw(`<span class="`, class, `">`, escape(p.outcome(c)), "</span>")

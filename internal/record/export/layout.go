@@ -115,14 +115,17 @@ func (s Speech) content(q uip.Request) []field {
 	return nil
 }
 
-// headline is what a call is about, on a line: the first line of the first text among its
-// arguments.
-func headline(args string) string {
-	fields, ok := objectFields(args)
-	if !ok || len(fields) == 0 {
-		return ""
+// headline is what a call is about, on a line: what the person was shown of it, or else the
+// first line of the first text among its arguments.
+func (s Speech) headline(c *Called) string {
+	text := c.Title
+	if c.OwnTitle {
+		text = s.said(text)
 	}
-	line, _, _ := strings.Cut(firstText(fields[0].text), "\n")
+	if fields, ok := objectFields(c.Args); text == "" && ok && len(fields) > 0 {
+		text = firstText(fields[0].text)
+	}
+	line, _, _ := strings.Cut(text, "\n")
 	if runes := []rune(line); len(runes) > shortLimit {
 		line = string(runes[:shortLimit]) + "…"
 	}

@@ -57,7 +57,7 @@ func (m markdown) entry(e Entry) {
 			m.printf("*%s*\n\n", m.t("(interrupted)"))
 		}
 	case *Called:
-		m.heading(3, m.name(e), headline(e.Args), time.Time{})
+		m.heading(3, m.name(e), m.headline(e), time.Time{})
 		m.fields(layout(e.Args))
 		outcome := m.outcome(e)
 		if e.Took > 0 {

@@ -109,9 +109,12 @@ func TestWhatACallIsAbout(t *testing.T) {
 		`{}`:                "",
 		`no JSON`:           "",
 	} {
-		if got := headline(args); got != want {
+		if got := (Speech{}).headline(&Called{Args: args}); got != want {
 			t.Errorf("%s: %q, want %q", args, got, want)
 		}
+	}
+	if got := (Speech{}).headline(&Called{Title: "pp.txt", Args: `{"patch":"*** Begin Patch"}`}); got != "pp.txt" {
+		t.Errorf("what was shown of it is %q", got)
 	}
 }
 

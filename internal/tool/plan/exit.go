@@ -86,7 +86,7 @@ func ExitPlan(o ExitOptions) tool.Tool {
 				return tool.Plan{}, fmt.Errorf("the plan is longer than %d bytes", maxPlan)
 			}
 			title, _, _ := strings.Cut(strings.TrimSpace(a.Plan), "\n")
-			return tool.Plan{Title: title, Effects: []tool.Effect{{Kind: tool.Note, Target: "plan"}}, Preview: display.Text(a.Plan)}, nil
+			return tool.Plan{Title: strings.TrimLeft(title, "# "), Effects: []tool.Effect{{Kind: tool.Note, Target: "plan"}}, Preview: display.Text(a.Plan)}, nil
 		},
 		Do: func(ctx context.Context, a exitArgs, _ io.Writer) (tool.Result, error) { return o.exit(ctx, a.Plan) },
 	}

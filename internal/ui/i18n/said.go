@@ -148,13 +148,13 @@ func (r reading) list(text string) (string, bool) {
 	// A sentence may have one of its own, and stand behind what it is about.
 	if head, tail, ok := strings.Cut(text, ": "); ok && !r.quoted && strings.Contains(tail, "; ") {
 		if t, ok := r.table[tail]; ok && !strings.Contains(t, "%") {
-			return r.deeper().line(head) + ": " + t, true
+			return r.deeper().line(head) + "：" + t, true
 		}
 		if said, ok := r.deeper().shaped(tail, func(s *shape) bool { return strings.Contains(s.format, "; ") }); ok {
-			return r.deeper().line(head) + ": " + said, true
+			return r.deeper().line(head) + "：" + said, true
 		}
 		if said, ok := r.deeper().shaped(tail, func(s *shape) bool { return !s.isOpen() }); ok && !strings.Contains(said, "; ") {
-			return r.deeper().line(head) + ": " + said, true
+			return r.deeper().line(head) + "：" + said, true
 		}
 	}
 	var (
@@ -227,7 +227,7 @@ func (r reading) chain(text string) (string, bool) {
 			return said + "：" + tail, true
 		}
 		if after, ok := r.deeper().sentence(tail); ok && !r.quoted {
-			return head + ": " + after, true
+			return head + "：" + after, true
 		}
 	}
 	return text, false

@@ -26,7 +26,7 @@ type callView struct {
 	exec        bool   // it runs a command
 	writes      bool   // it changes a file
 	own         bool   // it is the program's own check, not the model's call
-	todo        bool   // it is about a list of the program's own: its title is the program's own words
+	ownTitle    bool   // its title is the program's own words
 	begun       bool   // its first line was shown
 	asks        bool   // it asks the person, whose question says what it is about
 	todos       bool   // the list it changed was shown
@@ -51,17 +51,16 @@ func (r *Renderer) tool(rec event.Record) {
 	switch e := rec.Event.(type) {
 	case event.ToolCallRequested:
 		c := r.call(rec.Task, e.CallID)
-		c.todo = e.Tool == "todoread" || e.Tool == "jobs_list"
+		c.ownTitle = event.OwnTitle(e.Tool, e.Title, e.Effects)
 		for _, effect := range e.Effects {
 			c.exec = c.exec || effect.Kind == event.EffectExec
 			c.writes = c.writes || effect.Kind == event.EffectWrite
-			c.todo = c.todo || effect.Kind == event.EffectNote && effect.Target == "todo list"
 			c.asks = c.asks || effect.Kind == event.EffectNote && (effect.Target == "question" || effect.Target == "plan") && c.task.parent == ""
 		}
 	case event.ToolStarted:
 		c := r.call(rec.Task, e.CallID)
 		c.tool, c.title, c.own = e.Tool, e.Title, rec.Actor == event.ActorVerifier
-		c.todo = c.todo || e.Tool == "skill" && e.Title == "list of skills" // no skill has such a name
+		c.ownTitle = c.ownTitle || event.OwnTitle(e.Tool, e.Title, nil)
 		r.begin(c)
 	case event.ToolOutput:
 		// As it comes if no other call runs beside it, else when the call is over
@@ -153,7 +152,7 @@ func (r *Renderer) head(c *callView) {
 	switch {
 	case c.asks:
 		title = ""
-	case c.todo:
+	case c.ownTitle:
 		title = r.o.Words.Said(title)
 	}
 	if title != "" {
