@@ -182,10 +182,16 @@ func summary(c git.Changes) []display.Block {
 	for _, name := range c.Untracked {
 		all = append(all, Change{Name: name, Mark: untracked})
 	}
-	if len(all) == 0 {
+	switch {
+	case len(all) == 0 && c.First:
+		return []display.Block{display.Text("there is no commit yet, and no file to show")}
+	case len(all) == 0:
 		return []display.Block{display.Text("nothing changed since the last commit")}
 	}
 	head := fmt.Sprintf("since the last commit: %d changed (+%d -%d), %d untracked", len(c.Files), added, deleted, len(c.Untracked))
+	if c.First {
+		head = fmt.Sprintf("there is no commit yet: %d staged (+%d -%d), %d untracked", len(c.Files), added, deleted, len(c.Untracked))
+	}
 	blocks := append([]display.Block{display.Text(head)}, fileList(all, c.Cut)...)
 	if c.Note != "" {
 		blocks = append(blocks, display.Text(c.Note))

@@ -133,6 +133,7 @@ func count(diff string) (files, added, deleted int) {
 type Changes struct {
 	Files     []Changed
 	Untracked []string // files, and folders that hold nothing else
+	First     bool     // there is no commit yet to differ from
 	Cut       bool     // there are more
 	Note      string   // what was switched off, where that may change what is seen
 }
@@ -155,7 +156,7 @@ func ListChanges(ctx context.Context, o Options, path string) (Changes, error) {
 	if err != nil {
 		return Changes{}, err
 	}
-	out, err := r.against(ctx, name, "--raw", "--numstat", "-z", "--no-renames")
+	out, first, err := r.against(ctx, name, "--raw", "--numstat", "-z", "--no-renames")
 	if err != nil {
 		return Changes{}, err
 	}
@@ -163,7 +164,7 @@ func ListChanges(ctx context.Context, o Options, path string) (Changes, error) {
 	if err != nil {
 		return Changes{}, err
 	}
-	c := Changes{Files: parseNumbers(fields(out.stdout)), Cut: out.cut || others.cut, Note: r.note()}
+	c := Changes{Files: parseNumbers(fields(out.stdout)), First: first, Cut: out.cut || others.cut, Note: r.note()}
 	for _, f := range fields(others.stdout) {
 		c.Untracked = append(c.Untracked, title(f))
 	}
@@ -181,28 +182,29 @@ func Hunks(ctx context.Context, o Options, path string) (diff string, cut bool, 
 	if err != nil {
 		return "", false, err
 	}
-	out, err := r.against(ctx, name, "--patch")
+	out, _, err := r.against(ctx, name, "--patch")
 	return text(out), out.cut, err
 }
 
-// against compares the files with the last commit; with nothing where there is
-// none yet.
-func (r *repository) against(ctx context.Context, name string, form ...string) (output, error) {
+// against compares the files with the last commit; with nothing where the first is yet
+// to come.
+func (r *repository) against(ctx context.Context, name string, form ...string) (out output, first bool, err error) {
 	base := "HEAD"
 	head, err := r.git(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
 	if err != nil {
-		return output{}, err
+		return output{}, false, err
 	}
-	if head.code != 0 {
+	if first = head.code != 0; first {
 		empty, err := r.must(ctx, "hash-object", "-t", "tree", "--stdin")
 		if err != nil {
-			return output{}, err
+			return output{}, true, err
 		}
 		base = strings.TrimSpace(string(empty.stdout))
 	}
 	args := append([]string{"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short",
 		"--ignore-submodules=dirty", "--relative", "--src-prefix=a/", "--dst-prefix=b/"}, form...)
-	return r.must(ctx, append(args, base, "--", name)...)
+	out, err = r.must(ctx, append(args, base, "--", name)...)
+	return out, first, err
 }
 
 // parseNumbers reads what git says about each file twice: what it is and was,

@@ -273,7 +273,7 @@ func (r *REPL) doing(width, most int) (rows []string) {
 		tail := c.Tail[max(0, len(c.Tail)-max(printed, 0)):]
 		printed -= len(tail)
 		for i, line := range tail {
-			if i == len(tail)-1 { // what came last of it is at its end
+			if i == len(tail)-1 && c.Open { // what came last of it is at its end
 				line = ink.End(line, width-3, dots(r.ASCII))
 			}
 			rows = append(rows, r.Palette.Paint(dim, r.fit("  "+line, width)))

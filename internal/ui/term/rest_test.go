@@ -112,6 +112,9 @@ func TestALineThatIsDrawnOver(t *testing.T) {
 		} {
 			emit(t, r, step.e)
 			tail := now.Calls[0].Tail
+			if now.Calls[0].Open != (step.want != "") {
+				t.Errorf("%s, %v: open is %t", prompt, step.e, now.Calls[0].Open)
+			}
 			if step.want == "" && len(tail) > 0 && tail[len(tail)-1] == "done" {
 				continue
 			}
@@ -129,7 +132,7 @@ func TestALineThatHasNotEndedIsSeen(t *testing.T) {
 	emit(t, r, event.ToolStarted{CallID: "c", Tool: "bash"})
 	for _, step := range []struct{ text, want string }{{"..", ".."}, {"..", "...."}, {"\n", ""}} {
 		emit(t, r, event.ToolOutput{CallID: "c", Text: step.text})
-		if got := strings.Join(now.Calls[0].Tail, "|"); got != step.want {
+		if got := strings.Join(now.Calls[0].Tail, "|"); got != step.want || now.Calls[0].Open != (step.want != "") {
 			t.Errorf("after %q: seen is %q, want %q", step.text, got, step.want)
 		}
 	}
@@ -206,7 +209,7 @@ func TestTheNewestOutputIsSeen(t *testing.T) {
 		for n := range i {
 			emit(t, r, event.ToolOutput{CallID: "c", Text: fmt.Sprintf("line %d\n", n+1)})
 		}
-		if got := strings.Join(now.Calls[0].Tail, "|"); got != want {
+		if got := strings.Join(now.Calls[0].Tail, "|"); got != want || now.Calls[0].Open {
 			t.Errorf("after %d lines: %q, want %q", i, got, want)
 		}
 	}

@@ -20,6 +20,7 @@ type Running struct {
 	Count string // of the lines that it printed, if it did
 	Since time.Time
 	Tail  []string // the last lines of its output, where that is not in the stream
+	Open  bool     // the last of them has not ended
 }
 
 // status is told when what is going on changes.
@@ -53,14 +54,14 @@ func (r *Renderer) tell() {
 		if n := c.output.lines + c.output.skipped; n > 0 {
 			count = r.lines(n)
 		}
-		tail := c.recent.tail()
+		tail, open := c.recent.tail()
 		if len(tail) == 0 && !c.task.live { // lines after the first ones, and one that has not ended, are not in the stream
 			tail = slices.Clone(c.output.tail[max(0, len(c.output.tail)-newestLines):])
-			if c.output.part != "" {
+			if open = c.output.part != ""; open {
 				tail = append(tail, sanitize.Mask(c.output.part))
 			}
 		}
-		d.Calls = append(d.Calls, Running{Name: name, Count: count, Since: c.since, Tail: tail})
+		d.Calls = append(d.Calls, Running{Name: name, Count: count, Since: c.since, Tail: tail, Open: open})
 	}
 	s.show(d)
 }
@@ -78,16 +79,16 @@ type recent struct {
 	drawn string // the line being drawn over
 }
 
-// tail are the lines, and what there is of the one that has not ended.
-func (t *recent) tail() []string {
+// tail are the lines, and what there is of one that has not ended.
+func (t *recent) tail() (lines []string, open bool) {
 	last := t.part
 	if t.drawn != "" {
 		last = t.drawn
 	}
 	if last == "" {
-		return slices.Clone(t.lines)
+		return slices.Clone(t.lines), false
 	}
-	return append(slices.Clone(t.lines[max(0, len(t.lines)-recentLines+1):]), sanitize.Mask(last))
+	return append(slices.Clone(t.lines[max(0, len(t.lines)-recentLines+1):]), sanitize.Mask(last)), true
 }
 
 func (t *recent) write(text string) {
