@@ -36,7 +36,7 @@ func (inv *invocation) runShow(ctx context.Context, a *app.App) error {
 		if err != nil {
 			return err
 		}
-		if err := inv.show(inv.standing(states[0], slash.Sources(book, id)...)...); err != nil {
+		if err := inv.show(inv.standing(states[0], book.Window(), slash.Sources(book, id)...)...); err != nil {
 			return err
 		}
 		if err := inv.print(""); err != nil {
@@ -100,9 +100,9 @@ func (inv *invocation) printFile(ctx context.Context, s asof.State, kept provena
 	return err
 }
 
-// standing tells how a session stood, and by which sources the window was filled where
-// that is told.
-func (inv *invocation) standing(s app.AsOf, sources ...display.Block) []display.Block {
+// standing tells how a session stood, and by which sources the window was filled, and how far,
+// where that is known.
+func (inv *invocation) standing(s app.AsOf, used int, sources ...display.Block) []display.Block {
 	blocks := []display.Block{
 		display.Table{Rows: [][]display.Cell{
 			slash.StatusRow("record", fmt.Sprintf("%d, %s", s.Seq, s.Time.Local().Format("2006-01-02 15:04:05"))),
@@ -123,7 +123,7 @@ func (inv *invocation) standing(s app.AsOf, sources ...display.Block) []display.
 		}
 		blocks = append(blocks, display.Text("\nopen questions"), t)
 	}
-	blocks = append(blocks, display.Text("\nwhat the model sees"), slash.Filling(s.Conversation, s.Tools))
+	blocks = append(blocks, display.Text("\nwhat the model sees"), slash.Filling(s.Conversation, s.Tools, used))
 	blocks = append(blocks, sources...)
 	if len(s.Files) > 0 {
 		t := display.Table{Head: display.Words("file", "state", "record", "bytes")}

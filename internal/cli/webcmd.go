@@ -316,7 +316,7 @@ func (w *web) stand(ctx context.Context, p browser.Place, at uint64) (s browser.
 	}
 	err = a.AsOf(ctx, p.Session, []uint64{at}, func(states []app.AsOf, _ provenance.Contents) error {
 		state := states[0]
-		s = browser.Standing{Seq: state.Seq, Time: state.Time, Blocks: w.inv.standing(state)}
+		s = browser.Standing{Seq: state.Seq, Time: state.Time, Blocks: w.inv.standing(state, 0)}
 		slash.EachPart(state.Conversation, func(name string, n int) { s.Parts = append(s.Parts, browser.Part{Name: name, Tokens: n}) })
 		return nil
 	})

@@ -111,15 +111,22 @@ func parts(c call, set orchestrator.Settings, used int) display.Table {
 }
 
 // Filling tells what a conversation is made of, and what the tools take that the model
-// is told of, where that is on record.
-func Filling(talk *conversation.Conversation, tools int) display.Table {
-	t := display.Table{Head: display.Words("part", "tokens, about")}
+// is told of, where that is on record. The figures add up to used, unless that is not known.
+func Filling(talk *conversation.Conversation, tools, used int) display.Table {
+	var names []string
+	var sizes []int
+	part := func(name string, n int) { names, sizes = append(names, name), append(sizes, n) }
 	if tools > 0 {
-		t.Rows = append(t.Rows, slices.Concat(display.Words("tools, together"), display.Data(strconv.Itoa(tools))))
+		part("tools", tools)
 	}
-	EachPart(talk, func(name string, n int) {
-		t.Rows = append(t.Rows, slices.Concat(display.Words(name), display.Data(strconv.Itoa(n))))
-	})
+	EachPart(talk, part)
+	if used > 0 {
+		sizes = ledger.Shares(sizes, used)
+	}
+	t := display.Table{Head: display.Words("part", "tokens, about")}
+	for i, n := range sizes {
+		t.Rows = append(t.Rows, slices.Concat(display.Words(names[i]), display.Data(strconv.Itoa(n))))
+	}
 	return t
 }
 
