@@ -16,7 +16,7 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 		"rule: bash policy requires approval; risk: other":          "规则：bash 策略要求审批；风险：other",
 		"nothing anybody knows 100%":                                "nothing anybody knows 100%",
 		// errors wrap errors, of the system's too
-		"open session s1: open /x/y: permission denied":               "打开会话 s1：open /x/y：权限不够",
+		"open session s1: open /x/y: permission denied":               "打开会话 s1：打开 /x/y：权限不够",
 		"ask the model: rate limited: no such host":                   "请求模型：请求过于频繁：没有这个主机",
 		"a.json:1:2: ui.lang: want a string, found 1":                 "a.json:1:2: ui.lang：应为字符串，实为 1",
 		"x: ignored in an untrusted project: k (it names a variable)": "x：项目未受信任，已忽略：k（它引用了变量）",

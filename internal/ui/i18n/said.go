@@ -227,10 +227,26 @@ func (r reading) chain(text string) (string, bool) {
 			return said + "：" + tail, true
 		}
 		if after, ok := r.deeper().sentence(tail); ok && !r.quoted {
-			return head + "：" + after, true
+			return act(head) + "：" + after, true
 		}
 	}
 	return text, false
+}
+
+// acts are what the system was asked to do with a file when it failed, as Go's errors say it.
+var acts = map[string]string{
+	"open": "打开", "openat": "打开", "read": "读取", "write": "写入", "mkdir": "创建", "mkdirat": "创建", "rename": "改名", "remove": "删除", "unlinkat": "删除", "unlink": "删除",
+	"stat": "查看", "lstat": "查看", "fstatat": "查看", "sync": "写入", "fsync": "写入", "close": "关闭", "chmod": "更改权限", "chdir": "进入", "readlink": "读取", "link": "链接", "symlink": "链接",
+	"truncate": "截短", "fork/exec": "执行", "exec": "执行",
+}
+
+// act translates what an error of the system begins with: open /a/b. The file stays.
+func act(head string) string {
+	op, file, ok := strings.Cut(head, " ")
+	if said := acts[op]; ok && said != "" {
+		return said + " " + file
+	}
+	return head
 }
 
 // aside translates a sentence that is followed by a whole other one in brackets, as where a
