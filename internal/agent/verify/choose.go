@@ -1,7 +1,9 @@
 package verify
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -76,8 +78,14 @@ func Choose(in Input) Choice {
 	}
 	suited, blind := byProject(in)
 	c.Blind = !c.take(FromProject, suited) && (blind || below)
-	if c.Command == "" && !c.Blind && in.Read != nil && (watches(in) || slices.ContainsFunc(in.Edited, func(file string) bool { return watchesAbove(in, file) })) {
-		c.Unfit = "the test script runs node --test, which does not end with the --watch=false that a check gives it; the model can run the tests if you ask for them"
+	if c.Command == "" && !c.Blind && in.Read != nil {
+		unfit := unfitRunner(in)
+		for _, file := range in.Edited {
+			unfit = cmp.Or(unfit, unfitAbove(in, file))
+		}
+		if unfit != "" {
+			c.Unfit = fmt.Sprintf("the test script ends with %s, which cannot do with the --watch=false that a check gives it; the model can run the tests if you ask for them", unfit)
+		}
 	}
 	return c
 }
@@ -287,7 +295,7 @@ func testScript(in Input) (manager string, ok bool) {
 		return "", false
 	}
 	script, manager := scriptIn(in)
-	return manager, script != "" && !strings.Contains(script, "no test specified") && !watches(in)
+	return manager, script != "" && !strings.Contains(script, "no test specified") && unfitRunner(in) == ""
 }
 
 // scriptIn is what package.json says how to test, and which package manager it wants.
@@ -307,33 +315,58 @@ func scriptIn(in Input) (script, manager string) {
 	return strings.TrimSpace(script), p.Manager
 }
 
-// watchesAbove reports whether the test script of the nearest folder above a file that has
-// one would.
-func watchesAbove(in Input, file string) bool {
+// unfitAbove is the runner that is unfit in the test script of the nearest folder above a file
+// that has one; "" if none is.
+func unfitAbove(in Input, file string) string {
 	if path.IsAbs(file) || strings.HasPrefix(path.Clean(file), "../") || !IsCode(file) {
-		return false
+		return ""
 	}
 	for dir := path.Dir(path.Clean(file)); dir != "."; dir = path.Dir(dir) {
 		there := in
 		there.Read = func(name string) ([]byte, error) { return in.Read(path.Join(dir, name)) }
 		if script, _ := scriptIn(there); script != "" {
-			return watches(there)
+			return unfitRunner(there)
 		}
 	}
-	return false
+	return ""
 }
 
-// watches reports whether a test script would take --watch=false for the wish to watch:
-// node's own runner does, whatever its value.
-func watches(in Input) bool {
+// unfitRunner is what a test script ends with, if that is nothing that can be given
+// --watch=false: node's own runner takes it for the wish to watch, whatever its value, and
+// others fail by it. It is "" if there is no such thing.
+func unfitRunner(in Input) string {
 	script, _ := scriptIn(in)
 	last := script
 	for _, sep := range []string{"&&", "||", ";", "|"} {
 		last = last[strings.LastIndex(last, sep)+1:]
 	}
 	words := strings.Fields(strings.TrimLeft(last, "&|"))
-	return slices.Contains(words, "node") && slices.Contains(words, "--test")
+	for len(words) > 0 && (strings.Contains(words[0], "=") || slices.Contains(runsAnother, words[0])) {
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	name := path.Base(words[0])
+	for _, flag := range words[1:] {
+		if slices.Contains(unfitWith[strings.TrimRight(name, "0123456789.")], flag) {
+			return name + " " + flag
+		}
+	}
+	if slices.Contains(strictRunners, name) {
+		return name
+	}
+	return ""
 }
+
+var (
+	runsAnother   = []string{"!", "npx", "env", "cross-env", "exec", "time", "command"}
+	strictRunners = strings.Fields("make gmake just go cargo pytest tox nox rake rspec bundle prove phpunit composer dotnet mvn gradle gradlew tsc eslint prettier deno " +
+		"grep egrep fgrep rg diff cmp test [ ls cat find docker cmake ctest ninja bazel swift zig")
+	unfitWith = map[string][]string{
+		"node": {"--test", "-e", "--eval", "-p", "--print", "-pe"}, "tsx": {"--test"}, "python": {"-m"}, "perl": {"-e"}, "ruby": {"-e"},
+	}
+)
 
 func python(in Input) string {
 	markers := []string{"pytest.ini", "pyproject.toml", "setup.cfg"}

@@ -225,6 +225,10 @@ func (r *Renderer) line(spans []ink.Span) {
 	for _, s := range spans {
 		text.WriteString(s.Text)
 	}
+	if len(spans) > 0 && strings.TrimSpace(text.String()) == "" { // one that was typed so
+		r.page.newline()
+		return
+	}
 	w := ink.Wrap{Put: r.page.softened, Width: r.width(), Indent: ink.Hanging(text.String())}
 	for _, s := range spans {
 		w.Write(s.Look, s.Text)
