@@ -49,7 +49,7 @@ func (t *terminal) withoutProvider(ctx context.Context) (demo bool, err error) {
 		return false, err
 	}
 	connect, askErr := true, error(nil)
-	s := setup{app: t.app, words: t.inv.words, ascii: t.inv.ascii(), out: t.printer, in: t.input, width: width(t.out), model: t.inv.flags.Model}
+	s := setup{app: t.app, words: t.inv.words, ascii: t.inv.ascii(), out: t.printer, in: t.input, tty: t.out, model: t.inv.flags.Model}
 	switch e, ok := t.app.EndpointInUse(); {
 	case ok && t.app.ModelName() == "":
 		s.use = &e

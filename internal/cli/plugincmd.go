@@ -71,7 +71,7 @@ func (inv *invocation) pluginAdd(ctx context.Context, a *app.App, dir string) er
 		if !ok {
 			return inputf("nothing was added; coder plugin add --yes %s adds it", oneLine(dir))
 		}
-		s := setup{words: inv.words, out: stdio.NewWriter(ctx, out), in: stdio.NewReader(in), width: width(out)}
+		s := setup{words: inv.words, out: stdio.NewWriter(ctx, out), in: stdio.NewReader(in), tty: out}
 		yes, err := s.confirm(ctx, inv.words.T("Add it? Its hooks and servers will run, and its words go to the model. [y/N] "))
 		if err != nil {
 			return err

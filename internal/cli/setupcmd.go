@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +27,7 @@ type setup struct {
 	words *i18n.Printer
 	out   io.Writer
 	in    *stdio.Reader // nil where nobody is there to be asked
-	width int           // of the terminal; 0: none
+	tty   *os.File      // what is printed on, if that is a terminal
 	ascii bool          // it shows no more
 
 	use           *app.Endpoint // the configured one, which lacks a model; nil: none
@@ -42,7 +43,7 @@ var errNotWritten = &exitError{code: ExitInput, text: "nothing was written"}
 func (inv *invocation) runSetup(ctx context.Context, a *app.App) error {
 	s := setup{app: a, words: inv.words, ascii: inv.ascii(), out: inv.Stdout, preset: inv.flags.preset, model: inv.flags.Model, yes: inv.flags.yes}
 	if in, out, ok := inv.Terminal(); ok && !s.yes {
-		s.in, s.out, s.width = stdio.NewReader(in), stdio.NewWriter(ctx, out), width(out)
+		s.in, s.out, s.tty = stdio.NewReader(in), stdio.NewWriter(ctx, out), out
 	}
 	if s.yes && s.preset == "" {
 		return usagef("coder setup --yes asks nothing, so name the endpoint: coder setup --yes --preset NAME [--model M]")
@@ -126,17 +127,25 @@ func (s *setup) otherEndpoint(e app.Endpoint) (string, error) {
 }
 
 func (s *setup) say(lines ...string) {
-	fmt.Fprintln(s.out, ink.Folded(strings.Join(lines, "\n"), s.width))
+	fmt.Fprintln(s.out, ink.Folded(strings.Join(lines, "\n"), s.width()))
 }
 
 func (s *setup) table(t display.Table) {
 	text := display.Blocks{t}.Translated(s.words.Said, ink.Width)
-	if s.width > 0 {
-		text = term.Text(display.Blocks{t}, s.width-2, term.Options{Words: s.words, ASCII: s.ascii})
+	if wide := s.width(); wide > 0 {
+		text = term.Text(display.Blocks{t}, wide-2, term.Options{Words: s.words, ASCII: s.ascii})
 	}
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		fmt.Fprintln(s.out, "  "+line)
 	}
+}
+
+// width is how many columns there are now; 0: any.
+func (s *setup) width() int {
+	if s.tty == nil {
+		return 0
+	}
+	return width(s.tty)
 }
 
 // foldedQuestion is a question broken between words for a terminal of this width, with the
@@ -158,7 +167,7 @@ func hasKeys(line string) bool {
 // line asks for one line. One who leaves has chosen nothing.
 func (s *setup) line(ctx context.Context, question string) (string, error) {
 	for {
-		fmt.Fprint(s.out, foldedQuestion(question, s.width))
+		fmt.Fprint(s.out, foldedQuestion(question, s.width()))
 		line, err := s.in.Line(ctx, promptLimit)
 		switch {
 		case ctx.Err() != nil:
@@ -354,7 +363,7 @@ func (s *setup) listModels(shown []app.Offer) {
 	for i := range list {
 		table.Rows[i][0].Text = strconv.Itoa(i + 1)
 	}
-	if s.width > 0 && s.width < narrow { // the price is not what is chosen by
+	if wide := s.width(); wide > 0 && wide < narrow { // the price is not what is chosen by
 		table.Head = table.Head[:3]
 		for i := range table.Rows {
 			table.Rows[i] = table.Rows[i][:3]

@@ -71,7 +71,11 @@ type face interface {
 // comes through a pipe.
 func (inv *invocation) runInteractive(ctx context.Context) error {
 	in, out, ok := inv.Terminal()
-	if !ok {
+	switch {
+	case !ok && inv.flags.oneWord() && in != nil && width(in) > 0: // a person waits for a list
+		word := inv.flags.args[0]
+		return usagef("there is no subcommand %s; coder --help lists them (coder -- %s makes it a prompt)", word, word)
+	case !ok:
 		return inv.runPiped(ctx)
 	}
 	inv.flags.Attended = true
