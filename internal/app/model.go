@@ -201,6 +201,9 @@ func (a models) Switch(ctx context.Context, name string, force bool) (notice str
 	if err := a.saveModel(name); err != nil {
 		return fmt.Sprintf("the model is in use, but the choice could not be saved: %v", err), nil
 	}
+	if a.scripted() && a.endpoint().BaseURL != "" {
+		return fmt.Sprintf("a script plays the model: whether the endpoint has %s was not asked, and the choice is saved all the same", oneLine(name)), nil
+	}
 	if o := a.Report.Origin("provider.model"); o.OverFiles() || o.Source != "" && o.Source == a.configFile {
 		return fmt.Sprintf("the choice is saved, but %s comes first when the program starts", o.Shown()), nil
 	}

@@ -294,8 +294,8 @@ func (f *flags) oneWord() bool {
 // inSession are words that are commands in a session and no subcommands, elsewhere those that
 // other programs have: neither alone is anything that somebody would ask a model.
 var (
-	inSession = []string{"agents", "compact", "cost", "diff", "exit", "init", "jobs", "keys", "mode", "model", "new", "permissions", "plan", "quit", "redo", "resume", "rewind", "skills", "status", "todos", "tools", "undo"}
-	elsewhere = []string{"account", "auth", "chat", "clean", "configure", "continue", "debug", "exec", "history", "info", "install", "list", "log", "login", "logout", "logs", "ls", "open", "plugins", "providers", "ps", "reset", "restart", "server", "serve", "session", "settings", "start", "stats", "stop", "uninstall", "update", "upgrade", "usage", "whoami"}
+	inSession = []string{"agents", "auto-edit", "build", "clear", "compact", "cost", "create-skill", "default", "diff", "exit", "init", "jobs", "keys", "mode", "model", "new", "permissions", "plan", "quit", "redo", "resume", "rewind", "skills", "status", "todos", "tools", "undo", "yolo"}
+	elsewhere = []string{"account", "attach", "auth", "bug", "cache", "chat", "clean", "configure", "connect", "daemon", "continue", "debug", "detach", "env", "exec", "feedback", "gc", "history", "hook", "hooks", "info", "install", "list", "log", "login", "logout", "logs", "ls", "memory", "open", "ping", "plugins", "profile", "profiles", "provider", "providers", "proxy", "ps", "reset", "restart", "server", "serve", "session", "settings", "start", "stats", "stop", "theme", "themes", "tokens", "uninstall", "update", "upgrade", "usage", "whoami"}
 
 	// withName are those that a name follows, things the subcommands that are no verbs, and
 	// elsewhereVerbs what other programs do with such.

@@ -228,6 +228,7 @@ func (r *REPL) answered(ctx context.Context, line string, draft lineedit.Draft) 
 	}
 	a, ok := read(r.Words, q, line)
 	if !ok || unheard(q, a) {
+		r.forgo(draft)
 		d.back = draft
 		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: hint(r.Words, r.open.seen(r.cards()), q)}})
 	}
