@@ -21,6 +21,7 @@ import (
 	"coder/internal/policy"
 	"coder/internal/policy/judge"
 	"coder/internal/policy/rule"
+	"coder/internal/slash"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
@@ -31,6 +32,7 @@ type library struct {
 	skills   *skills.Catalogue
 	commands *usercommand.Catalogue
 	own      string // the folder of the person's own commands; "" if there is none
+	hidden   bool   // it was said which commands are hidden by the program's own
 }
 
 // library is what was written down for this workspace. It is read when it is
@@ -57,6 +59,21 @@ func (a *App) library() *library {
 		a.warn(fmt.Sprintf("command file %s", w))
 	}
 	return a.lib
+}
+
+// tellHidden says which commands nobody can call, since the program has one of that name.
+func (a *App) tellHidden(own []slash.Command) {
+	l := a.library()
+	if l.hidden {
+		return
+	}
+	l.hidden = true
+	all, _ := l.commands.List() // what is wrong with others was said
+	for _, c := range all {
+		if slices.ContainsFunc(own, func(o slash.Command) bool { return strings.EqualFold(o.Name, c.Name) }) {
+			a.warn(fmt.Sprintf("command file %s: left out: /%s is a command of the program's own", c.Path, c.Name))
+		}
+	}
 }
 
 // skillRoots are the folders of skills, the strongest first: the project's,

@@ -349,7 +349,7 @@ func (a models) List(ctx context.Context) (t display.Table, err error) {
 		offered, windows[m.Name] = append(offered, m.Name), m.Window
 	}
 	names := slices.Concat([]string{a.ModelName()}, c.Models, c.FallbackModels, offered)
-	t.Head = display.Words("", "model", "context", "in $/M", "out $/M", "can")
+	t.Head = display.Words("", "model", "window", "in $/M", "out $/M", "can")
 	for i, name := range names {
 		if name == "" || slices.Index(names, name) < i {
 			continue

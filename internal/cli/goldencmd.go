@@ -30,6 +30,8 @@ func (inv *invocation) runGolden(ctx context.Context, a *app.App) error {
 		return nil
 	case verb == "list" && len(rest) == 0:
 		return inv.print(a.Goldens()...)
+	case verb == "list":
+		return usagef("coder %s takes no arguments", "golden list")
 	}
 	return usagef("coder golden needs a verb: save, run or list")
 }

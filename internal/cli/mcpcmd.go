@@ -80,7 +80,7 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 		return inv.mcpGet(a.MCPServers()[i])
 	}
 	if what == "list" || what == "serve" {
-		return usagef("coder mcp %s takes no arguments", what)
+		return usagef("coder %s takes no arguments", "mcp "+what)
 	}
 	return usagef("coder mcp %s takes the name of one server; coder mcp list tells which there are", what)
 }

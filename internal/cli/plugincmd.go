@@ -34,6 +34,8 @@ func (inv *invocation) runPlugin(ctx context.Context) error {
 		return usagef("coder plugin add needs the folder of a plugin: coder plugin add PATH")
 	case what == "list" && len(rest) == 0:
 		return inv.pluginList(a)
+	case what == "list":
+		return usagef("coder %s takes no arguments", "plugin list")
 	case what == "remove" && len(rest) == 1:
 		if err := a.PluginBook().Remove(rest[0]); err != nil {
 			return inputf("%v", err)

@@ -29,6 +29,8 @@ func (inv *invocation) runPolicy(ctx context.Context, a *app.App) error {
 		return usagef("coder policy check needs a command, as one argument: coder policy check 'git status'")
 	case what == "list" && len(rest) == 0:
 		return inv.policyList(a)
+	case what == "list":
+		return usagef("coder %s takes no arguments", "policy list")
 	case what == "revoke" && len(rest) == 1:
 		m, err := a.Memory()
 		if err != nil {

@@ -193,9 +193,9 @@ func (inv *invocation) mistaken() error {
 	switch {
 	case slices.Contains(ofSessions, name):
 		there = app.HasSession(app.SessionsAbove(inv.Env.Env, inv.settings.Root, ""), first)
-	case slices.Contains(ofFiles, name) || name == "import":
+	case slices.Contains(ofFiles, name) || name == "import" || name == "trust":
 		info, err := os.Lstat(inv.named(first))
-		there = err == nil && !info.IsDir()
+		there = err == nil && info.IsDir() == (name == "trust")
 	}
 	i := slices.IndexFunc(all, is)
 	if !there || i < 0 {
@@ -205,6 +205,16 @@ func (inv *invocation) mistaken() error {
 		return usagef("there is no subcommand %s; did you mean %s? (coder -- %s makes it a prompt)", typed, name, strings.Join(words, " "))
 	}
 	return usagef("it is called as coder %s (coder -- %s makes it a prompt)", name+" "+all[i].uses[0].args, strings.Join(words, " "))
+}
+
+// use is how s is called with a verb.
+func (s subcommand) use(verb string) string {
+	for _, u := range s.uses {
+		if u.args == verb || strings.HasPrefix(u.args, verb+" ") {
+			return u.args
+		}
+	}
+	return s.uses[0].args
 }
 
 // findSubcommand tells a subcommand from a prompt by the words of a line. A word
@@ -224,6 +234,9 @@ func findSubcommand(words []string) (*subcommand, error) {
 	thing := slices.Contains(things, s.name)
 	if len(args) == 0 || s.takes(args) || len(args) <= 2 && slices.Contains(s.verbs, args[0]) { // it says itself what is wrong
 		return s, nil
+	}
+	if thing && len(args) == 3 && slices.Contains(s.verbs, args[0]) {
+		return nil, usagef("it is called as coder %s (coder -- %s makes it a prompt)", s.name+" "+s.use(args[0]), line)
 	}
 	near := nearest.Of(args[0], s.verbs)
 	if len(args) > 1 {

@@ -106,7 +106,7 @@ func (inv *invocation) runTasks(ctx context.Context) error {
 	for _, r := range rows {
 		status := words.T(app.TaskWords(r.Status))
 		status += strings.Repeat(" ", max(0, 13-ink.Width(status)))
-		lines = append(lines, fmt.Sprintf("%s  %s %s  (%s)", r.Created.Local().Format("2006-01-02 15:04"), status, oneLine(r.Title), r.Session))
+		lines = append(lines, fmt.Sprintf("%s  %s  %s  (%s)", r.Created.Local().Format("2006-01-02 15:04"), status, oneLine(r.Title), r.Session))
 		for _, q := range r.Open {
 			title := q.Display.Title
 			if q.Worded() {

@@ -321,13 +321,13 @@ func (r *Renderer) outcome(c *callView, e event.ToolFinished, named bool) (role 
 	line = "  " + sign
 	switch {
 	case named && c.asks:
-		line += c.name() + ": "
+		line += c.name() + r.t(": ")
 	case named:
-		line += c.plainName() + ": "
+		line += c.plainName() + r.t(": ")
 	}
 	said, more, _ := strings.Cut(strings.TrimSpace(r.result(e)), "\n")
 	if named && c.title != "" {
-		said = strings.TrimPrefix(said, c.title+": ") // it has just been named
+		said = strings.TrimPrefix(said, c.title+r.t(": ")) // it has just been named
 	}
 	line += dots(r.o.ASCII, oneLine(said, summaryRunes))
 	if !e.Denied && more == "" && e.Took >= 0 { // else the sentence goes on, or nobody knows
