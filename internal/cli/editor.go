@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"coder/internal/app"
 	"coder/internal/authored/mention"
@@ -153,10 +154,30 @@ func (t *terminal) complete(draft string, cursor int) (start int, choices []line
 		for _, cmd := range t.session.Commands() {
 			if "/"+cmd.Name == command {
 				choices = append(choices, t.completeArgument(next(cmd.Args, strings.Fields(typed[:len(typed)-len(word)])), word)...)
+				if files, from := t.completeSpaced(cmd.Args, typed); len(choices) == 0 && len(files) > 0 {
+					return len(before) - len(typed) + from, files
+				}
 			}
 		}
 	}
 	return start, choices
+}
+
+// completeSpaced offers the files that the arguments of a command may go on to from the byte
+// at which their name begins, where that has blanks in it.
+func (t *terminal) completeSpaced(usage, typed string) (choices []lineedit.Choice, from int) {
+	for from < len(typed) {
+		words := next(usage, strings.Fields(typed[:from]))
+		if slices.Contains(words, "FILE") || slices.Contains(words, "PATH") {
+			return t.completeFile(typed[from:]), from
+		}
+		blank := strings.IndexByte(typed[from:], ' ')
+		if blank < 0 {
+			break
+		}
+		from += blank + 1
+	}
+	return nil, 0
 }
 
 // treePatience is how long Tab waits for a tree that was never read.
@@ -286,8 +307,12 @@ func (t *terminal) completeCommand(typed string) (choices []lineedit.Choice) {
 }
 
 // next are the words that may stand next in a command, as its usage names them,
-// behind those that are written. Those in capitals stand for others.
+// behind those that are written. Those in capitals stand for others; words that may be left
+// out each, [force] [dry], stand in any order.
 func next(usage string, written []string) (words []string) {
+	if all := strings.Split(strings.Trim(usage, "[]"), "] ["); len(all) > 1 && !strings.ContainsFunc(usage, func(r rune) bool { return unicode.IsUpper(r) || r == '|' }) {
+		return slices.DeleteFunc(all, func(w string) bool { return slices.Contains(written, w) })
+	}
 	usage = strings.NewReplacer("[:", " :", "[", " ", "]", " ").Replace(usage)
 	for form := range strings.SplitSeq(usage, "|") {
 		form := strings.Fields(form)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -55,13 +56,18 @@ func (t *terminal) recap(ctx context.Context) error {
 		return nil
 	}
 	shown := last[len(last)-1]
-	said := typedLines(shown.prompt)
-	if shown.calls > recalledCalls {
-		said = append(said, span(ink.Dim, t.inv.words.T("%d calls of tools", shown.calls)))
-	}
 	records, err := t.recordsOf(ctx, shown.task)
 	if err != nil {
 		return err
+	}
+	if len(records) > 0 {
+		if e, ok := records[0].Event.(event.TaskCreated); ok {
+			shown.prompt = cmp.Or(e.Command(), shown.prompt)
+		}
+	}
+	said := typedLines(shown.prompt)
+	if shown.calls > recalledCalls {
+		said = append(said, span(ink.Dim, t.inv.words.T("%d calls of tools", shown.calls)))
 	}
 	var calls [][]event.Record
 	if shown.calls > 0 || shown.answers == 0 { // else the answer is that of the person's own command

@@ -26,7 +26,11 @@ func Config(report config.Report) Command {
 					t.Rows = append(t.Rows, slices.Concat(display.Data(r.Key, sanitize.Line(r.Value, 400)), display.Words(r.Origin.Shown())))
 				}
 			}
-			if len(t.Rows) == 0 {
+			key, _, more := strings.Cut(c.Args, " ")
+			switch {
+			case len(t.Rows) == 0 && more && slices.ContainsFunc(report.Rows(), func(r config.Row) bool { return r.Key == key }):
+				return wrong("/config shows %s and changes nothing; settings stand in ~/.coder/config.json and in .coder/config.json of a project", key)
+			case len(t.Rows) == 0:
 				return wrong("there is no setting %s", c.Args)
 			}
 			return show(t)

@@ -18,7 +18,7 @@ type Revert func(context.Context, undo.Call) (undo.Report, error)
 // Undo takes back what the last turn did to files.
 func Undo(do Revert) Command {
 	return Command{
-		Name: "undo", Args: "[all|force|dry]", Help: "take back what the last turn did to files",
+		Name: "undo", Args: "[all] [force] [dry]", Help: "take back what the last turn did to files",
 		Run: func(ctx context.Context, c call) (outcome, error) { return revert(ctx, c, "undo", do) },
 	}
 }
@@ -26,7 +26,7 @@ func Undo(do Revert) Command {
 // Redo takes the last Undo back.
 func Redo(do Revert) Command {
 	return Command{
-		Name: "redo", Args: "[force|dry]", Help: "take the last /undo back",
+		Name: "redo", Args: "[force] [dry]", Help: "take the last /undo back",
 		Run: func(ctx context.Context, c call) (outcome, error) { return revert(ctx, c, "redo", do) },
 	}
 }

@@ -154,10 +154,18 @@ func (p *Provenance) row(o provenance.Origin, commit git.Blamed) []display.Cell 
 		return display.Data("git "+commit.Commit[:min(len(commit.Commit), 8)], when(commit.Time), commit.Author+": "+commit.Summary)
 	case len(p.Unread) > 0:
 		return display.Words("not known", "", "not all records can be read")
-	case o.Outside:
-		return display.Words("not by a session", "", "")
+	case !o.Outside && slices.ContainsFunc(p.Lines, func(l provenance.Line) bool { return l.By != nil }):
+		return display.Words("before any session", "", p.uncommitted())
 	}
-	return display.Words("before any session", "", "")
+	return display.Words("not by a session", "", p.uncommitted())
+}
+
+// uncommitted is what is to be said of a line that no commit has.
+func (p *Provenance) uncommitted() string {
+	if p.NoGit != nil {
+		return ""
+	}
+	return "in no commit yet"
 }
 
 // Label is where a line, counted from zero, comes from, in few words.

@@ -4,6 +4,7 @@
 package conversation
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ type Conversation struct {
 	mode    string          // the one last entered
 	rewound []rewound       // returns to earlier messages, the newest last
 	said    int             // how often something was said, or taken for something else
+	command string          // what the person typed, where something else is said for it
 	state
 }
 
@@ -45,9 +47,9 @@ type state struct {
 
 // Prompt is a message with which the person began a turn; one can go back to it.
 type Prompt struct {
-	Seq    uint64 // of its record
-	Task   string // the turn it began
-	Text   string
+	Seq    uint64  // of its record
+	Task   string  // the turn it began
+	Text   string  // as it was typed
 	Before *Prompt // the one before it; nil if it is the first
 	state  state   // the conversation before it
 }
@@ -136,13 +138,16 @@ func (c *Conversation) Add(r event.Record) {
 		return
 	}
 	switch e := r.Event.(type) {
+	case event.TaskCreated:
+		c.command = e.Command()
 	case event.MessageAdded:
 		if e.Message.Role == chat.System {
 			c.system, c.tools = e.Message, e.Tools
 			return
 		}
 		if e.Message.Role == chat.User && r.Actor == event.ActorUser && (c.last == nil || c.last.Task != r.Task) {
-			c.last = &Prompt{r.Seq, r.Task, e.Message.Text(), c.last, c.since()}
+			c.last = &Prompt{r.Seq, r.Task, cmp.Or(c.command, e.Message.Text()), c.last, c.since()}
+			c.command = ""
 		}
 		if !c.fits(e.Message) {
 			return

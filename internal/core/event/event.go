@@ -288,6 +288,15 @@ func ByPerson(r Record) bool {
 	return ok && r.Actor == ActorUser && e.Message.Role == chat.User && !strings.HasPrefix(e.Message.Text(), Interruption)
 }
 
+// Command is what the person typed where the intent is what that stands for, as with /init;
+// "" if it is what they typed.
+func (e TaskCreated) Command() string {
+	if !strings.HasPrefix(e.Title, "/") || strings.HasPrefix(strings.TrimSpace(e.Intent), "/") || strings.HasSuffix(e.Title, "…") {
+		return ""
+	}
+	return e.Title
+}
+
 // SpentFor is what something was spent for.
 type SpentFor string
 

@@ -128,7 +128,7 @@ func (m markdown) fields(list []field) {
 	for _, f := range list {
 		switch {
 		case strings.TrimSpace(f.text) == "":
-		case f.kind == short:
+		case f.kind == short && f.text == strings.TrimSpace(f.text): // else blanks at its ends would not be seen
 			m.printf("%s: %s\n\n", mdLine(f.name), mdCode(f.text))
 		case f.kind == diff:
 			m.fenced("diff", f)

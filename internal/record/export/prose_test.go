@@ -118,6 +118,17 @@ func TestWhatACallIsAbout(t *testing.T) {
 	}
 }
 
+// TestBlanksAreSeen at the ends of what a call was told, in Markdown too.
+func TestBlanksAreSeen(t *testing.T) {
+	var b strings.Builder
+	m := markdown{Writer: bufio.NewWriter(&b)}
+	m.fields(layout(`{"old_string":"    return a + b","new_string":"return b"}`))
+	m.Flush()
+	if got := b.String(); !strings.Contains(got, "```\n    return a + b\n```") || !strings.Contains(got, "`return b`") {
+		t.Errorf("written is %s", got)
+	}
+}
+
 // TestAPlanIsRead as it is written, in Markdown.
 func TestAPlanIsRead(t *testing.T) {
 	var b strings.Builder

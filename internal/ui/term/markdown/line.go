@@ -2,6 +2,7 @@ package markdown
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"coder/internal/ui/term/ink"
 )
@@ -153,6 +154,12 @@ func classifyText(text string, whole bool) (kind, int) {
 	if text[0] == ':' || text[0] == '[' {
 		return classifyNote(text, whole)
 	}
+	switch n, sure := otherSign(text); {
+	case n > 0:
+		return bullet, n
+	case !sure && !whole:
+		return unsure, 0
+	}
 	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
 	switch rest := text[digits:]; {
 	case digits == 0 || digits > maxDigits || len(rest) > 1 && (rest[0] != '.' && rest[0] != ')' || rest[1] != ' '):
@@ -164,6 +171,43 @@ func classifyText(text string, whole bool) (kind, int) {
 	}
 	return unsure, 0
 }
+
+// otherSigns are those with which people begin items besides Markdown's own, and numerals the
+// signs with which Chinese counts.
+const (
+	otherSigns = "•◦▪‣●○■□"
+	numerals   = "一二三四五六七八九十0123456789"
+)
+
+// otherSign is how long the sign is with which text begins an item as no Markdown does: • a,
+// 1、a, （1）a, 一、a. It is 0 if there is none, which is not sure while more may come.
+func otherSign(text string) (n int, sure bool) {
+	first, size := utf8.DecodeRuneInString(text)
+	if strings.ContainsRune(otherSigns, first) {
+		if rest := text[size:]; rest == "" || rest[0] != ' ' {
+			return 0, rest != ""
+		}
+		return size + 1, true
+	}
+	number, end := text, '、'
+	if first == '（' {
+		number, end = text[size:], '）'
+	}
+	rest := strings.TrimLeft(number, numerals)
+	next, nextSize := utf8.DecodeRuneInString(rest)
+	switch counted := len(number) - len(rest); {
+	case counted > maxCounted, counted == 0 && (rest != "" || first != '（'):
+		return 0, true
+	case rest == "":
+		return 0, false
+	case next == end && counted > 0:
+		return len(text) - len(rest) + nextSize, true
+	}
+	return 0, true
+}
+
+// maxCounted is how long, in bytes, a number in such a sign is at most.
+const maxCounted = 9
 
 // classifyNote tells the line of a note, [^1]: text, and of what a term means, : text, from
 // prose.
