@@ -17,6 +17,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/patch"
+	"coder/internal/ui/i18n"
 )
 
 // runReplay plays a session again, or runs it again to see whether it comes to
@@ -117,7 +118,10 @@ func (inv *invocation) normalised() string {
 	for _, name := range rerun.Normalisations {
 		list = append(list, inv.words.T(name))
 	}
-	return strings.Join(list, inv.words.T(", "))
+	if inv.words.Lang() == i18n.Chinese {
+		return strings.Join(list, "、")
+	}
+	return strings.Join(list, ", ")
 }
 
 // whatDiffers is what differs, in words.

@@ -143,8 +143,10 @@ func TestWhatIsHeldBackIsSeen(t *testing.T) {
 	for _, tt := range []struct{ text, want, table string }{
 		{text: "a word", want: "word"},
 		{text: "```go\n\tfunc main() { // it goes on and on", want: "… main() { // it goes on and on"},
-		{text: "| a | b |\n|---|---|\n| one | tw", want: "| one | tw"},
-		{text: "| 一 | 二 |\n|---|---|\n| 很长很长很长很长很长很长的一行 |", want: "…长很长很长很长很长很长的一行 |"},
+		{text: "| a | b |\n", want: "| a | b |"},
+		{text: "| a | b |\n|--", table: "| a | b |\n|--"},
+		{text: "| a | b |\n|---|---|\n| one | tw", table: "a  b\n─  ─\n| one | tw"},
+		{text: "| 一 | 二 |\n|---|---|\n| 很长很长很长很长很长很长的一行 |", table: "一  二\n──  ──\n…长很长很长很长很长很长的一行 |"},
 		{text: "| a | b |\n|---|---|\n| one | two |\n", table: "a    b\n───  ───\none  two"},
 		{text: "| a | b |\n|---|---|\n| one | two |\n| three |", table: "a    b\n───  ───\none  two\n| three |"},
 		{text: "| a |\n|---|\n| b |\n\n| c |\n|---|\n| b |\n", table: "\nc\n─\nb"},

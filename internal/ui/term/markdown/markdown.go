@@ -194,6 +194,11 @@ func (s *Stream) Held() []ink.Span {
 	default: // a few signs that may become anything
 		return nil
 	}
+	return []ink.Span{{}, {Look: look, Text: s.end(line)}} // the blanks before it stay
+}
+
+// end is the end of a line as typed, as much as there is room for.
+func (s *Stream) end(line string) string {
 	room := 79
 	if s.Width != nil && s.Width() > 0 {
 		room = s.Width() - 1
@@ -202,8 +207,7 @@ func (s *Stream) Held() []ink.Span {
 	if s.ASCII {
 		dots = "..."
 	}
-	line = strings.ReplaceAll(line, "\t", "    ")
-	return []ink.Span{{}, {Look: look, Text: ink.End(line, room, dots)}} // the blanks before it stay
+	return ink.End(strings.ReplaceAll(line, "\t", "    "), room, dots)
 }
 
 // put puts text after the line ends that are owed.

@@ -82,10 +82,10 @@ func (s *Stream) addRow(line string) {
 	}
 }
 
-// Rows are the whole rows of the table that is arriving, as typed, if it has more than a
-// head.
+// Rows are the whole rows of the table that is arriving, as typed, if there is more of it than
+// the first.
 func (s *Stream) Rows() []string {
-	if len(s.table.rows) < 3 {
+	if len(s.table.rows) < 2 && s.line == "" {
 		return nil
 	}
 	return s.table.rows
@@ -98,6 +98,10 @@ func (s *Stream) Preview(put ink.Put) {
 	so.table.owed = 0
 	if s.wrote && s.table.owed > 1 {
 		put(ink.Look{}, strings.Repeat("\n", s.table.owed-1))
+	}
+	if len(s.table.rows) == 1 { // it may still be none
+		put(ink.Look{Role: ink.Dim}, s.end(s.table.rows[0]))
+		return
 	}
 	so.drawTable()
 }
