@@ -13,7 +13,7 @@ func (c Check) Stands(check string) bool {
 		return true
 	}
 	same := essence(c.root, check)
-	return same != "" && slices.ContainsFunc(steps(c.Command), func(step string) bool { return essence(c.root, step) == same })
+	return same != "" && slices.ContainsFunc(steps(unwrapped(c.Command)), func(step string) bool { return essence(c.root, step) == same })
 }
 
 // Fails reports whether the check that was run is another, in the sense of Stands, and
@@ -23,7 +23,24 @@ func (c Check) Fails(check string) bool {
 		return false
 	}
 	same := essence(c.root, check)
-	return strings.TrimSpace(c.Command) == check || same != "" && essence(c.root, c.Command) == same
+	return strings.TrimSpace(c.Command) == check || same != "" && essence(c.root, unwrapped(c.Command)) == same
+}
+
+// unwrapped is a line without the brackets around all of it, and with && behind the folders
+// that it goes to first: where a check stands for another there is such a folder.
+func unwrapped(line string) string {
+	line = strings.TrimSpace(line)
+	if inner, ok := strings.CutPrefix(line, "("); ok && strings.HasSuffix(inner, ")") && !strings.ContainsAny(inner[:len(inner)-1], "()") {
+		line = strings.TrimSpace(strings.TrimSuffix(inner, ")"))
+	}
+	if !strings.HasPrefix(line, "cd ") {
+		return line
+	}
+	i := strings.IndexAny(line, "&|;\n")
+	if i < 0 || line[i] != ';' && line[i] != '\n' || strings.ContainsAny(line[:i], "\"'\\`$()") {
+		return line
+	}
+	return line[:i] + " && " + unwrapped(line[i+1:])
 }
 
 // steps are the commands that have all passed where a line has, each with the changes of
@@ -48,6 +65,9 @@ func steps(line string) (all []string) {
 	}
 	return all
 }
+
+// elsewhereBy are the options with which programs work in another folder.
+var elsewhereBy = map[string][]string{"go": {"-C"}, "npm": {"--prefix", "-C"}, "pnpm": {"-C", "--dir"}, "yarn": {"--cwd"}}
 
 // settings are variables that change nothing of what is checked.
 var settings = strings.Fields("CGO_ENABLED CI FORCE_COLOR GOCACHE GOTOOLCHAIN NODE_ENV NO_COLOR PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONUNBUFFERED RUST_BACKTRACE")
@@ -100,6 +120,12 @@ func essence(root, command string) string {
 		if rest, ok := cutWords(words, before); ok && len(rest) > 0 && rest[0] == "pytest" {
 			words = rest
 		}
+	}
+	if len(words) > 3 && slices.Contains(elsewhereBy[words[0]], words[1]) { // it goes there by itself
+		if dir = below(root, dir, words[2]); dir == "" {
+			return ""
+		}
+		words = append([]string{words[0]}, words[3:]...)
 	}
 	if len(words) > 1 && slices.Contains([]string{"npm", "pnpm", "yarn"}, words[0]) {
 		words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "run" || w == "-s" || w == "--silent" })

@@ -45,7 +45,7 @@ func Blame(ctx context.Context, o Options, path string, former ...string) ([]Bla
 }
 
 func (r *repository) blame(ctx context.Context, args ...string) ([]Blamed, error) {
-	out, err := r.run(ctx, r.settings, command{args: append([]string{"blame", "--porcelain"}, args...), limit: maxBlame})
+	out, err := r.run(ctx, r.settings, command{args: append([]string{"blame", "-w", "--porcelain"}, args...), limit: maxBlame})
 	switch {
 	case err != nil:
 		return nil, err
