@@ -94,6 +94,8 @@ type Options struct {
 	Mode         string
 	NoYolo       bool // the mode is one that nothing can lead to
 	AutoApprove  bool
+	Lang         string
+	NoColor      bool
 	SystemPrompt string // in place of our own
 	AppendSystem string // added to the system prompt
 	Script       string // a file that plays the model

@@ -63,13 +63,19 @@ func SessionsAbove(env Env, dir, file string) string {
 	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
 		_, err := os.Lstat(filepath.Join(home, workspacesDir, shortHash(at)))
 		known := at == filepath.Clean(dir) || home != "" && err == nil
-		if within, err := filepath.Rel(at, file); known && len(sessionsOf(at)) > 0 && (file == "" || err == nil && filepath.IsLocal(within)) {
+		if within, err := filepath.Rel(at, file); known && hasUsedSession(at) && (file == "" || err == nil && filepath.IsLocal(within)) {
 			return at
 		}
 		if at == filepath.Dir(at) {
 			return dir
 		}
 	}
+}
+
+// hasUsedSession reports whether something was asked in a session of a folder.
+func hasUsedSession(root string) bool {
+	store := &Store{root: root, dir: filepath.Join(root, ".coder")}
+	return slices.ContainsFunc(sessionsOf(root), func(id string) bool { return !store.Unused(id) })
 }
 
 // HasSession reports whether there is a session of that id in the folder of a

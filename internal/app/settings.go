@@ -67,6 +67,8 @@ func load(env Env, o Options, state func(trust.Book, string) (trust.State, error
 	set(o.MaxSteps > 0, "runtime.max_steps", o.MaxSteps, "--max-steps")
 	set(o.Effort != "", "provider.effort", o.Effort, "--effort")
 	set(o.MaxBudgetUSD > 0, "runtime.budget.usd", o.MaxBudgetUSD, "--max-budget-usd")
+	set(o.Lang != "", "ui.lang", o.Lang, "--lang")
+	set(o.NoColor, "ui.color", "never", "--no-color")
 	set(o.AutoApprove, "approval.auto_approve_ask", true, "--auto-approve")
 	s.Files = from.Files()
 	if s.Config, s.Report, err = config.Load(from); err != nil {

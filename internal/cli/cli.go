@@ -179,6 +179,7 @@ func (inv *invocation) runHelp(context.Context) error {
 // spoken to in one language only.
 func (inv *invocation) load(fl *flags) {
 	inv.flags = fl
+	fl.Lang, fl.NoColor = fl.lang, fl.noColor
 	inv.settings, inv.loadErr = app.Load(inv.Env.Env, fl.Options)
 	if lang := cmp.Or(fl.lang, inv.settings.Config.UI.Lang); fl.forMachines() {
 		inv.words = i18n.For(i18n.English)
