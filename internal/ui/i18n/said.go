@@ -237,16 +237,20 @@ func (r reading) chain(text string) (string, bool) {
 var acts = map[string]string{
 	"open": "打开", "openat": "打开", "read": "读取", "write": "写入", "mkdir": "创建", "mkdirat": "创建", "rename": "改名", "remove": "删除", "unlinkat": "删除", "unlink": "删除",
 	"stat": "查看", "lstat": "查看", "fstatat": "查看", "sync": "写入", "fsync": "写入", "close": "关闭", "chmod": "更改权限", "chdir": "进入", "readlink": "读取", "link": "链接", "symlink": "链接",
-	"truncate": "截短", "fork/exec": "执行", "exec": "执行",
+	"truncate": "截短", "fork/exec": "执行", "exec": "执行", "env": "环境变量",
 }
 
-// act translates what an error of the system begins with: open /a/b. The file stays.
+// act translates what an error of the system begins with: open /a/b. The file stays, and so
+// do the names of places and settings before and behind colons.
 func act(head string) string {
-	op, file, ok := strings.Cut(head, " ")
-	if said := acts[op]; ok && said != "" {
-		return said + " " + file
+	said := ""
+	if op, file, ok := strings.Cut(head, " "); ok && acts[op] != "" {
+		said, head = acts[op]+" ", file
 	}
-	return head
+	if names := strings.Split(head, ": "); !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, " ") }) {
+		head = strings.Join(names, "：")
+	}
+	return said + head
 }
 
 // aside translates a sentence that is followed by a whole other one in brackets, as where a

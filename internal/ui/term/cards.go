@@ -265,8 +265,9 @@ func (d drawing) question(q uip.Request, m, n int) {
 		md.Write(d.fold(revealed(string(text))))
 		md.End()
 		d.page.gap()
-	} else {
+	} else if q.Display.Content != nil {
 		d.content(q)
+		d.page.gap()
 	}
 	title := "[Question]"
 	if n > 1 {
