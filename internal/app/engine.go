@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -183,6 +184,7 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 			Verification: orchestrator.Verification{
 				Enabled: c.Workflow.AutoVerifyAfterEdit, MaxAttempts: c.Workflow.MaxVerifyAttempts,
 				Commands: c.Workflow.VerifyCommands, Trusted: a.trusts,
+				Installed: func(program string) bool { _, err := exec.LookPath(program); return err == nil },
 			},
 			WaitLimit: a.Options.WaitLimit, Attended: a.Options.Attended,
 			TodoForComplex: c.Workflow.RequireTodoForComplex,

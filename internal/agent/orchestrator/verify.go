@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"coder/internal/agent/toolrun"
 	"coder/internal/agent/verify"
@@ -20,6 +21,24 @@ type Verification struct {
 	MaxAttempts int
 	Commands    []string
 	Trusted     func() bool // the workspace is by now, so its tests run unasked; nil: it is not
+	// Installed, which may be nil, reports whether there is a program of that name.
+	Installed func(program string) bool
+}
+
+// notFound is how a shell ends that finds no program.
+const notFound = 127
+
+// lacks is the program that a check is begun with, if it is not installed; else "".
+func (v Verification) lacks(check string) string {
+	_, last, below := strings.Cut(check, "&& ")
+	if !below {
+		last = check
+	}
+	program, _, _ := strings.Cut(last, " ")
+	if v.Installed == nil || strings.Contains(program, "/") || v.Installed(program) {
+		return ""
+	}
+	return program
 }
 
 func (v Verification) trusted() bool { return v.Trusted != nil && v.Trusted() }
@@ -97,6 +116,9 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	}
 	if before.command == choice.Command && before.mode == m.Name && !v.trusted() && !asked && o.Runner.Unasked(ctx, st.set.Tools, call) != nil {
 		return false, o.warn(ctx, st, verify.NotRunNotice(before.why)...) // the person is not asked every turn
+	}
+	if lacks := v.lacks(choice.Command); lacks != "" && !v.trusted() && o.Runner.Unasked(ctx, st.set.Tools, call) != nil { // nobody is asked for what cannot be
+		return o.judgeCheck(ctx, st, choice.Command, shellResult{ExitCode: notFound, Stderr: lacks + ": command not found"})
 	}
 	result, ran, err := o.check(ctx, st, choice.Command, call)
 	if err != nil || !ran {
