@@ -184,7 +184,10 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 			Verification: orchestrator.Verification{
 				Enabled: c.Workflow.AutoVerifyAfterEdit, MaxAttempts: c.Workflow.MaxVerifyAttempts,
 				Commands: c.Workflow.VerifyCommands, Trusted: a.trusts,
-				Installed: func(program string) bool { _, err := exec.LookPath(program); return err == nil },
+				Installed: func(program string) bool {
+					_, err := exec.LookPath(program)
+					return err == nil || errors.Is(err, exec.ErrDot) // the shell finds it there
+				},
 			},
 			WaitLimit: a.Options.WaitLimit, Attended: a.Options.Attended,
 			TodoForComplex: c.Workflow.RequireTodoForComplex,

@@ -118,6 +118,9 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 		return false, o.warn(ctx, st, verify.NotRunNotice(before.why)...) // the person is not asked every turn
 	}
 	if lacks := v.lacks(choice.Command); lacks != "" && !v.trusted() && o.Runner.Unasked(ctx, st.set.Tools, call) != nil { // nobody is asked for what cannot be
+		if stands { // the model has run another, which passed
+			return false, nil
+		}
 		return o.judgeCheck(ctx, st, choice.Command, shellResult{ExitCode: notFound, Stderr: lacks + ": command not found"})
 	}
 	result, ran, err := o.check(ctx, st, choice.Command, call)
