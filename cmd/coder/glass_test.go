@@ -177,7 +177,7 @@ func (g *glass) top(line int) int {
 				for line > 0 && g.text(line-1) != "" && !ended.MatchString(g.text(line-1)) { // the line that is being written
 					line--
 				}
-				if line > 0 && strings.HasPrefix(g.text(line+1), "──") { // a table, and the blank line above it
+				if line > 0 && (strings.HasPrefix(g.text(line), "|") || strings.HasPrefix(g.text(line+1), "─")) { // a table, and the blank line above it
 					line--
 				}
 				return line

@@ -123,12 +123,12 @@ func (inv *invocation) run(ctx context.Context) error {
 		return inv.complete(ctx, inv.Args[1:])
 	}
 	if isFleet(inv.Args) {
-		inv.load(&flags{lang: asked("lang", inv.Args)})
+		inv.load(&flags{Options: app.Options{Lang: asked("lang", inv.Args)}})
 		return inv.runFleet(ctx)
 	}
 	fl, err := parseFlags(inv.Args)
 	if err != nil {
-		inv.load(&flags{lang: asked("lang", inv.Args)}) // for the language it is said in
+		inv.load(&flags{Options: app.Options{Lang: asked("lang", inv.Args)}}) // for the language it is said in
 		return err
 	}
 	if fl.version {
@@ -179,9 +179,8 @@ func (inv *invocation) runHelp(context.Context) error {
 // spoken to in one language only.
 func (inv *invocation) load(fl *flags) {
 	inv.flags = fl
-	fl.Lang, fl.NoColor = fl.lang, fl.noColor
 	inv.settings, inv.loadErr = app.Load(inv.Env.Env, fl.Options)
-	if lang := cmp.Or(fl.lang, inv.settings.Config.UI.Lang); fl.forMachines() {
+	if lang := cmp.Or(fl.Lang, inv.settings.Config.UI.Lang); fl.forMachines() {
 		inv.words = i18n.For(i18n.English)
 	} else {
 		inv.words = i18n.For(i18n.Choose(lang, inv.Getenv))

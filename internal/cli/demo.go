@@ -72,8 +72,8 @@ func (inv *invocation) forDemo(dir string, autoApprove bool) *invocation {
 	})
 	demo.Environ = append(kept, set...)
 	demo.load(&flags{
-		Options:      app.Options{Dir: dir, Mode: mode.Build, Model: "script", ConfigFile: inv.flags.ConfigFile, AutoApprove: autoApprove},
-		outputFormat: "text", lang: inv.flags.lang, noColor: inv.flags.noColor,
+		Options:      app.Options{Dir: dir, Mode: mode.Build, Model: "script", ConfigFile: inv.flags.ConfigFile, AutoApprove: autoApprove, Lang: inv.flags.Lang, NoColor: inv.flags.NoColor},
+		outputFormat: "text",
 	})
 	return &demo
 }
@@ -92,7 +92,7 @@ func (inv *invocation) newDemo(warn func(string)) (*app.App, error) {
 	a.Config.Workflow.AutoVerifyAfterEdit = false
 	a.Home = filepath.Join(a.Root, ".coder")
 	name := "demo/script.txt"
-	if lang := i18n.Choose(cmp.Or(inv.flags.lang, a.Config.UI.Lang), inv.Getenv); lang == i18n.Chinese {
+	if lang := i18n.Choose(cmp.Or(inv.flags.Lang, a.Config.UI.Lang), inv.Getenv); lang == i18n.Chinese {
 		name = "demo/script." + lang + ".txt"
 	}
 	text, err := demoFiles.ReadFile(name)

@@ -154,7 +154,8 @@ func (t *terminal) complete(draft string, cursor int) (start int, choices []line
 		for _, cmd := range t.session.Commands() {
 			if "/"+cmd.Name == command {
 				choices = append(choices, t.completeArgument(next(cmd.Args, strings.Fields(typed[:len(typed)-len(word)])), word)...)
-				if files, from := t.completeSpaced(cmd.Args, typed); len(choices) == 0 && len(files) > 0 {
+				if len(choices) == 0 {
+					files, from := t.completeSpaced(cmd.Args, typed)
 					return len(before) - len(typed) + from, files
 				}
 			}

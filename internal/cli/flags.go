@@ -29,10 +29,10 @@ type flags struct {
 	args    []string
 	prompt  bool // they are, whatever they look like
 
-	help, version, print, verbose, noColor bool
-	requireVerified                        bool // work must not be left unchecked
-	outputFormat, inputFormat, events      string
-	onAsk, lang                            string
+	help, version, print, verbose     bool
+	requireVerified                   bool // work must not be left unchecked
+	outputFormat, inputFormat, events string
+	onAsk                             string
 
 	// of programs that drive the session
 	driven             bool // by lines on stdin
@@ -191,8 +191,8 @@ func options() []option {
 		needed(several("plugin-dir", "", "DIR", "use the plugin in DIR for this run; may be given more than once", func(f *flags) *[]string { return &f.PluginDirs })),
 		text("config", "FILE", "read FILE on top of the other configuration", func(f *flags) *string { return &f.ConfigFile }),
 		text("script", "FILE", "let a script play the model", func(f *flags) *string { return &f.Script }),
-		choice("lang", "the language to speak", func(f *flags) *string { return &f.lang }, i18n.English, i18n.Chinese),
-		flag("no-color", "", "no colours", func(f *flags) *bool { return &f.noColor }),
+		choice("lang", "the language to speak", func(f *flags) *string { return &f.Lang }, i18n.English, i18n.Chinese),
+		flag("no-color", "", "no colours", func(f *flags) *bool { return &f.NoColor }),
 		flag("include-partial-messages", "", "with stream-json: tell replies as they arrive, too", func(f *flags) *bool { return &f.partial }),
 		flag("verbose", "", "show thinking and command output on stderr", func(f *flags) *bool { return &f.verbose }),
 		of("respond", text("option", "ID", "the option to take", func(f *flags) *string { return &f.option })),

@@ -457,7 +457,7 @@ func (inv *invocation) ascii() bool { return inv.settings.Config.UI.Plain || !in
 func (inv *invocation) palette(isTerminal bool) term.Palette {
 	ui := inv.settings.Config.UI
 	var p term.Palette
-	if !inv.flags.noColor && ui.Color != "never" {
+	if !inv.flags.NoColor && ui.Color != "never" {
 		p = term.PaletteFor(inv.Getenv, isTerminal || ui.Color == "always").Themed(ui.Theme)
 		p, _ = p.With(ui.Colors) // what is wrong with them is told at a terminal
 	}

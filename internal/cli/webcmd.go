@@ -63,7 +63,7 @@ func (inv *invocation) runWeb(ctx context.Context, a *app.App) error {
 	}
 	w := &web{inv: inv, own: a, life: ctx, rooms: map[string]*app.App{a.Root: a}, hosted: make(map[browser.Place]*hosted)}
 	o := browser.Options{
-		Program: w.program(), Secure: cert != nil, Lang: i18n.Choose(cmp.Or(fl.lang, inv.settings.Config.UI.Lang), inv.Getenv),
+		Program: w.program(), Secure: cert != nil, Lang: i18n.Choose(cmp.Or(fl.Lang, inv.settings.Config.UI.Lang), inv.Getenv),
 		Key:   browser.Key{Token: chance(), Cookie: chance(), Form: chance(), Place: chance()[:16]},
 		Names: hostNames(fl.listen), Speak: func(lang string) browser.Words { return i18n.For(lang) },
 	}

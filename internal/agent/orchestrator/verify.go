@@ -117,10 +117,10 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	if before.command == choice.Command && before.mode == m.Name && !v.trusted() && !asked && o.Runner.Unasked(ctx, st.set.Tools, call) != nil {
 		return false, o.warn(ctx, st, verify.NotRunNotice(before.why)...) // the person is not asked every turn
 	}
-	if lacks := v.lacks(choice.Command); lacks != "" && !v.trusted() && o.Runner.Unasked(ctx, st.set.Tools, call) != nil { // nobody is asked for what cannot be
-		if stands { // the model has run another, which passed
-			return false, nil
-		}
+	switch lacks := v.lacks(choice.Command); {
+	case lacks != "" && stands && len(in.Configured) == 0: // the model has run another, which passed
+		return false, nil
+	case lacks != "" && !v.trusted() && o.Runner.Unasked(ctx, st.set.Tools, call) != nil: // nobody is asked for what cannot be
 		return o.judgeCheck(ctx, st, choice.Command, shellResult{ExitCode: notFound, Stderr: lacks + ": command not found"})
 	}
 	result, ran, err := o.check(ctx, st, choice.Command, call)

@@ -126,7 +126,7 @@ func TestChoose(t *testing.T) {
 		"make":                             {files: folder{"package.json": `{"scripts":{"test":"CI=1 make test"}}`}, unfit: true},
 		"a module of Python":               {files: folder{"package.json": `{"scripts":{"test":"python3 -m unittest"}}`}, unfit: true},
 		"a line of node":                   {files: folder{"package.json": `{"scripts":{"test":"node -e 0"}}`}, unfit: true},
-		"a check by hand":                  {files: folder{"package.json": `{"scripts":{"test":"npm run build && ! grep -q TODO out.js"}}`}, unfit: true},
+		"a check by hand":                  {files: folder{"package.json": `{"scripts":{"test":"npm run build && ! grep -q oops out.js"}}`}, unfit: true},
 		"a file of node":                   {files: folder{"package.json": `{"scripts":{"test":"node make.js"}}`}, want: "npm test -- --watch=false", source: FromProject},
 		"before another":                   {files: folder{"package.json": `{"scripts":{"test":"node --test && vitest"}}`}, want: "npm test -- --watch=false", source: FromProject},
 		"broken package.json":              {files: folder{"package.json": `{"scripts":{"test":`}},
