@@ -323,11 +323,25 @@ func (a *App) Typed() typed.Book {
 	if a.Home == "" || a.Options.Ephemeral {
 		return typed.Book{}
 	}
-	sum := sha256.Sum256([]byte(a.Root))
-	return typed.Book{Dir: filepath.Join(a.Home, typedDir, hex.EncodeToString(sum[:8]))}
+	of := func(folder string) string {
+		sum := sha256.Sum256([]byte(folder))
+		return filepath.Join(a.Home, typedDir, hex.EncodeToString(sum[:8]))
+	}
+	return typed.Book{Dir: of(a.Root), Project: of(a.project())}
 }
 
 const typedDir = "typed"
+
+// project is the repository that the workspace is in, unless that is all of the person's home;
+// else the workspace.
+func (a *App) project() string {
+	for dir := a.Root; dir != filepath.Dir(dir) && dir != a.Env.Getenv("HOME"); dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+	}
+	return a.Root
+}
 
 // LeftTyping is the session that was left with something typed and not sent, if that was
 // after the last one was written to; else "".

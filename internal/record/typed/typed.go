@@ -5,6 +5,7 @@ package typed
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,9 +31,9 @@ const (
 	maxAge   = 60 * 24 * time.Hour // of a draft
 )
 
-// Book is where it is kept: a folder of one project. The zero Book keeps
-// nothing.
-type Book struct{ Dir string }
+// Book is where it is kept: the folder of one workspace, and that of the project it is a part
+// of, where what is sent is kept for all of its parts. The zero Book keeps nothing.
+type Book struct{ Dir, Project string }
 
 // Draft is what was typed and not sent.
 type Draft struct {
@@ -73,6 +74,9 @@ type entry struct {
 
 func (b Book) path(name string) string { return filepath.Join(b.Dir, name) }
 
+// sent is the file of what is sent.
+func (b Book) sent() string { return filepath.Join(cmp.Or(b.Project, b.Dir), sentName) }
+
 const sentName = "sent.jsonl"
 
 // Add keeps a text that was sent.
@@ -81,15 +85,15 @@ func (b Book) Add(text string) error {
 		return nil
 	}
 	line := append(jsonx.Must(entry{sanitize.Mask(text)}), '\n')
-	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(b.sent()), 0o700); err != nil {
 		return fmt.Errorf("keep what was typed: %w", err)
 	}
-	if info, err := os.Lstat(b.path(sentName)); err == nil && info.Size() > maxBytes {
+	if info, err := os.Lstat(b.sent()); err == nil && info.Size() > maxBytes {
 		if err := b.shorten(); err != nil {
 			return err
 		}
 	}
-	f, err := os.OpenFile(b.path(sentName), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(b.sent(), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("keep what was typed: %w", err)
 	}
@@ -99,13 +103,13 @@ func (b Book) Add(text string) error {
 
 // shorten forgets the older half.
 func (b Book) shorten() error {
-	text, _, err := repofile.OwnHead(b.path(sentName), 2*maxBytes)
+	text, _, err := repofile.OwnHead(b.sent(), 2*maxBytes)
 	if err != nil {
 		return fmt.Errorf("keep what was typed: %w", err)
 	}
 	half := text[len(text)/2:]
 	half = half[bytes.IndexByte(half, '\n')+1:]
-	return atomicfile.Write(b.path(sentName), half, 0o600)
+	return atomicfile.Write(b.sent(), half, 0o600)
 }
 
 // Sent is what was sent, the newest last, each text once, then what a session was told
@@ -119,8 +123,11 @@ func (b Book) Sent(session string, told ...string) (all []string) {
 		last[text] = len(all)
 		all = append(all, text)
 	}
-	if b.Dir != "" {
-		text, _, _ := repofile.OwnHead(b.path(sentName), 2*maxBytes) // there may be none yet
+	for _, file := range slices.Compact([]string{b.path(sentName), b.sent()}) { // in the folder there may be some of a time when it was no part
+		if b.Dir == "" {
+			break
+		}
+		text, _, _ := repofile.OwnHead(file, 2*maxBytes) // there may be none yet
 		for line := range bytes.Lines(text) {
 			var e entry
 			if json.Unmarshal(line, &e) == nil { // else it was torn

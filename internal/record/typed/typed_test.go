@@ -42,6 +42,38 @@ func TestWhatWasSentIsFoundAgain(t *testing.T) {
 	}
 }
 
+func TestWhatIsSentInOnePartOfAProjectIsFoundInTheOthers(t *testing.T) {
+	all := t.TempDir()
+	whole, api, web := filepath.Join(all, "whole"), filepath.Join(all, "api"), filepath.Join(all, "web")
+	for _, sent := range []struct {
+		in   typed.Book
+		text string
+	}{
+		{typed.Book{Dir: api}, "before it was a part"},
+		{typed.Book{Dir: api, Project: whole}, "in a part"},
+		{typed.Book{Dir: whole, Project: whole}, "in the whole"},
+	} {
+		if err := sent.in.Add(sent.text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for dir, want := range map[string][]string{
+		whole: {"in a part", "in the whole"},
+		web:   {"in a part", "in the whole"},
+		api:   {"before it was a part", "in a part", "in the whole"},
+	} {
+		if got := (typed.Book{Dir: dir, Project: whole}).Sent(""); !slices.Equal(got, want) {
+			t.Errorf("%s: found %q, want %q", filepath.Base(dir), got, want)
+		}
+	}
+	if err := (typed.Book{Dir: web, Project: whole}).Keep("s", typed.Draft{Text: "being typed"}); err != nil {
+		t.Fatal(err)
+	}
+	if d, _ := (typed.Book{Dir: whole, Project: whole}).Unsent(nil); d != "" {
+		t.Errorf("the draft of a part is offered in the whole: %q", d)
+	}
+}
+
 func TestWhatASessionWasToldElsewhereIsFoundAndWhatIsBeingTypedIsNot(t *testing.T) {
 	b := typed.Book{Dir: t.TempDir()}
 	for _, text := range []string{"typed here", "typed later"} {
