@@ -154,14 +154,20 @@ func renamed(a uip.Response, asked, q uip.Request) uip.Response {
 	return a
 }
 
-// voided is said of a question on record that is not the one to be asked.
-const voided = "what the record says was asked about %s is void: it is not the call that would run now, which is asked about as it is"
+// What is said of a question on record that is not the one to be asked: about a call, or else.
+const (
+	voided  = "what the record says was asked about %s is void: it is not the call that would run now, which is asked about as it is"
+	changed = "it is asked again, since something about it has changed: %s"
+)
 
 // void puts aside what the record says about a call: it was asked about
 // another, or as something else. A question that was open is closed.
 func (b *Broker) void(ctx context.Context, sink event.Sink, x exchange, q uip.Request) error {
 	b.Forget(x.whole)
 	text := fmt.Sprintf(voided, q.Display.Title)
+	if q.Purpose != uip.ConfirmRiskyAction {
+		text = fmt.Sprintf(changed, q.Display.Title)
+	}
 	if x.response == nil {
 		a := x.whole.RefusedBy(Itself, text)
 		if err := record(ctx, sink, q.TaskID, a.Author, event.InteractionResponded{Response: a}); err != nil {

@@ -37,7 +37,10 @@ func unwrapped(line string) string {
 		return line
 	}
 	i := strings.IndexAny(line, "&|;\n")
-	if i < 0 || line[i] != ';' && line[i] != '\n' || strings.ContainsAny(line[:i], "\"'\\`$()") {
+	if i < 0 || line[i] != ';' && line[i] != '\n' {
+		return line
+	}
+	if _, ok := fields(line[:i]); !ok {
 		return line
 	}
 	return line[:i] + " && " + unwrapped(line[i+1:])
@@ -66,8 +69,36 @@ func steps(line string) (all []string) {
 	return all
 }
 
-// elsewhereBy are the options with which programs work in another folder.
-var elsewhereBy = map[string][]string{"go": {"-C"}, "npm": {"--prefix", "-C"}, "pnpm": {"-C", "--dir"}, "yarn": {"--cwd"}}
+// elsewhereBy are the options with which programs work in another folder, or by a file there.
+var elsewhereBy = map[string][]string{
+	"go": {"-C"}, "npm": {"--prefix", "-C"}, "pnpm": {"-C", "--dir"}, "yarn": {"--cwd"},
+	"cargo": {"--manifest-path"}, "mvn": {"-f", "--file"}, "gradle": {"-p", "--project-dir"},
+}
+
+// goesTo is the folder that a program goes to by itself, "" if it stays, and the command
+// without that.
+func goesTo(words []string) (to string, rest []string) {
+	for i, w := range words {
+		name, value, valued := strings.Cut(w, "=")
+		switch {
+		case w == "--":
+			return "", words
+		case !slices.Contains(elsewhereBy[words[0]], name):
+			continue
+		case !valued && i+1 == len(words):
+			return "", words
+		case !valued:
+			rest, value = slices.Concat(words[:i], words[i+2:]), words[i+1]
+		default:
+			rest = slices.Concat(words[:i], words[i+1:])
+		}
+		if file := path.Base(value); file == "Cargo.toml" || file == "pom.xml" {
+			value = path.Dir(value)
+		}
+		return value, rest
+	}
+	return "", words
+}
 
 // settings are variables that change nothing of what is checked.
 var settings = strings.Fields("CGO_ENABLED CI FORCE_COLOR GOCACHE GOTOOLCHAIN NODE_ENV NO_COLOR PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONUNBUFFERED RUST_BACKTRACE")
@@ -90,19 +121,22 @@ func essence(root, command string) string {
 	dir := "."
 	for {
 		head, rest, ok := strings.Cut(command, "&&")
-		to, goes := strings.CutPrefix(strings.TrimSpace(head), "cd ")
-		if !ok || !goes {
+		if !ok || !strings.HasPrefix(head, "cd ") {
 			break
 		}
-		if dir = below(root, dir, strings.TrimSpace(to)); dir == "" {
+		goes, ok := fields(head)
+		if !ok || len(goes) != 2 {
+			return ""
+		}
+		if dir = below(root, dir, goes[1]); dir == "" {
 			return ""
 		}
 		command = strings.TrimSpace(rest)
 	}
-	if strings.ContainsAny(command, ";|&<>$`()\"'\\\n") {
+	words, ok := fields(command)
+	if !ok {
 		return ""
 	}
-	words := strings.Fields(command)
 	for len(words) > 0 {
 		name, _, set := strings.Cut(words[0], "=")
 		if !set || !slices.Contains(settings, name) {
@@ -121,11 +155,11 @@ func essence(root, command string) string {
 			words = rest
 		}
 	}
-	if len(words) > 3 && slices.Contains(elsewhereBy[words[0]], words[1]) { // it goes there by itself
-		if dir = below(root, dir, words[2]); dir == "" {
+	if to, rest := goesTo(words); to != "" {
+		if dir = below(root, dir, to); dir == "" {
 			return ""
 		}
-		words = append([]string{words[0]}, words[3:]...)
+		words = rest
 	}
 	if len(words) > 1 && slices.Contains([]string{"npm", "pnpm", "yarn"}, words[0]) {
 		words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "run" || w == "-s" || w == "--silent" })
@@ -150,10 +184,7 @@ func essence(root, command string) string {
 // below is where one goes from a folder of the project by cd, as seen from its root; "" if
 // that is elsewhere or not known.
 func below(root, dir, to string) string {
-	if inner := strings.Trim(to, `'"`); len(inner) == len(to)-2 {
-		to = inner
-	}
-	if to == "" || strings.HasPrefix(to, "-") || strings.ContainsAny(to, "$`~*?[{\\\"'") {
+	if to == "" || strings.HasPrefix(to, "-") {
 		return ""
 	}
 	if path.IsAbs(to) {
@@ -166,6 +197,45 @@ func below(root, dir, to string) string {
 		return ""
 	}
 	return dir
+}
+
+// fields are the words of a command as the shell gives them to a program, if nothing in it
+// means more to the shell than quotes do.
+func fields(command string) (words []string, ok bool) {
+	var (
+		word strings.Builder
+		any  bool // of a word
+	)
+	for i := 0; i < len(command); i++ {
+		switch c := command[i]; {
+		case c == ' ' || c == '\t':
+			if any {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			any = false
+			continue
+		case c == '\'' || c == '"':
+			n := strings.IndexByte(command[i+1:], c)
+			if n < 0 || c == '"' && strings.ContainsAny(command[i+1:i+1+n], "$`\\") {
+				return nil, false
+			}
+			word.WriteString(command[i+1 : i+1+n])
+			i += 1 + n
+		case c == '\\' && i+1 < len(command) && command[i+1] != '\n':
+			i++
+			word.WriteByte(command[i])
+		case strings.IndexByte(";|&<>$`()\\\n*?[{~#!", c) >= 0:
+			return nil, false
+		default:
+			word.WriteByte(c)
+		}
+		any = true
+	}
+	if any {
+		words = append(words, word.String())
+	}
+	return words, true
 }
 
 // cutWords is what of words follows start, if they begin with it.

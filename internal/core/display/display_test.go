@@ -90,3 +90,18 @@ func TestTheEndOfALongOutput(t *testing.T) {
 		t.Errorf("ends with %+v, says %q on stderr", s.Ends, s.Stderr)
 	}
 }
+
+func TestTheNameInATitleIsNotTranslated(t *testing.T) {
+	loud := func(text string) string { return strings.ToUpper(text) }
+	for _, tt := range []struct{ title, text, want string }{
+		{"done", "done: no such file", "done - NO SUCH FILE"},
+		{"x (no changes)", "no changes: is a folder", "no changes - IS A FOLDER"},
+		{"a: b", "a: b: is a folder", "a: b - IS A FOLDER"},
+		{"undone", "done: no such file", "DONE: NO SUCH FILE"},
+		{"", "failed: exit 1", "FAILED: EXIT 1"},
+	} {
+		if got := display.SayOf(tt.title, tt.text, " - ", loud); got != tt.want {
+			t.Errorf("%q of %q: %q, want %q", tt.text, tt.title, got, tt.want)
+		}
+	}
+}

@@ -88,6 +88,18 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
 }
 
+// SayOf says what came of a call in somebody's language, but for a name in its title that this
+// begins with, before a colon: a.txt: no such file.
+func SayOf(title, text, colon string, say func(string) string) string {
+	for i := range text {
+		name := text[:i]
+		if strings.HasPrefix(text[i:], ": ") && (name == title || strings.HasSuffix(title, "("+name+")") || strings.HasSuffix(title, " "+name)) {
+			return name + colon + say(text[i+2:])
+		}
+	}
+	return say(text)
+}
+
 // Form is the sentence, or the format of one, for so many: one for a single thing.
 func Form(n int, one, many string) string {
 	if n == 1 {

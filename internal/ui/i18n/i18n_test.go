@@ -57,6 +57,8 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 		"verified: make 2 lines passed":                           "验证通过：make 2 lines",
 		"undone: exit 3\n  restored: 12 lines, exit 4":            "已撤销：exit 3\n  已恢复：12 lines, exit 4",
 		// names stay where a word stands alone
+		"canceled: old_string is not in the file; read it again":                                 "canceled：文件中没有 old_string；请重新读取",
+		"done: old_string is in 2 places; add lines around it to tell which, or set replace_all": "done：old_string 出现在 2 places；请加上前后几行以便区分，或设置 replace_all",
 		"trusted: done":              "已信任：done",
 		"switch to interrupted mode": "切换到 interrupted 模式",
 		// a repeated argument is the same both times

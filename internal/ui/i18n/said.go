@@ -147,14 +147,17 @@ func (r reading) list(text string) (string, bool) {
 	}
 	// A sentence may have one of its own, and stand behind what it is about.
 	if head, tail, ok := strings.Cut(text, ": "); ok && !r.quoted && strings.Contains(tail, "; ") {
+		if strings.Contains(head, " ") { // a word that stands alone is a name
+			head = r.deeper().line(head)
+		}
 		if t, ok := r.table[tail]; ok && !strings.Contains(t, "%") {
-			return r.deeper().line(head) + "：" + t, true
+			return head + "：" + t, true
 		}
 		if said, ok := r.deeper().shaped(tail, func(s *shape) bool { return strings.Contains(s.format, "; ") }); ok {
-			return r.deeper().line(head) + "：" + said, true
+			return head + "：" + said, true
 		}
 		if said, ok := r.deeper().shaped(tail, func(s *shape) bool { return !s.isOpen() }); ok && !strings.Contains(said, "; ") {
-			return r.deeper().line(head) + "：" + said, true
+			return head + "：" + said, true
 		}
 	}
 	var (

@@ -174,14 +174,15 @@ func (r *Renderer) finished(task string, e event.ToolFinished) string {
 	if title := sanitize.Reveal(sanitize.Line(sanitize.Mask(e.Title), titleRunes)); title != "" {
 		line += " " + title
 	}
-	what, said := r.o.Words.Said(e.Summary), e.Result.Complaint()
+	say := func(text string) string { return display.SayOf(e.Title, text, r.o.Words.T(": "), r.o.Words.Said) }
+	what, said := say(e.Summary), e.Result.Complaint()
 	switch {
 	case e.Denied:
 		what = r.refusal(cmp.Or(e.Summary, said))
 	case e.Failed && e.Summary == "" && said == "":
 		what = r.o.Words.T("failed")
 	case e.Failed && e.Summary == "":
-		what = r.o.Words.T("failed: %s", r.o.Words.Said(said))
+		what = r.o.Words.T("failed: %s", say(said))
 	}
 	if what != "" {
 		line += r.o.Words.T(" — %s", sanitize.Line(sanitize.Mask(what), summaryRunes))

@@ -347,13 +347,13 @@ func (r *Renderer) result(e event.ToolFinished) string {
 	}
 	switch {
 	case e.Denied && !strings.HasPrefix(said, "refused"):
-		return strings.TrimSuffix(r.t("refused: %s", r.o.Words.Said(said)), ": ")
+		return strings.TrimSuffix(r.t("refused: %s", display.SayOf(e.Title, said, r.t(": "), r.o.Words.Said)), ": ")
 	case said == "" && e.Failed:
 		return r.t("failed")
 	case said == "":
 		return r.t("done")
 	}
-	return r.o.Words.Said(said)
+	return display.SayOf(e.Title, said, r.t(": "), r.o.Words.Said)
 }
 
 // dots is a line that may have been cut, with the mark of that as the terminal shows it.
