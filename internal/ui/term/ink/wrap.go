@@ -53,7 +53,7 @@ func (w *Wrap) Write(l Look, text string) {
 		return
 	}
 	for text != "" {
-		n := w.run(text)
+		n := w.run(l, text)
 		switch part := text[:n]; {
 		case n == 0: // a line may be broken here
 			w.flush()
@@ -79,17 +79,18 @@ func (w *Wrap) Write(l Look, text string) {
 }
 
 // run is how much of text is blanks, or goes on in the word that is held; 0 if
-// a line may be broken before it.
-func (w *Wrap) run(text string) int {
+// a line may be broken before it. Code is broken at blanks only: it may be a name.
+func (w *Wrap) run(l Look, text string) int {
 	if blank(text[0]) {
 		return len(text) - len(strings.TrimLeft(text, " \t"))
 	}
 	before := w.last
+	goesOn := l.Role == Code && len(w.word) > 0 && w.word[len(w.word)-1].Look == l
 	for i, r := range text {
 		switch {
 		case r == ' ' || r == '\t' || i >= maxRun:
 			return i
-		case Breaks(before, r):
+		case Breaks(before, r) && !goesOn && (i == 0 || l.Role != Code):
 			return i
 		}
 		before = r

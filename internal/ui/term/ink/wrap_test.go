@@ -46,6 +46,24 @@ func TestAWordWiderThanALineIsBrokenAndStaysSetIn(t *testing.T) {
 	}
 }
 
+func TestANameInCodeStaysWhole(t *testing.T) {
+	for n := 1; n <= 12; n++ {
+		var b strings.Builder
+		w := ink.Wrap{Put: func(_ ink.Look, text string) { b.WriteString(text) }, Width: 24}
+		for _, s := range []ink.Span{
+			{Text: "请打开说明所在的"}, {Look: ink.Look{Role: ink.Code}, Text: "文档/用户手册.md"}, {Text: "看看第一章怎么写的"},
+		} {
+			for runes := []rune(s.Text); len(runes) > 0; runes = runes[min(n, len(runes)):] {
+				w.Write(s.Look, string(runes[:min(n, len(runes))]))
+			}
+		}
+		w.End()
+		if got, want := b.String(), "请打开说明所在的\n文档/用户手册.md看看第一\n章怎么写的"; got != want {
+			t.Errorf("in pieces of %d:\n%s\nwant\n%s", n, got, want)
+		}
+	}
+}
+
 // Whatever the width: no character is lost, and where lines go on set in none is too wide.
 func FuzzWrap(f *testing.F) {
 	f.Add("- see https://example.com/a/b and 撤回（上一轮）的 e\u0301", 20, 2)
