@@ -4,11 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"io/fs"
 	"iter"
 	"slices"
 
 	"coder/internal/agent/conversation"
 	"coder/internal/core/event"
+	"coder/internal/core/sanitize"
 	"coder/internal/host/workspace"
 	"coder/internal/record/asof"
 	"coder/internal/record/export"
@@ -37,7 +40,10 @@ func (a *App) Provenance(ctx context.Context, file string, line int) (*slash.Pro
 		name = at
 	}
 	now, _, err := ws.ReadFile(name, provenance.MaxFile)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, inputf("there is no file %s", sanitize.Line(file, 200))
+	case err != nil:
 		return nil, inputf("%v", err)
 	}
 	p := &slash.Provenance{Name: name, Binary: provenance.Binary(now), Stories: make(map[*provenance.Change]*provenance.Story)}

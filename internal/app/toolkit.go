@@ -438,7 +438,7 @@ func (a *App) afterPlan() (modes []plan.ExitMode) {
 	for _, name := range []string{a.Config.Workflow.PlanExitMode, a.Modes.Toggled(), mode.AutoEdit, mode.Default} {
 		m, err := mode.Lookup(name)
 		known := slices.ContainsFunc(modes, func(o plan.ExitMode) bool { return o.Name == m.Name })
-		if err == nil && !known && (m.Name != mode.Plan || len(modes) == 0) && m.Name != mode.Yolo {
+		if err == nil && !known && m.Name != mode.Plan && m.Name != mode.Yolo {
 			modes = append(modes, plan.ExitMode{Name: m.Name, Text: m.Prompt})
 		}
 	}

@@ -74,7 +74,7 @@ func (t *terminal) putDraft(ctx context.Context, wanted typed.Wanted) {
 		})
 	}
 	text := strings.Join(parts, "\n")
-	for _, part := range parts {
+	for _, part := range append(parts, begun.Text) {
 		t.remember(part) // if it is thrown away
 	}
 	t.face.Put(repl.Unsent{Draft: text, Answer: begun, Pastes: draft.Pastes})

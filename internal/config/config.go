@@ -136,7 +136,7 @@ type Workflow struct {
 	AutoVerifyAfterEdit   bool     `json:"auto_verify_after_edit" doc:"run a check after files were edited" project:"off"`
 	MaxVerifyAttempts     int      `json:"max_verify_attempts" doc:"failed checks the model may answer in one turn" range:"0..1000" project:"lower"`
 	VerifyCommands        []string `json:"verify_commands" doc:"checks to choose from; empty means known ones" shell:"yes"`
-	PlanExitMode          string   `json:"plan_exit_mode" doc:"mode after an accepted plan" enum:"plan|default|build|auto-edit"`
+	PlanExitMode          string   `json:"plan_exit_mode" doc:"mode after an accepted plan" enum:"default|build|auto-edit"`
 }
 
 // Approval is how people are asked.

@@ -50,8 +50,8 @@ func TestACommandGoesOnToTheLetter(t *testing.T) {
 		ascii bool
 		want  string
 	}{
-		{false, "\n    rm -rf /very/long/path/of/a/build/\n  ↳tree /\n      <U+21B3> no sign of ours\n    curl https://example.com/\n  ↳" + strings.Repeat("x", 36) + "\n  ↳xxxx  -o y\n"},
-		{true, "\n    rm -rf /very/long/path/of/a/build/\n  +tree /\n"},
+		{false, "\n    rm -rf\n  ↳ /very/long/path/of/a/build/tree /\n      <U+21B3> no sign of ours\n    curl https://example.com/\n  ↳" + strings.Repeat("x", 36) + "\n  ↳xxxx  -o y\n"},
+		{true, "\n    rm -rf\n  + /very/long/path/of/a/build/tree /\n"},
 	} {
 		got := term.Cards{Width: func() int { return 40 }, ASCII: c.ascii}.Draw(approval("bash", "", display.Code{Lang: "sh", Source: command}, false))
 		if !strings.Contains(got, c.want) {

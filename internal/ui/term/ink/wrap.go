@@ -79,21 +79,26 @@ func (w *Wrap) Write(l Look, text string) {
 }
 
 // run is how much of text is blanks, or goes on in the word that is held; 0 if
-// a line may be broken before it. Code is broken at blanks only: it may be a name.
+// a line may be broken before it. Code and addresses are broken at blanks only.
 func (w *Wrap) run(l Look, text string) int {
 	if blank(text[0]) {
 		return len(text) - len(strings.TrimLeft(text, " \t"))
 	}
 	before := w.last
-	goesOn := l.Role == Code && len(w.word) > 0 && w.word[len(w.word)-1].Look == l
+	name := l.Role == Code || l.Link != "" && strings.Contains(l.Link, text)
+	goesOn := name && len(w.word) > 0 && w.word[len(w.word)-1].Look == l
+	ticked := false // it is code as it was typed
+	for _, s := range w.word {
+		ticked = ticked != (strings.Count(s.Text, "`")%2 == 1)
+	}
 	for i, r := range text {
 		switch {
 		case r == ' ' || r == '\t' || i >= maxRun:
 			return i
-		case Breaks(before, r) && !goesOn && (i == 0 || l.Role != Code):
+		case Breaks(before, r) && !goesOn && !ticked && (i == 0 || !name):
 			return i
 		}
-		before = r
+		before, ticked = r, ticked != (r == '`')
 	}
 	return len(text)
 }
@@ -170,15 +175,17 @@ func Rows(line []Span, width int) (rows [][]Span) {
 }
 
 // Fit is how much of a text that is wider than width stands in a line so wide: up to a
-// blank in the second half of what fits, to behind a slash or else another sign there,
-// else all that fits, and one character at least.
+// blank in the second half of what fits, or before, if the word behind it fits into a line;
+// to behind a slash or else another sign there, else all that fits, and one character at least.
 func Fit(text string, width int) (n int) {
-	blank, slash, sign := 0, 0, 0
+	blank, early, slash, sign := 0, 0, 0, 0
 	signs := displaywidth.StringGraphemes(text)
 	for i := 0; signs.Next(); {
 		c := signs.Value()
-		if (c == " " || c == "\t") && columns(text[:i]) > width/2 {
-			blank = i
+		if c == " " || c == "\t" {
+			if early = i; columns(text[:i]) > width/2 {
+				blank = i
+			}
 		}
 		end := i + len(c)
 		wide := columns(text[:end])
@@ -193,6 +200,15 @@ func Fit(text string, width int) (n int) {
 			sign = end
 		}
 		i = end
+	}
+	if blank == 0 && early > 0 && strings.Trim(text[:early], " \t") != "" {
+		word := text[early+1:]
+		if end := strings.IndexAny(word, " \t"); end >= 0 {
+			word = word[:end]
+		}
+		if columns(word) < width {
+			return early
+		}
 	}
 	return cmp.Or(blank, slash, sign, n)
 }
@@ -355,8 +371,8 @@ func Hanging(line string) int {
 
 // Signs that do not begin, or do not end, a line.
 const (
-	closing = "，。：；、！？）】》”’…"
-	opening = "（【《“‘"
+	closing = "，。：；、！？）】》”’…)]}"
+	opening = "（【《“‘([{"
 )
 
 // Break is where word, which has no blanks, may first be broken: at its end, or

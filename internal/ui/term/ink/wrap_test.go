@@ -82,17 +82,19 @@ func FuzzWrap(f *testing.F) {
 }
 
 func TestRowsHoldAllOfALine(t *testing.T) {
-	line := []ink.Span{{Text: "rm -rf /very/"}, {Look: ink.Look{Bold: true}, Text: "long/path  /other/place"}, {Text: "/wide"}}
-	var rows []string
-	for _, row := range ink.Rows(line, 16) {
-		text := ""
-		for _, s := range row {
-			text += s.Text
+	for width, want := range map[int]string{20: "rm -rf| /very/long/path | /other/place/wide", 12: "rm -rf /|very/long/|path  /|other/place/|wide"} {
+		line := []ink.Span{{Text: "rm -rf /very/"}, {Look: ink.Look{Bold: true}, Text: "long/path  /other/place"}, {Text: "/wide"}}
+		var rows []string
+		for _, row := range ink.Rows(line, width) {
+			text := ""
+			for _, s := range row {
+				text += s.Text
+			}
+			rows = append(rows, text)
 		}
-		rows = append(rows, text)
-	}
-	if got, want := strings.Join(rows, "|"), "rm -rf /very/|long/path | /other/place/|wide"; got != want {
-		t.Errorf("got %s, want %s", got, want)
+		if got := strings.Join(rows, "|"); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
 	}
 }
 

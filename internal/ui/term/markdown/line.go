@@ -62,6 +62,9 @@ func (s *Stream) place(k kind, n int) {
 	head := s.line[:len(s.line)-len(strings.TrimLeft(s.line, " \t"))]
 	if k == bullet {
 		head = s.line[:n]
+		if strings.HasSuffix(head, "] ") { // what belongs to it stands below its box
+			head = head[:len(head)-boxBytes]
+		}
 	}
 	if column := ink.Width(strings.ReplaceAll(head, "\t", "    ")); k == bullet || column < s.item && s.ends > 1 {
 		s.item = column
@@ -147,7 +150,7 @@ func classifyText(text string, whole bool) (kind, int) {
 			}
 		}
 		if len(text) > 1 && text[1] == ' ' && sign != "_" {
-			return bullet, 2
+			return boxed(text, 2, whole)
 		}
 		return prose, 0
 	}
@@ -165,12 +168,28 @@ func classifyText(text string, whole bool) (kind, int) {
 	case digits == 0 || digits > maxDigits || len(rest) > 1 && (rest[0] != '.' && rest[0] != ')' || rest[1] != ' '):
 		return prose, 0
 	case len(rest) > 1:
-		return bullet, digits + 2
+		return boxed(text, digits+2, whole)
 	case whole || rest != "" && rest != "." && rest != ")":
 		return prose, 0
 	}
 	return unsure, 0
 }
+
+// boxed is an item of which n bytes are its sign, and its box, if it has one: - [x] done.
+func boxed(text string, n int, whole bool) (kind, int) {
+	rest := text[n:]
+	for _, box := range []string{"[ ] ", "[x] ", "[X] "} {
+		switch {
+		case strings.HasPrefix(rest, box):
+			return bullet, n + boxBytes
+		case rest != "" && strings.HasPrefix(box, rest) && !whole:
+			return unsure, 0
+		}
+	}
+	return bullet, n
+}
+
+const boxBytes = len("[ ] ")
 
 // otherSigns are those with which people begin items besides Markdown's own, and numerals the
 // signs with which Chinese counts.
