@@ -49,7 +49,7 @@ func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *j
 		slash.New(func() string { return NewSessionID(a.Env.Now()) }),
 		[]slash.Command{
 			slash.Resume(sessions, sessionID, a.Env.Now), slash.Sessions(sessions, sessionID, a.Env.Now), slash.Export(sessions, sessionID, a.Root, a.data()),
-			slash.Init(), slash.Config(a.Report), slash.Status(status), slash.Trust(a.Trust, a.Root, a.entrusts),
+			slash.Init(), slash.Config(a.settings), slash.Status(status), slash.Trust(a.Trust, a.Root, a.entrusts),
 		},
 		slash.Exit(),
 	)

@@ -158,6 +158,16 @@ func (a *App) ModelName() string {
 	return model
 }
 
+// settings are those that hold now: a model that was chosen in between is one of them.
+func (a *App) settings() []config.Row {
+	rows := a.Report.Rows()
+	if name := a.chosen.Load(); name != nil {
+		i := slices.IndexFunc(rows, func(r config.Row) bool { return r.Key == "provider.model" })
+		rows[i].Value, rows[i].Origin = string(jsonx.Must(*name)), config.Origin{Source: "/model"}
+	}
+	return rows
+}
+
 // ModelAssumed reports whether nobody chose the model, and it is that of a vendor though the
 // address is another's, such as a gateway's, which may have others.
 func (a *App) ModelAssumed() bool {

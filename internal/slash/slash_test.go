@@ -166,7 +166,7 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 			Context("s", func(context.Context, string, uint64) (*window.Book, error) { return window.New(nil), nil }), Cost(ledger), Compact(), Diff(changes), Undo(w.revert("undo")), Redo(w.revert("redo")),
 		},
 		New(func() string { return "fresh" }),
-		[]Command{Resume(w, "here", now), Sessions(w, "here", now), Export(w, "here", w.dir, w.dir+"/.coder"), Init(), Config(report),
+		[]Command{Resume(w, "here", now), Sessions(w, "here", now), Export(w, "here", w.dir, w.dir+"/.coder"), Init(), Config(report.Rows),
 			Status(func(context.Context) [][]display.Cell { return [][]display.Cell{display.Data("version", "9")} }), Trust(book, w.dir, func() ([][]display.Cell, func() error, error) {
 				return nil, func() error { return book.Give(w.dir) }, nil
 			})},
