@@ -110,7 +110,7 @@ func (w *Wrap) flush() {
 	if len(w.word) == 0 {
 		return
 	}
-	if w.below() {
+	if w.below() || len(w.gap) > 0 && w.column >= w.Width { // no line begins with blanks
 		w.newline()
 	} else {
 		w.putGap()

@@ -32,6 +32,7 @@ func TestAWordWiderThanALineIsBrokenAndStaysSetIn(t *testing.T) {
 		{"wider than the room beside the bullet", "- " + strings.Repeat("x", 29), 30, 2, "- " + strings.Repeat("x", 28) + "\n  x"},
 		{"it just fits", "- " + strings.Repeat("x", 28), 30, 2, "- " + strings.Repeat("x", 28)},
 		{"at the edge it can be copied whole", "see " + address, 30, 0, "see " + address},
+		{"behind a line that is full", strings.Repeat("a", 30) + " " + strings.Repeat("x", 40) + " y", 30, 0, strings.Repeat("a", 30) + "\n" + strings.Repeat("x", 40) + " y"},
 		{"a tab is as wide as to its stop", "a\tbb\tccc dddd", 22, 0, "a\tbb\tccc\ndddd"},
 		{"a sign of several characters", "- 一二三四五六七👨‍👩‍👧‍👦八👍🏽🇨🇳九", 17, 2, "- 一二三四五六七\n  👨‍👩‍👧‍👦八👍🏽🇨🇳九"},
 		{"flags and skin at the edge", strings.Repeat("a", 9) + " xx🇨🇳 x👍🏽x", 13, 0, strings.Repeat("a", 9) + " xx\n🇨🇳 x👍🏽x"},
