@@ -167,7 +167,7 @@ func (t *terminal) recordsOf(ctx context.Context, task string) (all []event.Reco
 }
 
 // recalledCalls is how many calls of a turn are shown again, and recalledLines how many lines
-// of what one of them changed.
+// of what one of them printed or changed.
 const (
 	recalledCalls = 10
 	recalledLines = 16
@@ -213,8 +213,8 @@ func cutOff(call []event.Record, id string) bool {
 	return ok && e.CallID == id && e.Unknown
 }
 
-// recallCalls shows calls of a turn and how each of them ended; in brief without what they
-// printed and with long changes left out, unless they failed.
+// recallCalls shows calls of a turn and how each of them ended; in brief without much that
+// they printed or changed, unless they failed.
 func (t *terminal) recallCalls(ctx context.Context, task string, calls [][]event.Record, brief bool) error {
 	if len(calls) == 0 {
 		return nil
@@ -255,11 +255,15 @@ func (o *outcomes) Emit(ctx context.Context, r event.Record) error {
 	case event.ToolFinished:
 		printed := o.printed
 		o.printed = nil
-		if !e.Failed {
-			if strings.Count(display.Blocks{e.Show}.Plain(), "\n") > recalledLines {
-				e.Show = nil
-			}
+		if !e.Failed && strings.Count(display.Blocks{e.Show}.Plain(), "\n") > recalledLines {
+			e.Show = nil
 			r.Event = e
+		}
+		lines := 0
+		for _, p := range printed {
+			lines += strings.Count(p.Event.(event.ToolOutput).Text, "\n")
+		}
+		if !e.Failed && lines > recalledLines {
 			break
 		}
 		for _, p := range printed {
