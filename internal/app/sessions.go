@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -100,8 +101,11 @@ func (s *Store) Last() (string, error) {
 // maxIdle is the longest conversation that may hold nothing but look-ups.
 const maxIdle = 4 << 20
 
+// deciding are commands after which a session is not the one it was.
+var deciding = regexp.MustCompile(`"input":"/(new|clear|plan|build|default|auto-edit|yolo|mode +\w|permissions +\w)`)
+
 // idle reports whether a session holds nothing but commands that looked
-// something up.
+// something up, and modes that it was begun in or that keys went through.
 func (s *Store) idle(id string) bool {
 	if info, err := os.Stat(s.Dir("log", id, event.Domain.String()+".jsonl")); err == nil && info.Size() > 0 {
 		return false
@@ -111,8 +115,8 @@ func (s *Store) idle(id string) bool {
 		return false // known by its snapshot alone, or long
 	}
 	for line := range bytes.Lines(text) {
-		looked := bytes.Contains(line, []byte(`"type":"LocalAdded"`)) && !bytes.Contains(line, []byte(`"input":"/new`)) && !bytes.Contains(line, []byte(`"input":"/clear`))
-		if !looked {
+		looked := bytes.Contains(line, []byte(`"type":"LocalAdded"`)) && !deciding.Match(line)
+		if !looked && !bytes.Contains(line, []byte(`"type":"ModeChanged"`)) {
 			return false
 		}
 	}
