@@ -204,7 +204,8 @@ func (a models) Switch(ctx context.Context, name string, force bool) (notice str
 	if _, ok := a.Config.Profiles[name]; ok {
 		return fmt.Sprintf("the profile is in use until the program ends; to start with it, use --profile %s, or set profile in your own settings", name), a.switchProfile(name)
 	}
-	if err := a.doubt(ctx, name); err != nil && !force {
+	unasked, err := a.doubt(ctx, name)
+	if err != nil && !force {
 		return "", err
 	}
 	a.chosen.Store(&name)
@@ -214,6 +215,9 @@ func (a models) Switch(ctx context.Context, name string, force bool) (notice str
 	if a.scripted() && a.endpoint().BaseURL != "" {
 		return fmt.Sprintf("a script plays the model: whether the endpoint has %s was not asked, and the choice is saved all the same", oneLine(name)), nil
 	}
+	if unasked != nil {
+		return fmt.Sprintf("the choice is saved, but whether the endpoint has %s could not be asked: %v", oneLine(name), unasked), nil
+	}
 	if o := a.Report.Origin("provider.model"); o.OverFiles() || o.Source != "" && o.Source == a.configFile {
 		return fmt.Sprintf("the choice is saved, but %s comes first when the program starts", o.Shown()), nil
 	}
@@ -221,20 +225,23 @@ func (a models) Switch(ctx context.Context, name string, force bool) (notice str
 }
 
 // doubt says that the endpoint in use has no such model, where it tells which it
-// has and the person's own settings do not name it either.
-func (a models) doubt(ctx context.Context, name string) error {
+// has and the person's own settings do not name it either, or why it could not be asked.
+func (a models) doubt(ctx context.Context, name string) (unasked, err error) {
 	if a.named(name) {
-		return nil
+		return nil, nil
 	}
-	list, err := a.offered(ctx) // what is wrong is told when it is used
+	list, err := a.offered(ctx)
+	if err != nil {
+		return err, nil
+	}
 	near, missing := a.unlisted(name, list)
-	if err != nil || !missing {
-		return nil
+	if !missing {
+		return nil, nil
 	}
 	if near != "" {
-		return fmt.Errorf("the endpoint has no model %s; did you mean %s? (/model %s force takes it all the same)", oneLine(name), oneLine(near), oneLine(name))
+		return nil, fmt.Errorf("the endpoint has no model %s; did you mean %s? (/model %s force takes it all the same)", oneLine(name), oneLine(near), oneLine(name))
 	}
-	return fmt.Errorf("the endpoint has no model %s; /model lists those it has (/model %s force takes it all the same)", oneLine(name), oneLine(name))
+	return nil, fmt.Errorf("the endpoint has no model %s; /model lists those it has (/model %s force takes it all the same)", oneLine(name), oneLine(name))
 }
 
 // named reports whether the settings of the endpoint in use name a model.
@@ -264,7 +271,8 @@ func (a *App) Takes(ctx context.Context, name string) error {
 	if a.scripted() || a.endpoint().BaseURL == "" {
 		return errors.New("there is no endpoint that could have it")
 	}
-	return models{a}.doubt(ctx, name)
+	_, err := models{a}.doubt(ctx, name)
+	return err
 }
 
 // switchProfile takes the endpoint and the model of a profile. If that cannot be

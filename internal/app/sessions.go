@@ -11,7 +11,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"coder/internal/core/jsonx"
 	"coder/internal/core/secret"
 	"coder/internal/host/repofile"
+	"coder/internal/policy/mode"
 	"coder/internal/record/export"
 	"coder/internal/record/session"
 	"coder/internal/record/typed"
@@ -101,8 +101,20 @@ func (s *Store) Last() (string, error) {
 // maxIdle is the longest conversation that may hold nothing but look-ups.
 const maxIdle = 4 << 20
 
-// deciding are commands after which a session is not the one it was.
-var deciding = regexp.MustCompile(`"input":"/(new|clear|plan|build|default|auto-edit|yolo|mode +\w|permissions +\w)`)
+// decides reports whether a record tells of a command after which a session is not the one it
+// was.
+func decides(line []byte) bool {
+	_, rest, _ := bytes.Cut(line, []byte(`"input":"/`))
+	input, _, _ := bytes.Cut(rest, []byte(`"`))
+	command, args, _ := strings.Cut(string(input), " ")
+	switch command {
+	case "new", "clear":
+		return true
+	case "mode", "permissions":
+		return strings.TrimSpace(args) != ""
+	}
+	return slices.Contains(mode.Names(), command)
+}
 
 // idle reports whether a session holds nothing but commands that looked
 // something up, and modes that it was begun in or that keys went through.
@@ -115,7 +127,7 @@ func (s *Store) idle(id string) bool {
 		return false // known by its snapshot alone, or long
 	}
 	for line := range bytes.Lines(text) {
-		looked := bytes.Contains(line, []byte(`"type":"LocalAdded"`)) && !deciding.Match(line)
+		looked := bytes.Contains(line, []byte(`"type":"LocalAdded"`)) && !decides(line)
 		if !looked && !bytes.Contains(line, []byte(`"type":"ModeChanged"`)) {
 			return false
 		}

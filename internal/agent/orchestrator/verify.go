@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	"coder/internal/agent/toolrun"
 	"coder/internal/agent/verify"
@@ -27,19 +26,6 @@ type Verification struct {
 
 // notFound is how a shell ends that finds no program.
 const notFound = 127
-
-// lacks is the program that a check is begun with, if it is not installed; else "".
-func (v Verification) lacks(check string) string {
-	_, last, below := strings.Cut(check, "&& ")
-	if !below {
-		last = check
-	}
-	program, _, _ := strings.Cut(last, " ")
-	if v.Installed == nil || strings.Contains(program, "/") || v.Installed(program) {
-		return ""
-	}
-	return program
-}
 
 func (v Verification) trusted() bool { return v.Trusted != nil && v.Trusted() }
 
@@ -72,7 +58,7 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	if verify.Declined(st.input) && !asked {
 		return false, o.warn(ctx, st, verify.NotRunNotice("you asked for no tests to be run")...)
 	}
-	in := verify.Input{UserText: st.input, Configured: st.set.Verification.Commands, Edited: st.edited}
+	in := verify.Input{UserText: st.input, Configured: st.set.Verification.Commands, Edited: st.edited, Installed: v.Installed}
 	if o.Files != nil {
 		in.Exists, in.Read, in.List = o.Files.Exists, o.Files.Read, o.Files.List
 	}
@@ -117,7 +103,7 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	if before.command == choice.Command && before.mode == m.Name && !v.trusted() && !asked && o.Runner.Unasked(ctx, st.set.Tools, call) != nil {
 		return false, o.warn(ctx, st, verify.NotRunNotice(before.why)...) // the person is not asked every turn
 	}
-	switch lacks := v.lacks(choice.Command); {
+	switch lacks := verify.Missing(choice.Command, v.Installed); {
 	case lacks != "" && stands && len(in.Configured) == 0: // the model has run another, which passed
 		return false, nil
 	case lacks != "" && !v.trusted() && o.Runner.Unasked(ctx, st.set.Tools, call) != nil: // nobody is asked for what cannot be

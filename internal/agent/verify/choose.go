@@ -35,6 +35,8 @@ type Input struct {
 	Read       func(path string) ([]byte, error)
 	// List, which may be nil, is the names in a folder; those of folders end with a slash.
 	List func(dir string) []string
+	// Installed, which may be nil, reports whether there is a program of that name.
+	Installed func(program string) bool
 }
 
 // Source is where a choice comes from.
@@ -132,8 +134,8 @@ var projects = []project{
 const maxModules = 4
 
 // byModule is the test of the modules below the root that edited files belong to,
-// each run in its folder, and of the root if others belong to that. It is empty
-// where none is below the root; blind says that one is whose test looks at nothing of what
+// each run in its folder, and of the root if others belong to that, or of the languages of
+// the root. It is empty where one at the root is all there is; blind says that one is whose test looks at nothing of what
 // was edited.
 func byModule(in Input) (test string, blind bool) {
 	if in.Exists == nil {
@@ -148,13 +150,42 @@ func byModule(in Input) (test string, blind bool) {
 			tests, below = append(tests, test), below || dir != "."
 		}
 	}
-	switch {
-	case !below:
+	if len(tests) < 2 && !below {
 		return "", blind
-	case len(tests) == 1:
+	}
+	if there := slices.DeleteFunc(slices.Clone(tests), in.lacks); len(there) > 0 { // the others are not kept from running
+		tests = there
+	}
+	if len(tests) == 1 {
 		return tests[0], false
 	}
 	return "(" + strings.Join(tests, ") && (") + ")", false
+}
+
+// lacks reports whether a program is missing that a check begins with.
+func (in Input) lacks(check string) bool { return Missing(check, in.Installed) != "" }
+
+// Missing is the first program that is not there of those that a check, or the parts of one,
+// begins with; "" if all are, or installed is nil.
+func Missing(check string, installed func(program string) bool) string {
+	for _, part := range parts(check) {
+		if head, rest, goes := strings.Cut(part, " && "); goes && strings.HasPrefix(head, "cd ") {
+			part = rest
+		}
+		program, _, _ := strings.Cut(part, " ")
+		if installed != nil && !strings.Contains(program, "/") && !installed(program) {
+			return program
+		}
+	}
+	return ""
+}
+
+// parts are the checks that a check is made of.
+func parts(check string) []string {
+	if inner, ok := strings.CutPrefix(check, "("); ok && strings.HasSuffix(inner, ")") {
+		return strings.Split(strings.TrimSuffix(inner, ")"), ") && (")
+	}
+	return []string{check}
 }
 
 // moduleOf finds the nearest folder above a file that is a project of its language, or

@@ -97,7 +97,7 @@ func (r *Renderer) lines(rec event.Record) string {
 	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
 		delete(r.agents, rec.Task)
 	case event.ToolFinished:
-		return r.flush(stream{rec.Task, e.CallID}) + r.finished(rec.Task, e)
+		return r.flush(stream{rec.Task, e.CallID}) + r.finished(rec, e)
 	case event.MessageAdded:
 		text := ""
 		if r.o.Verbose {
@@ -165,9 +165,9 @@ func (r *Renderer) waiting(e event.Waiting) string {
 
 // finished is the one line about a call: tool, title, outcome, time. A call of
 // another agent begins with who that is.
-func (r *Renderer) finished(task string, e event.ToolFinished) string {
+func (r *Renderer) finished(rec event.Record, e event.ToolFinished) string {
 	line := "[tool] "
-	if agent := r.agents[task]; agent != "" {
+	if agent := r.agents[rec.Task]; agent != "" {
 		line += sanitize.Line(agent, titleRunes) + " > "
 	}
 	line += sanitize.Line(e.Tool, titleRunes)
@@ -189,6 +189,9 @@ func (r *Renderer) finished(task string, e event.ToolFinished) string {
 	}
 	if !e.Denied {
 		line += " (" + display.Duration(e.Took) + ")"
+	}
+	if rec.Actor == event.ActorVerifier {
+		line += " · " + r.o.Words.T("coder's own check")
 	}
 	return line + "\n"
 }
