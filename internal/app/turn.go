@@ -22,9 +22,9 @@ type Turn struct {
 	Took           time.Duration // without waiting for people
 	Longer         bool          // than that: nobody knows when a call of it ended
 	Usage          chat.Usage
-	Files          int // that are not as they were
-	Added, Deleted int // lines of those that can be compared
-	Called         bool
+	Files          int          // that are not as they were
+	Added, Deleted int          // lines of those that can be compared
+	Calls          []string     // that ended in it, by their ids
 	Check          verify.Check // how the session stands after it
 }
 
@@ -69,7 +69,7 @@ func (t *tally) add(r event.Record, when supervisor.When) {
 	case event.MessageAdded:
 		t.replied = t.replied || e.Message.Role == chat.Assistant && e.Model != ""
 	case event.ToolCallCompleted:
-		t.turn.Called, t.turn.Longer = true, t.turn.Longer || e.Unknown && !slices.Contains(waiting, e.Tool)
+		t.turn.Calls, t.turn.Longer = append(t.turn.Calls, e.CallID), t.turn.Longer || e.Unknown && !slices.Contains(waiting, e.Tool)
 		for _, c := range filesOf(e.Changes) {
 			name := cmp.Or(c.Before.Path, c.After.Path)
 			if _, known := t.before[name]; !known && t.before != nil {
@@ -180,7 +180,7 @@ func (t *Turns) Add(ctx context.Context, r event.Record) (turn Turn, ended bool)
 	case event.MessageAdded:
 		t.told = t.told || e.Message.Role == chat.Assistant && e.Model != ""
 	case event.ToolCallCompleted:
-		t.turn.Called, t.turn.Longer = true, t.turn.Longer || e.Unknown && !slices.Contains(waiting, e.Tool)
+		t.turn.Calls, t.turn.Longer = append(t.turn.Calls, e.CallID), t.turn.Longer || e.Unknown && !slices.Contains(waiting, e.Tool)
 		for _, c := range filesOf(e.Changes) {
 			name := cmp.Or(c.Before.Path, c.After.Path)
 			if was, known := t.files[name]; known {

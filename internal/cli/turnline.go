@@ -60,7 +60,9 @@ func (t turnLine) of(turn app.Turn) []ink.Span {
 		}
 		line = append(line, span(role, text)...)
 	}
-	if said, role := t.standing(turn.Check); turn.Called && said != "" {
+	said, role := t.standing(turn.Check)
+	news := turn.Files > 0 || turn.Check.Among(turn.Calls) || role != ink.Good // what passed in an earlier turn may hold no longer
+	if len(turn.Calls) > 0 && said != "" && news {
 		add(role, said)
 	}
 	took := strings.ReplaceAll(display.Duration(turn.Took), " ", ink.HardBlank) // the unit stays with its number

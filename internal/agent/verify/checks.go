@@ -23,7 +23,11 @@ type Check struct {
 	Edited   bool   // there was such a call at all
 
 	root string // of the project
+	call string // that ran it
 }
+
+// Among reports whether one of these calls was the check.
+func (c Check) Among(calls []string) bool { return c.call != "" && slices.Contains(calls, c.call) }
 
 // Verified reports whether nothing was left unchecked.
 func (c Check) Verified() bool {
@@ -115,7 +119,7 @@ func (c *Checks) Add(r event.Record) {
 		}
 		ended := ran && json.Unmarshal(e.Output, &out) == nil && out.ExitCode != nil && *out.ExitCode >= 0 && !e.Unknown
 		if ended {
-			c.last, c.at = Check{Command: check.command, ExitCode: *out.ExitCode}, check.edits
+			c.last, c.at = Check{Command: check.command, ExitCode: *out.ExitCode, call: e.CallID}, check.edits
 			if v := Judge(*out.ExitCode, out.Stdout, out.Stderr); v.Outcome == Environment {
 				c.last.Untold = v.Reason
 			}
