@@ -133,10 +133,10 @@ var projects = []project{
 // maxModules is how many modules one check tests.
 const maxModules = 4
 
-// byModule is the test of the modules below the root that edited files belong to,
-// each run in its folder, and of the root if others belong to that, or of the languages of
-// the root. It is empty where one at the root is all there is; blind says that one is whose test looks at nothing of what
-// was edited.
+// byModule is the test of the modules that edited files belong to, each run in its folder;
+// the root may be one, and one for each of its languages. It is empty where there is one
+// at the root alone; blind says that one is below it whose test looks at nothing of what was
+// edited.
 func byModule(in Input) (test string, blind bool) {
 	if in.Exists == nil {
 		return "", false
