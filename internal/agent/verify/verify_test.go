@@ -461,3 +461,27 @@ func TestACheckStandsForAnother(t *testing.T) {
 		}
 	}
 }
+
+func TestAProgramThatIsMissingKeepsNoOtherCheckFromRunning(t *testing.T) {
+	files := folder{"go.mod": "", "pyproject.toml": "", "tests/test_a.py": ""}
+	for there, want := range map[string]string{
+		"go pytest": "(go test ./...) && (pytest -q)",
+		"go":        "go test ./...",
+		"pytest":    "pytest -q",
+		"":          "(go test ./...) && (pytest -q)",
+	} {
+		installed := func(program string) bool { return slices.Contains(strings.Fields(there), program) }
+		c := Choose(Input{Edited: []string{"a.go", "b.py"}, Exists: files.exists, Read: files.read, List: files.list, Installed: installed})
+		if c.Command != want {
+			t.Errorf("with %q: %s, want %s", there, c.Command, want)
+		}
+	}
+	none := func(string) bool { return false }
+	for check, want := range map[string]string{
+		"go test ./...": "go", "cd ./'my mod' && pytest -q": "pytest", "(cd a && npm test) && (go test ./...)": "npm", "./gradlew test": "",
+	} {
+		if got := Missing(check, none); got != want {
+			t.Errorf("%s lacks %q, want %q", check, got, want)
+		}
+	}
+}
