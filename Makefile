@@ -11,6 +11,11 @@ VERSION  ?= 0.1.0-dev
 LDFLAGS  := -s -w -X coder/internal/app.Version=$(VERSION)
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
+# The race detector needs cgo, and cgo a C compiler. Go itself turns cgo off where it finds none.
+CGO      := $(and $(filter 1,$(shell $(GO) env CGO_ENABLED)),$(shell command -v "$$($(GO) env CC)"))
+RACE     := $(if $(CGO),-race)
+NO_RACE  := no C compiler found, so these tests run without the race detector
+
 .PHONY: help build fleet run test test-race test-long quick race web-test real-model recordings check elsewhere fmt vet lint film bench fuzz fuzz-shell chaos soak cover golden again tools clean
 
 help: ## list the targets
@@ -41,11 +46,13 @@ BOTH   := -e /agent/supervisor$$ -e /internal/cli$$ -e '/host/\(lsp\|patch\|shel
 # Both halves run side by side, for most of the longest wait for processes. Vet has looked at the
 # tests before, and nobody debugs these binaries: linked without their tables they cost half.
 TESTS  = all=$$($(GO) list $(PKGS)) || exit; list=$$(echo "$$all" | grep $(2)); [ -z "$$list" ] || $(SEEDED) $(GO) test $(1) -vet=off -ldflags="-s -w" -shuffle=1 -timeout 60m $$list
-test: vet ## run every test, most of them with the race detector
+test: vet ## run every test, most of them with the race detector if there is a C compiler
 	@$(MAKE) --no-print-directory -j2 test-race test-long
+	@$(if $(RACE),,echo "$(NO_RACE)")
 test-race:
-	@$(call TESTS,-race,-v $(LONG) $(ALONE) $(BOTH))
-	@$(call TESTS,-race -short,$(BOTH))
+	@$(if $(RACE),,echo "$(NO_RACE)")
+	@$(call TESTS,$(RACE),-v $(LONG) $(ALONE) $(BOTH))
+	@$(if $(RACE),$(call TESTS,$(RACE) -short,$(BOTH)))
 test-long:
 	@$(call TESTS,,$(LONG) $(ALONE) $(BOTH))
 
@@ -56,7 +63,8 @@ quick: vet ## run the tests that are quick, for the inner loop: under a minute
 	RAPID_SEED=1 RAPID_CHECKS=10 $(GO) test -short -shuffle=1 -timeout 10m $$($(GO) list $(PKGS) | grep -v $(SLOW))
 
 race: ## run the other tests with the race detector too
-	@$(call TESTS,-race,$(LONG) $(ALONE) $(BOTH))
+	@$(if $(RACE),,echo "no C compiler found, and the race detector needs one: install gcc or clang"; exit 2)
+	@$(call TESTS,$(RACE),$(LONG) $(ALONE) $(BOTH))
 
 check: fmt lint elsewhere test ## everything a change must pass: format, lint, other systems, tests
 
@@ -108,8 +116,9 @@ chaos: ## kill workers and servers of a fleet while it works on N tasks: make ch
 
 soak: N = 200
 soak: ## kill and resume real sessions on failing disks, two at a time, for N rounds: make soak N=1000 SEED=1
-	CODER_SOAK=$(N) $(GO) test -race -count=1 -timeout 12h -run 'Kill|Crash' ./cmd/coder
-	CODER_SOAK=$(N) CODER_SOAK_SEED=$(SEED) $(GO) test -race -count=1 -timeout 12h -v -run '^TestSoak$$' ./cmd/coder
+	CODER_SOAK=$(N) $(GO) test $(RACE) -count=1 -timeout 12h -run 'Kill|Crash' ./cmd/coder
+	@$(if $(RACE),,echo "$(NO_RACE)")
+	CODER_SOAK=$(N) CODER_SOAK_SEED=$(SEED) $(GO) test $(RACE) -count=1 -timeout 12h -v -run '^TestSoak$$' ./cmd/coder
 
 cover: ## show test coverage by package
 	$(GO) test -coverprofile=coverage.out -coverpkg=./internal/... $(PKGS) >/dev/null && $(GO) tool cover -func=coverage.out | tail -n 1
