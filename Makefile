@@ -9,6 +9,7 @@ N        ?= 100000
 SEED     ?= $(shell date +%s)
 VERSION  ?= 0.1.0-dev
 LDFLAGS  := -s -w -X coder/internal/app.Version=$(VERSION)
+GITLEAKS := github.com/zricethezav/gitleaks/v8
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
 # The race detector needs cgo, and cgo a C compiler. Go itself turns cgo off where it finds none.
@@ -16,7 +17,7 @@ CGO      := $(and $(filter 1,$(shell $(GO) env CGO_ENABLED)),$(shell command -v 
 RACE     := $(if $(CGO),-race)
 NO_RACE  := no C compiler found, so these tests run without the race detector
 
-.PHONY: help build fleet run test test-race test-long quick race web-test real-model recordings check elsewhere fmt vet lint film bench fuzz fuzz-shell chaos soak cover golden again tools clean
+.PHONY: help build fleet run test test-race test-long quick race web-test real-model recordings check elsewhere fmt vet lint film bench fuzz fuzz-shell chaos soak cover golden again lists tools clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -129,6 +130,13 @@ golden: ## rewrite the golden files after a change you have looked at
 
 again: ## run N sessions made by chance again, at every moment: make again N=500
 	CODER_TEST_SESSIONS=$(N) $(GO) test ./cmd/coder -run TestRandomSessions -timeout 0
+
+# The table is data for tests only: gitleaks is in no go.mod of ours.
+lists: ## read the public rule table that the lists of secrets are tested against
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && cd "$$dir" && $(GO) mod init rules 2>/dev/null && \
+	$(GO) mod download -json $(GITLEAKS)@latest > found.json && \
+	field() { sed -n "s/^\t\"$$1\": \"\(.*\)\",*$$/\1/p" found.json; } && \
+	awk -f $(CURDIR)/tools/lists.awk -v version="$$(field Version)" -v date="$$(date +%F)" "$$(field Dir)/config/gitleaks.toml" > $(CURDIR)/internal/core/secret/testdata/gitleaks.txt
 
 tools: ## build the pinned linter, and install the language and MCP servers that tests drive, and the SDKs that drive it, when they are there
 	$(TOOL) staticcheck -version

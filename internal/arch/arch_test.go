@@ -36,7 +36,8 @@ var plan = []struct {
 	{"core/uip", "display jsonx"},
 	{"core/event", "chat display jsonx uip"},
 	{"core/task", "event uip"},
-	{"core/secret", "jsonx"},
+	{"core/lists", ""},
+	{"core/secret", "jsonx lists"},
 	{"core/sanitize", "clip secret"},
 	{"core/nearest", ""},
 	{"core/event/eventtest", "chat display event uip"},
@@ -86,7 +87,7 @@ var plan = []struct {
 
 	// whether it may
 	{"policy", "chat tool"},
-	{"policy/risk", "gitsafe lazy policy tool"},
+	{"policy/risk", "gitsafe lazy lists policy tool"},
 	{"policy/rule", "policy risk secret tool"},
 	{"policy/mode", "policy tool"},
 	{"policy/trust", "atomicfile repofile"},

@@ -100,7 +100,7 @@ func searchFor(keys []string) *search {
 		c.known.add(key)
 		c.by[key[0]] = append(c.by[key[0]], key)
 	}
-	for _, k := range shapes {
+	for _, k := range shapes().all {
 		c.pairs.add(k.prefix)
 	}
 	c.pairs.add(escape)
@@ -224,7 +224,7 @@ func (c *search) at(s string, i int, before byte, last bool) (n int, known, open
 	} else if rest[0] != keyHeader[0] && joined(s, i, before) {
 		return n, known, false
 	}
-	for _, k := range shapesBy[rest[0]] {
+	for _, k := range shapes().by[rest[0]] {
 		if !known && !last && len(rest) < len(k.prefix) && strings.HasPrefix(k.prefix, rest) {
 			return 0, false, true
 		}
@@ -337,7 +337,7 @@ func suspects[T string | []byte](c *search, s T) bool {
 		if i > 1 && inWord[s[i-1]] && s[i-2] != '\\' && s[i-1] != 'm' {
 			continue // within a word, and not behind a sign that JSON writes otherwise, or a colour
 		}
-		for _, k := range shapesBy[s[i]] {
+		for _, k := range shapes().by[s[i]] {
 			if starts(s, i, k.prefix) || starts(s, i, footer) {
 				return true
 			}

@@ -5,41 +5,67 @@
 package secret
 
 import (
+	_ "embed"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+
+	"coder/internal/core/lists"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// names are the names of files that usually hold keys, wherever they lie, in
-// lower case. A star stands for anything, at one end only.
-var names = []string{
-	".env", ".env.*", "*.env", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk",
-	"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".git-credentials",
-	".htpasswd", ".npmrc", ".yarnrc.yml", ".pypirc", "credentials.json", "service-account*", "secrets.yml", "secrets.yaml", "*.tfvars", "*.tfvars.json",
-	".vault-token", ".vault_pass", "*.agekey", ".terraformrc", ".bash_history", ".zsh_history", ".python_history", ".node_repl_history",
-	".psql_history", ".mysql_history", ".sqlite_history", ".rediscli_history",
+//go:embed data/names.txt
+var namesText string
+
+// nameLists are the lists of names, ready to be asked of every file of a workspace.
+type nameLists struct {
+	exact   map[string]bool
+	globs   [][3]string // how a name begins, goes on and ends
+	paths   []string
+	samples []string
+	// folders are secret whole, the key files of public ones are there for
+	// everybody, and bulky ones are not looked through.
+	folders, public, bulky map[string]bool
 }
 
-// ends are files and folders that usually hold keys by the end of their path.
-var ends = []string{
-	".ssh/**", ".gnupg/**", ".password-store/**", ".aws/**", ".kube/config", ".docker/config.json", ".azure/**",
-	".config/gcloud/**", ".config/gh/hosts.yml", ".coder/config.json", ".coder/key", ".cargo/credentials", ".cargo/credentials.toml",
-	".codex/auth.json", ".claude/.credentials.json",
-	"/etc/shadow*", "/etc/gshadow*", "/etc/sudoers*", "/etc/ssl/private/**", "/proc/*/environ", "/proc/*/mem", "/dev/sd*", "/dev/nvme*", "/dev/vd*", "/dev/mem",
-}
+var names = sync.OnceValue(func() *nameLists {
+	text := lists.Sections(namesText)
+	l := &nameLists{
+		exact: make(map[string]bool), paths: text["paths"], samples: text["samples"],
+		folders: setOfNames(text["folders"]), public: setOfNames(text["public"]), bulky: setOfNames(text["bulky"]),
+	}
+	for _, name := range text["names"] {
+		begin, end, ok := strings.Cut(name, "*")
+		if !ok {
+			l.exact[name] = true
+			continue
+		}
+		glob := [3]string{begin, "", end}
+		if within, last, ok := strings.Cut(end, "*"); ok {
+			glob[1], glob[2] = within, last
+		}
+		l.globs = append(l.globs, glob)
+	}
+	return l
+})
 
-// samples are the ends of names that are like those of secrets and hold none.
-var samples = []string{".example", ".sample", ".template", ".dist", ".defaults", ".pub"}
+func setOfNames(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
 
 // Is reports whether a file usually holds keys. A relative path is one below
 // the workspace, whose own settings, unlike the person's, hold none. Case does
 // not count: on some file systems .ENV is .env.
 func Is(file string) bool {
 	place := strings.ToLower(Direct(filepath.ToSlash(file)))
-	if place == ".coder/config.json" || slices.ContainsFunc(samples, func(end string) bool { return strings.HasSuffix(place, end) }) {
+	if place == ".coder/config.json" || isSample(place) {
 		return false
 	}
 	return named(path.Base(place)) || ended(place) || known(place)
@@ -91,39 +117,26 @@ func copied(name string) string {
 }
 
 func matches(name string) bool {
-	if exact[name] {
-		return true
-	}
-	for _, s := range suffixes {
-		if strings.HasSuffix(name, s) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+	l := names()
+	return l.exact[name] || slices.ContainsFunc(l.globs, func(g [3]string) bool {
+		rest, ok := strings.CutPrefix(name, g[0])
+		return ok && strings.HasSuffix(rest, g[2]) && strings.Contains(rest[:len(rest)-len(g[2])], g[1])
+	})
 }
 
-var exact, suffixes, prefixes = sorted(names)
-
-func sorted(names []string) (exact map[string]bool, suffixes, prefixes []string) {
-	exact = make(map[string]bool)
-	for _, n := range names {
-		switch {
-		case strings.HasPrefix(n, "*"):
-			suffixes = append(suffixes, n[1:])
-		case strings.HasSuffix(n, "*"):
-			prefixes = append(prefixes, n[:len(n)-1])
-		default:
-			exact[n] = true
-		}
-	}
-	return exact, suffixes, prefixes
+// isSample reports whether a path ends as those do that are like secrets and hold
+// none.
+func isSample(place string) bool {
+	return slices.ContainsFunc(names().samples, func(end string) bool {
+		return strings.HasSuffix(place, end) && (!strings.Contains(end, "/") || len(place) == len(end) || place[len(place)-len(end)-1] == '/')
+	})
 }
 
 func ended(place string) bool {
 	if !strings.Contains(place, "/") {
 		return false
 	}
-	return slices.ContainsFunc(ends, func(pattern string) bool {
+	return slices.ContainsFunc(names().paths, func(pattern string) bool {
 		if !path.IsAbs(pattern) {
 			pattern = "**/" + pattern
 		}
@@ -138,29 +151,18 @@ func ended(place string) bool {
 func InTree(rel string, dir bool) bool {
 	name := strings.ToLower(path.Base(rel))
 	if dir {
-		return folders[name]
+		return names().folders[name]
 	}
 	if !named(name) && !ended(strings.ToLower(rel)) || !Is(rel) {
 		return false
 	}
-	return !IsKeyFile(rel) || !slices.ContainsFunc(strings.Split(path.Dir(rel), "/"), func(part string) bool { return public[strings.ToLower(part)] })
-}
-
-// folders are those of which everything is a secret.
-var folders = map[string]bool{".ssh": true, ".gnupg": true, ".password-store": true, ".aws": true, ".azure": true}
-
-// public are folders whose keys are there for everybody.
-var public = map[string]bool{
-	"testdata": true, "test": true, "tests": true, "fixtures": true, "__fixtures__": true, "node_modules": true, "vendor": true, "site-packages": true,
-	"third_party": true, "examples": true,
+	return !IsKeyFile(rel) || !slices.ContainsFunc(strings.Split(path.Dir(rel), "/"), func(part string) bool { return names().public[strings.ToLower(part)] })
 }
 
 // Bulky reports whether a folder of a workspace holds what was installed or
 // made, by the thousand: nobody keeps a secret there, and it is not looked
 // through.
-func Bulky(rel string) bool { return bulky[path.Base(rel)] }
-
-var bulky = map[string]bool{".git": true, "node_modules": true, ".venv": true, "venv": true, "site-packages": true, "__pycache__": true, ".hg": true, ".svn": true}
+func Bulky(rel string) bool { return names().bulky[path.Base(rel)] }
 
 // IsKeyFile reports whether a file's name says that it may hold a key, or else
 // something public such as a certificate: only its content tells.

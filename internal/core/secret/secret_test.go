@@ -14,6 +14,17 @@ func TestSecretsAreKnownByTheirNames(t *testing.T) {
 
 		".env~": true, "#.env#": true, ".#.env": true, ".env.swp": true, ".id_rsa.swp": true, "id_rsa.bak": true, "certs/server.key.old": true, "credentials.json~": true, "ID_RSA.ORIG": true,
 
+		"sub/.dev.vars": true, ".flaskenv": true, "secrets.json": true, "secrets.toml": true, "x/.streamlit/secrets.toml": true, "k8s/secret.yaml": true, "serviceAccountKey.json": true,
+		"firebase-adminsdk-x1.json": true, "client_secret_1.apps.json": true, "AuthKey_1.p8": true, "home.ovpn": true, "wg0.conf": true, "terraform.tfstate": true, "kubeconfig": true, "api_key.txt": true,
+		".vault_pass.txt": true, "deploy_rsa": true, "local.settings.json": true, "appsettings.Production.json": true, "web/playwright/.auth/user.json": true, "android/key.properties": true,
+		"secring.gpg": true, ".dockercfg": true, ".s3cfg": true, "terraform.tfstate.backup": true, "app-firebase-adminsdk-1.json": true, "prod.kubeconfig": true, ".secrets.toml": true, "env/.env_prod": true,
+
+		"chart/templates/secret.yaml": false, "mytemplates/secret.yaml": true, "appsettings.json": false, "appsettings.Development.json": false, ".env-example": false, "secrets.go": false, "secrets.py": false,
+		"token.go": false, "rsa.go": false, "google-services.json": false, "package.json": false, "secrets.enc.yaml": false, "client_secret.go": false, "auth.json": false,
+
+		"/home/u/.supabase/access-token": true, "/home/u/.config/ngrok/ngrok.yml": true, "/home/u/.cloudflared/a.json": true, "/home/u/.authinfo": true, "/home/u/.config/stripe/config.toml": true,
+		"/home/u/.cursor/mcp.json": true, "/home/u/.local/share/crush/crush.json": true, "/home/u/.config/Bitwarden CLI/data.json": true, "/home/u/.local/share/python_history": true,
+
 		"main.go~": false, "notes.bak": false, "#a#": false, "~": false, ".swp": false, "id_rsa.pub~": false,
 		".coder/config.json": false, ".env.example": false, "id_rsa.pub": false, "README.md": false, "environment.go": false,
 		"aws/config": false, "etc/shadow": false, "": false, "/home/u/.cargo/config.toml": false, "src/.mozilla/x": false, "/proc/self/rootkit": false,
@@ -52,6 +63,13 @@ func TestVariablesThatHoldKeys(t *testing.T) {
 		{"DATABASE_URL", "postgres://u:pw@db/x"}: true, {"X", "sk-proj-abcdefghijkl"}: true, {"Y", "ghp_0123456789abcdef"}: true, {"Z", "eyJhbGci.eyJzdWIi.sig-nature"}: true,
 		{"HTTPS_PROXY", "http://u:pw@proxy:3128"}: true, {"npm_config__authToken", "x"}: true, {"PGPASSWORD", "x"}: true, {"MYSQL_PWD", "x"}: true,
 		{"OTEL_EXPORTER_OTLP_HEADERS", "x=y"}: true, {"OTEL_EXPORTER_OTLP_METRICS_HEADERS", "x=y"}: true, {"OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318"}: false, {"CORS_HEADERS", "x"}: false,
+
+		{"CONNECTION_STRING", "Server=db;Database=x;Password=hunter2"}: true, {"SLACK_WEBHOOK_URL", "https://hooks.example.org/x"}: true, {"DISCORD_WEBHOOK", "https://d.example.org/api"}: true,
+		{"MNEMONIC", "legal winner thank year"}: true, {"WALLET_SEED", "legal winner"}: true, {"TOTP_SEED", "JBSWY3DPEHPK3PXP"}: true, {"OTP", "123456"}: true, {"SERVICE_ACCOUNT_JSON", "{}"}: true,
+		{"FIREBASE_CONFIG", "{}"}: true, {"OP_SESSION_my", "x"}: true, {"CREDS", "x"}: true, {"GCP_CRED", "x"}: true, {"SAS", "sv=2024&sp=r&sig=abcdefgh"}: true, {"D", "dp.st.dev.abcdefghijklmnop"}: true,
+		{"PRIVATE_KEY_PEM", "x"}: true, {"API_KEY_PROD", "x"}: true, {"PG", "host=db user=u password=hunter2"}: true, {"SA", `{"type":"x","private_key":"y"}`}: true, {"RECOVERY_CODES", "1 2 3"}: true,
+		{"JAVA_OPTS", "-Djavax.net.ssl.trustStorePassword=changeit"}: false, {"RANDOM_SEED", "42"}: false, {"WEBHOOK_PORT", "8080"}: false, {"OTP_VERSION", "26"}: false, {"PYTHONHASHSEED", "0"}: false, {"CONNECTION_STRING", "Server=db;Trusted=yes"}: false,
+		{"CFLAGS", "-O2 -Dsig=x"}: false, {"QUERY", "a=1&b=2"}: false,
 
 		{"PATH", "/bin"}: false, {"CONFIG", "eyJhIjoxLCJiIjoyfQ"}: false, {"HOME", "/root"}: false, {"PWD", "/w"}: false, {"OLDPWD", "/w"}: false, {"SSH_AUTH_SOCK", "/tmp/s"}: false, {"KEYTIMEOUT", "1"}: false,
 		{"AWS_REGION", "eu"}: false, {"DATABASE_URL", "postgres://localhost/x"}: false, {"GIT_ASKPASS", "true"}: false, {"LANG", "C"}: false, {"API_KEY", ""}: false,

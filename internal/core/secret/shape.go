@@ -1,9 +1,13 @@
 package secret
 
 import (
+	_ "embed"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+
+	"coder/internal/core/lists"
 )
 
 // shape is how keys of one sort are written: what they begin with, and what
@@ -13,39 +17,51 @@ type shape struct {
 	rest   func(s string) (n int, ended bool) // how much of s belongs to the key, zero if it is none; ended if what follows cannot change that
 }
 
-// shapes are those of the keys that well-known services give out. None of them
-// is what an ordinary word looks like.
-var shapes = []shape{
-	{"sk-", random(dashed, 16)}, {"sk_live_", run(plainLetters, 16)}, {"sk_test_", run(plainLetters, 16)}, {"rk_live_", run(plainLetters, 16)},
-	{"rk_test_", run(plainLetters, 16)}, {"pk_live_", run(plainLetters, 16)}, {"gsk_", run(plainLetters, 32)}, {"xai-", run(plainLetters, 40)},
-	{"pplx-", run(plainLetters, 32)}, {"nvapi-", run(dashed, 40)}, {"r8_", run(plainLetters, 30)}, {"hf_", run(plainLetters, 20)},
-	{"ghp_", run(plainLetters, 20)}, {"gho_", run(plainLetters, 20)}, {"ghu_", run(plainLetters, 20)}, {"ghs_", run(plainLetters, 20)}, {"ghr_", run(plainLetters, 20)},
-	{"github_pat_", run(dashed, 20)}, {"glpat-", run(dashed, 16)}, {"gldt-", run(dashed, 16)}, {"glrt-", run(dashed, 16)},
-	{"xoxa-", run(dashed, 10)}, {"xoxb-", run(dashed, 10)}, {"xoxe-", run(dashed, 10)}, {"xoxe.", run(dotted, 10)}, {"xoxo-", run(dashed, 10)}, {"xoxp-", run(dashed, 10)},
-	{"xoxr-", run(dashed, 10)}, {"xoxs-", run(dashed, 10)}, {"xapp-", run(dashed, 10)},
-	{"AKIA", awsID}, {"ASIA", awsID}, {"AIza", run(dashed, 30)}, {"ya29.", run(dashed, 20)}, {"GOCSPX-", run(dashed, 20)},
-	{"npm_", run(plainLetters, 30)}, {"pypi-AgE", run(dashed, 16)}, {"dop_v1_", run(plainLetters, 40)}, {"shpat_", run(plainLetters, 32)}, {"SG.", run(dotted, 40)},
-	{"hvs.", run(dashed, 20)}, {"dckr_pat_", run(dashed, 20)}, {"lin_api_", run(plainLetters, 30)}, {"AGE-SECRET-KEY-1", run(plainLetters, 40)},
-	{"ATATT3", run(dashed, 40)}, {"tvly-", run(dashed, 20)}, {"1//0", run(dashed, 30)},
-	{"hooks.slack.com/services/", run(base64, 30)}, {"AccountKey=", run(base64, 40)}, {"SharedAccessKey=", run(base64, 30)},
-	{"shpss_", run(plainLetters, 32)}, {"shpca_", run(plainLetters, 32)}, {"shppa_", run(plainLetters, 32)}, {"glptt-", run(dashed, 16)}, {"glsa_", run(dashed, 32)},
-	{"whsec_", run(plainLetters, 24)}, {"sq0atp-", run(dashed, 22)}, {"sq0csp-", run(dashed, 40)}, {"PMAK-", run(dashed, 40)}, {"NRAK-", run(plainLetters, 26)},
-	{"figd_", run(dashed, 36)}, {"ntn_", run(plainLetters, 40)}, {"sbp_", run(plainLetters, 40)}, {"fo1_", run(dashed, 36)}, {"fm2_", run(base64, 30)}, {"dp.pt.", run(plainLetters, 36)},
-	{"ops_eyJ", run(dashed, 40)}, {"sntrys_eyJ", run(base64, 30)}, {"rubygems_", run(plainLetters, 40)}, {"CLOJARS_", run(plainLetters, 50)}, {"pul-", run(plainLetters, 40)},
-	{"tskey-", random(dashed, 20)}, {"dapi", run(plainLetters, 32)}, {"phx_", run(plainLetters, 40)}, {"atlasv1.", run(plainLetters, 50)},
-	{"discord.com/api/webhooks/", run(slashed, 70)},
-	{"EAAC", run(plainLetters, 30)}, {mailKey, exactly(hexDigits, 32)}, {botMark, exactly(dashed, 33)},
-	{"MT", botToken}, {"Mj", botToken}, {"Mz", botToken}, {"ND", botToken}, {"NT", botToken}, {"Nj", botToken}, {"Nz", botToken}, {"OD", botToken}, {"OT", botToken},
-	{"eyJ", webToken}, {keyHeader, privateKey}, {addressMark, address},
+//go:embed data/shapes.txt
+var shapesText string
+
+// kinds are how the keys of a section of the list go on after their beginning.
+var kinds = map[string]func(least int) func(string) (int, bool){
+	"letters": runOf(plainLetters), "dashed": runOf(dashed), "dotted": runOf(dotted), "base64": runOf(base64), "slashed": runOf(slashed),
+	"mixed":       func(least int) func(string) (int, bool) { return random(dashed, least) },
+	"hexadecimal": func(n int) func(string) (int, bool) { return exactly(hexDigits, n) },
+	"exactly":     func(n int) func(string) (int, bool) { return exactly(dashed, n) },
 }
 
-// shapesBy are the shapes by the first byte.
-var shapesBy = func() (by [256][]shape) {
-	for _, k := range shapes {
-		by[k.prefix[0]] = append(by[k.prefix[0]], k)
+func runOf(of *set) func(least int) func(string) (int, bool) {
+	return func(least int) func(string) (int, bool) { return run(of, least) }
+}
+
+// shapeList are shapes, all and by the first byte.
+type shapeList struct {
+	all []shape
+	by  [256][]shape
+}
+
+// shapes are those of the keys that well-known services give out. None of them is
+// what an ordinary word looks like.
+var shapes = sync.OnceValue(func() *shapeList {
+	l := new(shapeList)
+	for section, entry := range lists.Entries(shapesText) {
+		prefix, count, _ := strings.Cut(entry, " ")
+		least, err := strconv.Atoi(count)
+		if kinds[section] == nil || err != nil {
+			panic("shapes.txt: " + entry)
+		}
+		l.all = append(l.all, shape{prefix, kinds[section](least)})
 	}
-	return by
-}()
+	for _, prefix := range []string{"AKIA", "ASIA", "ABIA", "ACCA"} {
+		l.all = append(l.all, shape{prefix, awsID})
+	}
+	for _, prefix := range []string{"MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT"} {
+		l.all = append(l.all, shape{prefix, botToken})
+	}
+	l.all = append(l.all, shape{"eyJ", webToken}, shape{keyHeader, privateKey}, shape{addressMark, address})
+	for _, k := range l.all {
+		l.by[k.prefix[0]] = append(l.by[k.prefix[0]], k)
+	}
+	return l
+})
 
 // set is a set of bytes.
 type set [256]bool
@@ -276,7 +292,7 @@ func endOfKey(s string, from, i int) (begin, n int) {
 
 // begins reports whether a text begins like a key.
 func begins(s string) bool {
-	return slices.ContainsFunc(shapes, func(k shape) bool { return strings.HasPrefix(s, k.prefix) })
+	return slices.ContainsFunc(shapes().all, func(k shape) bool { return strings.HasPrefix(s, k.prefix) })
 }
 
 // Shapes conceals what is shaped like a key, and no known ones.

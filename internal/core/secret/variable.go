@@ -1,42 +1,48 @@
 package secret
 
 import (
+	_ "embed"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+
+	"coder/internal/core/lists"
 )
 
-// words are the parts of a variable's name that say that it holds a key, and
-// lastWords those that say so at its end.
-var (
-	words = []string{
-		"TOKEN", "TOKENS", "SECRET", "SECRETS", "PASSWORD", "PASSWORDS", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL", "CREDENTIALS", "COOKIE",
-		"AUTHORIZATION", "AUTHTOKEN", "ACCESSKEY", "SECRETKEY", "PRIVATEKEY",
-	}
-	lastWords = []string{"KEY", "KEYS", "PASS", "PW", "PWD", "PAT", "AUTH", "DSN", "BEARER", "JWT", "SESSION"}
-)
+//go:embed data/variables.txt
+var variablesText string
 
-// harmless are variables that are named like secrets and hold none.
-var harmless = []string{
-	"PWD", "OLDPWD", "SSH_AUTH_SOCK", "GIT_ASKPASS", "SSH_ASKPASS", "SUDO_ASKPASS", "XDG_SESSION", "DESKTOP_SESSION", "GDMSESSION", "GNOME_DESKTOP_SESSION",
-	"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_PAGER", "AWS_DEFAULT_OUTPUT", "AWS_CONFIG_FILE", "AWS_CA_BUNDLE", "GPG_KEY",
-}
+// variables are the lists of what says that a variable holds a secret.
+var variables = sync.OnceValue(func() (l struct {
+	words, last, lastWithText, withAddress, harmless, keys map[string]bool
 
-// clouds begin the names of variables that give access to somebody's machines.
-var clouds = []string{"AWS_", "GOOGLE_APPLICATION_", "CLOUDSDK_AUTH_", "AZURE_CLIENT_", "ARM_CLIENT_", "OS_AUTH_", "DOCKER_AUTH_"}
+	ends, otherWords, beginnings, within []string
+}) {
+	text := lists.Sections(variablesText)
+	l.words, l.last, l.lastWithText = setOfNames(text["words"]), setOfNames(text["last"]), setOfNames(text["last, with a text"])
+	l.withAddress, l.harmless, l.keys = setOfNames(text["with an address"]), setOfNames(text["harmless"]), setOfNames(text["keys of values"])
+	l.ends, l.otherWords, l.beginnings, l.within = text["ends"], text["other words"], text["beginnings"], text["in values"]
+	return l
+})
 
 // Variable reports whether a variable of an environment likely holds a key: by
 // its name, or by what its value looks like.
 func Variable(name, value string) bool {
 	upper := strings.ToUpper(name)
-	if value == "" || slices.Contains(harmless, upper) {
+	if value == "" || variables().harmless[upper] {
 		return false
 	}
-	return slices.ContainsFunc(clouds, func(p string) bool { return strings.HasPrefix(upper, p) }) || saysSecret(upper) || looksSecret(value)
+	return beginsAny(upper, variables().beginnings) || saysSecret(upper, value) || looksSecret(value)
 }
 
-// saysSecret reports whether a name in capitals says that it is that of a key.
-func saysSecret(upper string) bool {
+func beginsAny(s string, beginnings []string) bool {
+	return slices.ContainsFunc(beginnings, func(p string) bool { return strings.HasPrefix(s, p) })
+}
+
+// saysSecret reports whether a name in capitals says that it is that of a secret,
+// given its value.
+func saysSecret(upper, value string) bool {
 	if strings.HasPrefix(upper, "OTEL_") && strings.HasSuffix(upper, "_HEADERS") {
 		return true // what a collector is sent as a key
 	}
@@ -44,12 +50,19 @@ func saysSecret(upper string) bool {
 	for len(parts) > 0 && strings.Trim(parts[len(parts)-1], "0123456789") == "" {
 		parts = parts[:len(parts)-1] // API_KEY_2
 	}
+	l, before := variables(), ""
 	for i, part := range parts {
 		part = strings.TrimRight(part, "0123456789")
 		last := i == len(parts)-1
-		if slices.Contains(words, part) || last && (slices.Contains(lastWords, part) || endsIn(part)) {
+		switch {
+		case l.words[part], l.words[before+part], last && (l.last[part] || endsIn(part)):
+			return true
+		case last && l.lastWithText[part] && !strings.Contains(value, "://") && strings.Trim(value, "0123456789.-") != "":
+			return true
+		case l.withAddress[part] && strings.Contains(value, "://"):
 			return true
 		}
+		before = part
 	}
 	return false
 }
@@ -63,7 +76,7 @@ func looksSecret(value string) bool {
 	if strings.HasPrefix(value, "eyJ") {
 		return strings.Count(value, ".") == 2
 	}
-	if begins(value) || strings.HasPrefix(value, "Bearer ") || strings.HasPrefix(value, "Basic ") {
+	if begins(value) || strings.HasPrefix(value, "Bearer ") || strings.HasPrefix(value, "Basic ") || holdsKey(value) {
 		return true
 	}
 	if !strings.Contains(value, "://") || !strings.Contains(value, "@") {
@@ -77,12 +90,32 @@ func looksSecret(value string) bool {
 	return has
 }
 
+// holdsKey reports whether a value holds a key among other things: in a list of
+// key=value, or in JSON.
+func holdsKey(value string) bool {
+	l := variables()
+	if slices.ContainsFunc(l.within, func(part string) bool { return strings.Contains(value, part) }) {
+		return true
+	}
+	if !strings.Contains(value, "=") {
+		return false
+	}
+	for field := range strings.FieldsFuncSeq(value, func(r rune) bool { return strings.ContainsRune(";&? \t\n", r) }) {
+		key, held, _ := strings.Cut(field, "=")
+		if l.keys[strings.ToLower(key)] && held != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // endsIn reports whether a word ends as names do that were written as one:
 // OPENAIKEY, githubToken.
 func endsIn(word string) bool {
-	return slices.ContainsFunc([]string{"KEY", "TOKEN", "SECRET", "PASSWORD"}, func(end string) bool {
+	l := variables()
+	return slices.ContainsFunc(l.ends, func(end string) bool {
 		return len(word) > len(end)+1 && strings.HasSuffix(word, end)
-	}) && word != "HOTKEY" && word != "MONKEY"
+	}) && !slices.Contains(l.otherWords, word)
 }
 
 // shortestKey is how long a value is that may be a key.
@@ -96,7 +129,7 @@ func Values(environ []string) (values []string) {
 		name, value, _ := strings.Cut(e, "=")
 		value = strings.TrimSpace(value)
 		upper := strings.ToUpper(name)
-		if slices.Contains(harmless, upper) || !saysSecret(upper) && !looksSecret(value) {
+		if variables().harmless[upper] || !saysSecret(upper, value) && !looksSecret(value) {
 			continue
 		}
 		if strings.Contains(value, "://") {

@@ -41,8 +41,8 @@ func (c *Confiner) agents(programs []string) (list []string) {
 	for _, a := range []struct{ needs, socket string }{
 		{".ssh/", c.o.Agent}, {".gnupg/", filepath.Join(c.o.Runtime, "gnupg")},
 	} {
-		i := slices.IndexFunc(secret.Places, func(p secret.Place) bool { return p.Path == a.needs })
-		if filepath.IsAbs(a.socket) && secret.Places[i].Needs(programs) {
+		needed := slices.ContainsFunc(secret.Places(), func(p secret.Place) bool { return p.Path == a.needs && p.Needs(programs) })
+		if filepath.IsAbs(a.socket) && needed {
 			list = append(list, filepath.Clean(a.socket))
 		}
 	}
@@ -52,7 +52,7 @@ func (c *Confiner) agents(programs []string) (list []string) {
 // known are the known places of secrets that are here and that none of the
 // programs needs.
 func (c *Confiner) known(programs []string) (list []string) {
-	for _, p := range secret.Places {
+	for _, p := range secret.Places() {
 		at := p.Path
 		if !filepath.IsAbs(at) {
 			if c.o.Home == "" {

@@ -223,12 +223,16 @@ func TestWhatSteersOthersIsProtected(t *testing.T) {
 		.github/workflows/ci.yml .github/workflows .github .GitHub/Workflows/a.yml .github/copilot-instructions.md .gitlab-ci.yml .mcp.json sub/.mcp.json .vscode/tasks.json .idea/x .claude/settings.json
 		.codex/config.toml .gemini/x .qwen/x .opencode/x .husky/pre-commit .husky/_/husky.sh .git/hooks/pre-commit .git/config .pre-commit-config.yaml lefthook.yml .lefthook/x .envrc .devcontainer/devcontainer.json
 		.npmrc .yarnrc .yarnrc.yml .pnp.cjs .cargo/config .cargo/config.toml rust-toolchain rust-toolchain.toml .tool-versions .mise.toml .gitattributes .gitmodules .gitconfig .bazelrc .bashrc .profile
+		.mise.local.toml mise.production.toml .config/mise/config.toml .bsp/scala.json buildServer.json hie.yaml .dir-locals-2.el .lazy.lua .iex.exs .erlang .octaverc .lfsconfig .arcconfig .reviewboardrc
+		.idx/dev.nix .codesandbox/tasks.json .github/hooks/pre.json crush.json .claude.json gemini-extension.json .rvmrc .direnvrc .huskyrc tools/bazel user.bazelrc .run/all.run.xml a.launch .pylintrc .drone.star
+		opencode.jsonc .direnv.toml .prototools .ripgreprc sub/.lldbinit-Xcode .goreleaser.yaml .cargo/env
 		.coder/config.json Jenkinsfile a.code-workspace .circleci/config.yml x\.git\config .g` + "\u200c" + `it/config .kiro/x .zed/settings.json /etc/sudoers.d/x /home/me/.ssh/authorized_keys ~/.local/bin/x .mvn/jvm.config conf/.exrc`) {
 		if risk.Protected(p) == "" {
 			t.Errorf("%s is not protected", p)
 		}
 	}
 	for _, p := range strings.Fields(`node_modules/x/index.js .venv/lib/x.py src/hg/x docs/codeowners.md bin/x README.md src/agents.go Makefile package.json .editorconfig .gitignore .github/ISSUE_TEMPLATE.md github/workflows/x docs/claude.html main.go .dockerignore Dockerfile
+		mise/x src/erlang.go docs/launch.md bazel/BUILD run/a.run.xml x.proto flake.nix jest.config.js llms.txt .prettierrc .gitkeep platform/x
 		git/config coder/x etc/profile src/etc/sudoers tsconfig.json .eslintrc.json cargo/config go.mod .config/x vscode/a`) {
 		if what := risk.Protected(p); what != "" {
 			t.Errorf("%s counts as %s", p, what)

@@ -71,10 +71,25 @@ func (m *module) speech() []spoken {
 		}
 	}
 	s.instead()
+	s.steering()
 	slices.SortFunc(s.found, func(a, b spoken) int {
 		return cmp.Or(strings.Compare(a.where, b.where), strings.Compare(a.format, b.format))
 	})
 	return slices.Compact(s.found)
+}
+
+// steering notes what protected files are said to be.
+func (s *speech) steering() {
+	name := filepath.Join("..", "..", "policy", "risk", "data", "steering.txt")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		panic(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if what, ok := strings.CutPrefix(strings.TrimSpace(line), "["); ok {
+			s.found = append(s.found, spoken{format: strings.TrimSuffix(what, "]"), where: name})
+		}
+	}
 }
 
 // instead notes what calls of tools that are not there are told to do instead.
