@@ -101,7 +101,6 @@ type Options struct {
 	Script       string // a file that plays the model
 	Ephemeral    bool   // nothing is kept on disk
 	Attended     bool   // a person is there to be asked
-	Typed        string // the prompt of a run, without what was piped in beside it
 
 	AllowTools, DenyTools []rule.Spec
 	OnlyTools             *[]rule.Spec // if set, no other tools of our own

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -123,9 +122,10 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 			Checked: checks.Last, Declined: checks.Declined, Files: kit.project, Library: a.sessionLibrary(kit), PutAside: a.offload(kit, sessionID), Hooks: own, Final: final, Sleep: a.Env.Sleep, Conceals: kit.conceals,
 		},
 		ModeChosen: a.Options.Mode != "",
-		OnInput:    func(words string) { judge.AddHosts(cmp.Or(a.Options.Typed, words)) }, // what was piped in is not the person's
+		OnInput:    judge.Hear,
 		Observe: func(r event.Record, when supervisor.When) {
 			kit.observe(r, when)
+			judge.Observe(r)
 			spending.Add(r, when == supervisor.Live)
 			observe(r)
 			checks.Add(r)

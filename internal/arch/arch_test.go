@@ -91,7 +91,7 @@ var plan = []struct {
 	{"policy/rule", "policy risk secret tool"},
 	{"policy/mode", "policy tool"},
 	{"policy/trust", "atomicfile repofile"},
-	{"policy/judge", "atomicfile display gitsafe mode policy repofile risk rule secret tool"},
+	{"policy/judge", "atomicfile chat display event gitsafe mode policy repofile risk rule secret tool"},
 	{"policy/confine", "bash risk sandbox secret tool"},
 
 	// who is asked: the contract, and the wires
@@ -149,7 +149,7 @@ var plan = []struct {
 	{"ui/rendertest", "chat display event uip"},
 	{"ui/events", "chat display event uip"},
 	{"ui/streamjson", "chat clip event"},
-	{"ui/drive", "orchestrator uip"},
+	{"ui/drive", "chat orchestrator uip"},
 	{"ui/acp", "chat clip display drive event jsonx orchestrator uip"},
 	{"ui/control", "bash chat dialect display drive events jsonx orchestrator streamjson uip"},
 	{"ui/plain", "chat display event sanitize"},
@@ -160,9 +160,9 @@ var plan = []struct {
 	{"ui/term", "chat display event ink markdown sanitize syntax uip"},
 	{"ui/i18n", ""},
 	{"ui/browser", "audit chat clip display event export sanitize session uip"},
-	{"ui/lineedit", "cells ink sanitize"},
+	{"ui/lineedit", "cells chat ink sanitize"},
 	{"ui/tty", "cells lineedit"},
-	{"ui/repl", "cells event ink lazy lineedit sanitize term tool tty uip"},
+	{"ui/repl", "cells chat event ink lazy lineedit sanitize term tool tty uip"},
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config conversation display event git ledger mcp mode orchestrator patch prompt provenance sanitize session skills trust undo"},

@@ -272,7 +272,7 @@ func (e *editor) prompt(m acp.Message) error {
 	}
 	said, err := p.Said(s.app.Root)
 	if err == nil {
-		err = checkPrompt(said.Text)
+		err = checkPrompt(said.Text())
 	}
 	if err == nil {
 		s.asked.Add(1)

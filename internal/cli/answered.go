@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"coder/internal/agent/orchestrator"
+	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/ui/control"
@@ -48,7 +49,7 @@ func (inv *invocation) runAnswered(ctx context.Context) error {
 	var failed error
 	d.queue = drive.NewQueue(func(ctx context.Context, m drive.Message) error {
 		d.run.Steer(d.queue.Soon)
-		if err := d.run.turn(ctx, m.Text); err != nil {
+		if err := d.run.turn(ctx, m.Said); err != nil {
 			complain(inv.Stderr, inv.words.Said(message(err)), 0)
 			failed = cmp.Or(failed, error(&exitError{code: ExitCode(err)}))
 		}
@@ -58,7 +59,7 @@ func (inv *invocation) runAnswered(ctx context.Context) error {
 		return nil
 	})
 	if prompt := strings.Join(inv.flags.args, " "); strings.TrimSpace(prompt) != "" {
-		d.queue.Add(drive.Message{Said: orchestrator.Said{Text: prompt}})
+		d.queue.Add(drive.Message{Said: orchestrator.Say(chat.From(chat.Typed, prompt))})
 	}
 	out := inv.newOutput(a)
 	out.Sink = event.Tee(event.SinkFunc(d.note), out.Sink)
@@ -106,7 +107,7 @@ func (d *answered) read(ctx context.Context) error {
 		case line.Type == "user":
 			var m drive.Message
 			if m, wrong = line.Said(); wrong == nil {
-				wrong = checkPrompt(m.Text)
+				wrong = checkPrompt(m.Text())
 			}
 			if wrong == nil {
 				d.queue.Add(m)

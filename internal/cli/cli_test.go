@@ -192,7 +192,7 @@ func FuzzReadMessages(f *testing.F) {
 	f.Add("not json\n")
 	f.Fuzz(func(t *testing.T, in string) {
 		for prompt, err := range readMessages(t.Context(), stdio.NewReader(strings.NewReader(in))) {
-			if err == nil && strings.TrimSpace(prompt) == "" {
+			if err == nil && strings.TrimSpace(prompt.Text()) == "" {
 				t.Error("an empty prompt came through")
 			}
 			if err != nil && ExitCode(err) != ExitInput {

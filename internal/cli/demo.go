@@ -15,8 +15,10 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/supervisor"
 	"coder/internal/app"
+	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/host/patch"
@@ -168,7 +170,7 @@ func (inv *invocation) demoInPipe(ctx context.Context) error {
 		return err
 	}
 	err = inv.withSession(ctx, a, out, func(s *headless) error {
-		turnErr := s.turn(ctx, inv.demoPrompt())
+		turnErr := s.turn(ctx, orchestrator.Say(chat.From(chat.Typed, inv.demoPrompt())))
 		return errors.Join(turnErr, after.ofTurn(ctx, s.Session))
 	})
 	return errors.Join(err, after.ofSession(ctx))

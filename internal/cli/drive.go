@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -155,7 +156,7 @@ func (d *driven) take(ctx context.Context, line control.Line) error {
 	case "user":
 		m, err := line.Said()
 		if err == nil {
-			err = checkPrompt(m.Text)
+			err = checkPrompt(m.Text())
 		}
 		if err := d.open(ctx, nil); err != nil {
 			return err
@@ -169,9 +170,10 @@ func (d *driven) take(ctx context.Context, line control.Line) error {
 			return nil
 		}
 		for _, h := range d.held {
-			m.Text, m.Pictures = strings.TrimSpace(h.Text+"\n\n"+m.Text), append(h.Pictures, m.Pictures...)
+			m.Words = slices.Concat(h.Words, chat.From(chat.Composed, "\n\n"), m.Words).Trim()
+			m.Pictures = append(h.Pictures, m.Pictures...)
 		}
-		if d.held = nil; strings.TrimSpace(m.Text) == "" && len(m.Pictures) == 0 {
+		if d.held = nil; strings.TrimSpace(m.Text()) == "" && len(m.Pictures) == 0 {
 			d.refuse("the message has no text")
 			return nil
 		}

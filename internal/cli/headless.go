@@ -11,6 +11,7 @@ import (
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/supervisor"
 	"coder/internal/app"
+	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/host/stdio"
@@ -20,9 +21,6 @@ import (
 func (inv *invocation) runHeadless(ctx context.Context) error {
 	fl := inv.flags
 	streams := fl.inputFormat == "stream-json"
-	if typed := strings.Join(fl.args, " "); typed != "-" && !streams {
-		fl.Typed = typed
-	}
 	a, err := inv.newApp(inv.warn)
 	if err != nil {
 		return err
@@ -36,10 +34,10 @@ func (inv *invocation) runHeadless(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if strings.TrimSpace(prompt) == "" && !fl.session.Resumes() {
+	if strings.TrimSpace(prompt.Text()) == "" && !fl.session.Resumes() {
 		return inputf("the prompt is empty; give it as an argument or on stdin")
 	}
-	return inv.withSession(ctx, a, out, func(s *headless) error { return s.turn(ctx, prompt) })
+	return inv.withSession(ctx, a, out, func(s *headless) error { return s.turn(ctx, orchestrator.Say(prompt)) })
 }
 
 // stream runs the prompts that come on stdin, one after the other. A turn that
@@ -53,7 +51,7 @@ func (inv *invocation) stream(ctx context.Context, s *headless) error {
 			return errors.Join(err, first)
 		}
 		turns++
-		if err := s.turn(ctx, prompt); err != nil {
+		if err := s.turn(ctx, orchestrator.Say(prompt)); err != nil {
 			complain(inv.Stderr, inv.words.Said(message(err)), 0)
 			first = cmp.Or(first, error(&exitError{code: ExitCode(err)}))
 		}
@@ -116,14 +114,14 @@ func (inv *invocation) withSession(ctx context.Context, a *app.App, out *output,
 
 // turn runs one prompt and reports what came of it. An empty prompt takes up
 // the turn that was left unfinished.
-func (s *headless) turn(ctx context.Context, prompt string) error {
+func (s *headless) turn(ctx context.Context, said orchestrator.Said) error {
 	s.out.begin()
 	ctx, done := s.waits.turn(ctx)
 	defer done()
 	ctx, over := s.stoppable(ctx, s.out.inv.warn)
 	defer over()
-	if strings.TrimSpace(prompt) != "" {
-		done, err := s.Run(ctx, prompt, s.out)
+	if strings.TrimSpace(said.Text()) != "" || len(said.Pictures) > 0 {
+		done, err := s.RunSaid(ctx, said, s.out)
 		if err == nil {
 			err = s.follow(ctx, done.Next)
 		}
@@ -165,11 +163,11 @@ func (inv *invocation) runPiped(ctx context.Context) error {
 	inv.warnOfWide(a.Root)
 	out, _ := inv.newLines(a)
 	err = inv.withSession(ctx, a, out, func(s *headless) error {
-		line := strings.Join(inv.flags.args, " ")
+		words := chat.From(chat.Typed, strings.Join(inv.flags.args, " "))
 		for {
-			if strings.TrimSpace(line) != "" {
+			if strings.TrimSpace(words.Text()) != "" {
 				turn, done := s.waits.turn(ctx)
-				did, err := s.Run(turn, line, out)
+				did, err := s.RunSaid(turn, orchestrator.Say(words), out)
 				done()
 				if err := s.follow(ctx, did.Next); err != nil {
 					inv.warn(message(err))
@@ -181,8 +179,8 @@ func (inv *invocation) runPiped(ctx context.Context) error {
 			if ctx.Err() != nil || s.over {
 				return ctx.Err()
 			}
-			var err error
-			line, err = inv.input.Line(ctx, promptLimit)
+			line, err := inv.input.Line(ctx, promptLimit)
+			words = chat.From(chat.Line, line)
 			switch {
 			case errors.Is(err, io.EOF):
 				return nil

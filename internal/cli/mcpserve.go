@@ -74,7 +74,6 @@ func (inv *invocation) delegate(ctx context.Context, words string, tell func(str
 		words = "Task: " + words
 	}
 	o := inv.flags.Options
-	o.Typed = " "
 	a, err := app.New(inv.Env.Env, o, inv.settings, inv.warn)
 	if err != nil {
 		return mcp.Given{}, err

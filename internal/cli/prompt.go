@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"coder/internal/core/chat"
 	"coder/internal/host/stdio"
 )
 
@@ -24,10 +25,10 @@ const patience = 3 * time.Second
 // readPrompt puts the prompt together from the arguments and, where something
 // is piped in, from stdin to its end. It says so if that takes long: a run must
 // never hang without a word on a stdin nobody closes.
-func (inv *invocation) readPrompt(ctx context.Context) (string, error) {
-	prompt := strings.Join(inv.flags.args, " ")
-	if prompt == "-" {
-		prompt = "" // stdin, as elsewhere
+func (inv *invocation) readPrompt(ctx context.Context) (chat.Words, error) {
+	prompt := chat.From(chat.Typed, strings.Join(inv.flags.args, " "))
+	if prompt.Text() == "-" {
+		prompt = nil // stdin, as elsewhere
 	}
 	if inv.Piped() {
 		slow := time.AfterFunc(patience, func() {
@@ -37,18 +38,18 @@ func (inv *invocation) readPrompt(ctx context.Context) (string, error) {
 		piped, err := inv.input.Rest(ctx, promptLimit)
 		switch {
 		case ctx.Err() != nil:
-			return "", ctx.Err()
+			return nil, ctx.Err()
 		case errors.Is(err, stdio.ErrTooLong):
-			return "", tooLong()
+			return nil, tooLong()
 		case err != nil:
-			return "", fmt.Errorf("read the prompt from stdin: %w", err)
-		case strings.TrimSpace(prompt) == "":
-			prompt = piped
+			return nil, fmt.Errorf("read the prompt from stdin: %w", err)
+		case strings.TrimSpace(prompt.Text()) == "":
+			prompt = chat.From(chat.Stdin, piped)
 		case strings.TrimSpace(piped) != "":
-			prompt += "\n\n" + piped
+			prompt = append(prompt, chat.Piece{Origin: chat.Stdin, Text: "\n\n" + piped})
 		}
 	}
-	return prompt, checkPrompt(prompt)
+	return prompt, checkPrompt(prompt.Text())
 }
 
 func checkPrompt(prompt string) error {
@@ -70,28 +71,28 @@ const messageForm = `{"type":"user","message":{"content":"…"}}`
 
 // readMessages yields the prompts of a stream-json input: one JSON object a
 // line, {"type":"user","message":{"content":…}}.
-func readMessages(ctx context.Context, in *stdio.Reader) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
+func readMessages(ctx context.Context, in *stdio.Reader) iter.Seq2[chat.Words, error] {
+	return func(yield func(chat.Words, error) bool) {
 		for n := 1; ; n++ {
 			line, err := in.Line(ctx, 2*promptLimit)
 			switch {
 			case errors.Is(err, io.EOF):
 				return
 			case errors.Is(err, stdio.ErrTooLong):
-				yield("", tooLong())
+				yield(nil, tooLong())
 				return
 			case err != nil:
-				yield("", err)
+				yield(nil, err)
 				return
 			case strings.TrimSpace(line) == "":
 				continue
 			}
-			text, err := parseMessage([]byte(line))
+			words, err := parseMessage([]byte(line))
 			if err != nil {
-				yield("", inputf("stdin, line %d: %v", n, err))
+				yield(nil, inputf("stdin, line %d: %v", n, err))
 				return
 			}
-			if text != "" && !yield(text, nil) {
+			if words != nil && !yield(words, nil) {
 				return
 			}
 		}
@@ -99,19 +100,20 @@ func readMessages(ctx context.Context, in *stdio.Reader) iter.Seq2[string, error
 }
 
 // parseMessage reads one line of a stream-json input. Lines that are not a
-// user's message, such as keep-alives, give "".
-func parseMessage(line []byte) (string, error) {
+// user's message, such as keep-alives, give none.
+func parseMessage(line []byte) (chat.Words, error) {
 	var in struct {
-		Type    string `json:"type"`
-		Message struct {
+		Type     string `json:"type"`
+		Composed bool   `json:"client_composed"`
+		Message  struct {
 			Content json.RawMessage `json:"content"`
 		} `json:"message"`
 	}
 	if err := json.Unmarshal(line, &in); err != nil || in.Type == "" {
-		return "", errors.New("not a JSON object like " + messageForm)
+		return nil, errors.New("not a JSON object like " + messageForm)
 	}
 	if in.Type != "user" {
-		return "", nil
+		return nil, nil
 	}
 	var text string // the content is a string, or a list of text parts
 	if json.Unmarshal(in.Message.Content, &text) != nil {
@@ -120,17 +122,21 @@ func parseMessage(line []byte) (string, error) {
 			Text string `json:"text"`
 		}
 		if json.Unmarshal(in.Message.Content, &parts) != nil {
-			return "", errors.New("message.content must be a string or a list of text parts")
+			return nil, errors.New("message.content must be a string or a list of text parts")
 		}
 		for _, p := range parts {
 			if p.Type != "text" {
-				return "", fmt.Errorf("content of type %q is not supported", p.Type)
+				return nil, fmt.Errorf("content of type %q is not supported", p.Type)
 			}
 			text += p.Text
 		}
 	}
 	if strings.TrimSpace(text) == "" {
-		return "", errors.New("the message has no text")
+		return nil, errors.New("the message has no text")
 	}
-	return text, checkPrompt(text)
+	whose := chat.Typed
+	if in.Composed {
+		whose = chat.Composed
+	}
+	return chat.From(whose, text), checkPrompt(text)
 }

@@ -205,7 +205,7 @@ func (inv *invocation) runRespond(ctx context.Context, a *app.App) error {
 		fl.onAsk = "park" // whoever answers later answers the next one later too
 	}
 	fl.session.Resume = session
-	return inv.withSession(ctx, a, inv.newOutput(a), func(s *headless) error { return s.turn(ctx, "") })
+	return inv.withSession(ctx, a, inv.newOutput(a), func(s *headless) error { return s.turn(ctx, orchestrator.Said{}) })
 }
 
 // findQuestion finds the open question id, here or in the folder of a process

@@ -15,6 +15,7 @@ import (
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/supervisor"
 	"coder/internal/app"
+	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/core/uip"
@@ -394,14 +395,14 @@ func (s replSession) Continue(ctx context.Context, out event.Sink) (string, erro
 	if words == "" || err != nil {
 		return answer, err
 	}
-	return s.Run(ctx, words, out)
+	return s.Run(ctx, chat.From(chat.Typed, words), out)
 }
 
-func (s replSession) Run(ctx context.Context, input string, out event.Sink) (string, error) {
+func (s replSession) Run(ctx context.Context, input chat.Words, out event.Sink) (string, error) {
 	if t, ok := s.Session.Unfinished(); ok {
 		s.terminal.warn(fmt.Sprintf("the turn that was cut off is closed: %s", oneLine(t.Title)))
 	}
-	done, err := s.Session.Run(ctx, input, out)
+	done, err := s.Session.RunSaid(ctx, orchestrator.Say(input), out)
 	s.terminal.next, s.terminal.again = done.Next, done.Draft
 	return done.Text, err
 }

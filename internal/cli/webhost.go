@@ -12,6 +12,7 @@ import (
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/supervisor"
 	"coder/internal/app"
+	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/policy/mode"
@@ -243,7 +244,7 @@ func (w *web) begin(ctx context.Context, root, mode, prompt string) (string, err
 		return "", err
 	}
 	id := h.ID
-	h.queue.Add(drive.Message{Said: orchestrator.Said{Text: prompt}})
+	h.queue.Add(drive.Message{Said: orchestrator.Say(chat.From(chat.Typed, prompt))})
 	return id, nil
 }
 
@@ -262,7 +263,7 @@ func (w *web) say(ctx context.Context, p browser.Place, prompt string) error {
 		}
 		return err
 	}
-	return w.add(ctx, p, drive.Message{Said: orchestrator.Said{Text: prompt}, Soon: true})
+	return w.add(ctx, p, drive.Message{Said: orchestrator.Say(chat.From(chat.Typed, prompt)), Soon: true})
 }
 
 // elsewhere is the program as it is put together for a session that another process

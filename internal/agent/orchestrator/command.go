@@ -10,6 +10,7 @@ import (
 	"coder/internal/agent/compact"
 	"coder/internal/agent/conversation"
 	tokens "coder/internal/agent/prompt"
+	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/nearest"
@@ -75,7 +76,7 @@ func (o *Orchestrator) runCommand(ctx context.Context, rawInput, name, args stri
 		if err := o.emit(ctx, st, ActorUser, asking); err != nil {
 			return Outcome{}, err
 		}
-		text, err := o.runTurn(ctx, Said{Text: words, Typed: rawInput}, out)
+		text, err := o.runTurn(ctx, Said{Words: chat.From(chat.Unknown, words), Typed: rawInput}, out)
 		return Outcome{Text: text}, err
 	}
 	if err != nil {

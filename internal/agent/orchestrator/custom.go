@@ -237,7 +237,7 @@ func (o *Orchestrator) addDraft(ctx context.Context, st *turnState, d draft) err
 	if err != nil {
 		return err
 	}
-	return o.addWords(ctx, st, Said{Text: text}, refs, notes)
+	return o.addWords(ctx, st, Say(chat.From(chat.Unknown, text)), refs, notes)
 }
 
 // applyHeader settles the turn as the header of a command wants it: with fewer

@@ -176,29 +176,33 @@ func New(c Config) *Orchestrator {
 
 // Said is what the person said.
 type Said struct {
-	Text     string
+	chat.Words
 	Typed    string // what the person typed, if that is something else
 	Pictures []chat.Image
 	// AsWritten says that it is for the model as it stands: no command, no files.
 	AsWritten bool
 }
 
+// Say is an input of words alone.
+func Say(w chat.Words) Said { return Said{Words: w} }
+
 // RunInput runs one input, whatever kind it is, and shows what happens on out.
 func (o *Orchestrator) RunInput(ctx context.Context, input string, out event.Sink) (done Outcome, err error) {
-	return o.RunSaid(ctx, Said{Text: input}, out)
+	return o.RunSaid(ctx, Say(chat.From(chat.Unknown, input)), out)
 }
 
 // RunSaid is RunInput for what may be more than words.
 func (o *Orchestrator) RunSaid(ctx context.Context, said Said, out event.Sink) (done Outcome, err error) {
-	in := parseInput(said.Text)
-	if said.AsWritten || len(said.Pictures) > 0 {
-		in = prompt(said.Text)
+	text := said.Text()
+	in := parseInput(text)
+	if said.AsWritten || len(said.Pictures) > 0 || !said.Commands() {
+		in = prompt(text)
 	}
 	switch in := in.(type) {
 	case slash:
-		return o.runCommand(ctx, said.Text, in.name, in.args, out)
+		return o.runCommand(ctx, text, in.name, in.args, out)
 	case bang:
-		done.Text, err = o.runBangCommand(ctx, said.Text, string(in), out)
+		done.Text, err = o.runBangCommand(ctx, text, string(in), out)
 		return done, err
 	case prompt:
 		done.Text, err = o.runTurn(ctx, said, out)

@@ -40,13 +40,13 @@ const (
 func (o *Orchestrator) addSaid(ctx context.Context, st *turnState, said Said, notes []toolrun.Note) error {
 	var refs []mention.Ref
 	if !said.AsWritten {
-		refs = mention.Find(said.Text)
+		refs = mention.Find(said.Naming())
 	}
 	return o.addWords(ctx, st, said, refs, notes)
 }
 
 func (o *Orchestrator) addWords(ctx context.Context, st *turnState, words Said, refs []mention.Ref, notes []toolrun.Note) error {
-	said, err := o.compose(ctx, st, words.Text, refs)
+	said, err := o.compose(ctx, st, words.Text(), refs)
 	if err != nil {
 		return err
 	}

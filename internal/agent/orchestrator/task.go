@@ -8,6 +8,7 @@ import (
 
 	tokens "coder/internal/agent/prompt"
 	"coder/internal/agent/toolrun"
+	"coder/internal/core/chat"
 	"coder/internal/core/clip"
 	"coder/internal/core/event"
 	"coder/internal/model/provider"
@@ -98,7 +99,7 @@ func (o *Orchestrator) resumeTask(ctx context.Context, st *turnState, left Unfin
 	if err != nil {
 		return err
 	}
-	return o.addSaid(ctx, st, Said{Text: left.Input}, notes)
+	return o.addSaid(ctx, st, Say(chat.From(chat.Unknown, left.Input)), notes)
 }
 
 // otherRun is what a turn is run with from now on, nil if that is what it was: of the

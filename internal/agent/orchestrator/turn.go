@@ -58,7 +58,7 @@ type turnState struct {
 
 // RunTurn takes a prompt to its answer.
 func (o *Orchestrator) RunTurn(ctx context.Context, userInput string, out event.Sink) (string, error) {
-	return o.runTurn(ctx, Said{Text: userInput}, out)
+	return o.runTurn(ctx, Say(chat.From(chat.Unknown, userInput)), out)
 }
 
 // runTurn only says what comes after what.
@@ -156,7 +156,7 @@ func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 					}
 				}
 				if err == nil {
-					err = o.addSaid(ctx, st, Said{Text: words}, notes)
+					err = o.addSaid(ctx, st, Say(chat.From(chat.Unknown, words)), notes)
 				}
 				if err != nil {
 					return err
@@ -256,9 +256,9 @@ func (o *Orchestrator) freezeSettings(st *turnState) {
 // words on record, before the model hears of them.
 func (o *Orchestrator) prepareTurnState(ctx context.Context, said Said, out event.Sink) (*turnState, error) {
 	st := o.newState(out)
-	st.input = o.Conceals.Text(said.Text) // what is decided by it can be decided again by the record
+	st.input = o.Conceals.Text(said.Text()) // what is decided by it can be decided again by the record
 	st.typed = o.Conceals.Text(said.Typed)
-	if err := o.openTask(ctx, st, said.Text); err != nil {
+	if err := o.openTask(ctx, st, said.Text()); err != nil {
 		return st, err
 	}
 	if err := o.recordSystem(ctx, st); err != nil {
@@ -267,7 +267,7 @@ func (o *Orchestrator) prepareTurnState(ctx context.Context, said Said, out even
 	if err := o.beginTodos(ctx, st); err != nil {
 		return st, err
 	}
-	notes, err := o.hookPrompt(ctx, st, said.Text)
+	notes, err := o.hookPrompt(ctx, st, said.Text())
 	if err != nil {
 		return st, err
 	}
@@ -390,7 +390,7 @@ func (o *Orchestrator) rebuild(ctx context.Context, st *turnState) error {
 	if err := o.emit(ctx, st, ActorAgent, event.ContextReplaced{Reason: event.ModeSwitched, TokensBefore: before}); err != nil {
 		return err
 	}
-	return o.addSaid(ctx, st, Said{Text: next.Message}, nil)
+	return o.addSaid(ctx, st, Say(chat.From(chat.Unknown, next.Message)), nil)
 }
 
 // persistStep closes the turn, however it went, on a context that cannot be

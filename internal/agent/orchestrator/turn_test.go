@@ -63,7 +63,7 @@ func TestTheSystemTextIsRecordedWhenItChanges(t *testing.T) {
 
 func TestPrepareTurnStateRecordsThePromptBeforeTheModelHearsIt(t *testing.T) {
 	b := newBench(t, "")
-	st, err := b.prepareTurnState(t.Context(), Said{Text: "  hello "}, b)
+	st, err := b.prepareTurnState(t.Context(), Say(chat.From(chat.Unknown, "  hello ")), b)
 	if err != nil || st.task == "" || len(st.tools) != 3 {
 		t.Fatalf("state %+v, %v", st, err)
 	}
@@ -100,7 +100,7 @@ func TestToolLoopStepNotesWhatWasWritten(t *testing.T) {
 
 func TestPersistStepKeepsTheTurnsOwnError(t *testing.T) {
 	b := newBench(t, "")
-	st, err := b.prepareTurnState(t.Context(), Said{Text: "x"}, b)
+	st, err := b.prepareTurnState(t.Context(), Say(chat.From(chat.Unknown, "x")), b)
 	if err != nil {
 		t.Fatal(err)
 	}

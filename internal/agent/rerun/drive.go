@@ -194,7 +194,7 @@ func (f *Follower) upcoming() (said orchestrator.Said, ok bool) {
 	for n := f.at[main]; n < len(list); n++ {
 		switch e := f.take.Records[list[n]].Event.(type) {
 		case event.LocalAdded:
-			return orchestrator.Said{Text: f.here(e.Input)}, true
+			return orchestrator.Say(chat.From(chat.Typed, f.here(e.Input))), true
 		case event.TaskCreated:
 			return f.prompt(e, list[n:]), true
 		}
@@ -202,7 +202,7 @@ func (f *Follower) upcoming() (said orchestrator.Said, ok bool) {
 	for _, r := range f.take.rest { // of a command the end is said last
 		switch e := r.Event.(type) {
 		case event.LocalAdded:
-			return orchestrator.Said{Text: f.here(e.Input)}, runsAgain(e)
+			return orchestrator.Say(chat.From(chat.Typed, f.here(e.Input))), runsAgain(e)
 		case event.TaskCreated:
 			return said, false
 		}
@@ -212,7 +212,7 @@ func (f *Follower) upcoming() (said orchestrator.Said, ok bool) {
 
 // prompt is what the person said to begin a task.
 func (f *Follower) prompt(task event.TaskCreated, records []int) orchestrator.Said {
-	said := orchestrator.Said{Text: f.here(task.Intent)}
+	said := orchestrator.Say(chat.From(chat.Typed, f.here(task.Intent)))
 	for _, i := range records {
 		r := f.take.Records[i]
 		m, ok := r.Event.(event.MessageAdded)
@@ -223,8 +223,9 @@ func (f *Follower) prompt(task event.TaskCreated, records []int) orchestrator.Sa
 		if command && m.Message.Text() != task.Intent {
 			break // the words are those that the command stands for
 		}
-		said.Text, said.AsWritten = f.here(m.Message.Text()), command
-		if !strings.Contains(said.Text, "@") { // what is named is read anew
+		said = orchestrator.Say(chat.From(chat.Typed, f.here(m.Message.Text())))
+		said.AsWritten = command
+		if !strings.Contains(said.Text(), "@") { // what is named is read anew
 			said.Pictures = slices.Collect(chat.Select[chat.Image](m.Message))
 		}
 		break

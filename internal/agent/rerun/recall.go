@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/tool"
@@ -181,12 +182,12 @@ func (f *Follower) Ask(ctx context.Context, q uip.Request) (uip.Response, error)
 }
 
 // steer is what the person said in the middle of a turn.
-func (f *Follower) steer() []string {
+func (f *Follower) steer() []chat.Words {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r, ok := f.next(main)
 	if m, is := r.Event.(event.MessageAdded); ok && is && !f.beyond(r) && event.ByPerson(r) {
-		return []string{swap(m.Message.Text(), f.take.Root, f.world.root)}
+		return []chat.Words{chat.From(chat.Typed, swap(m.Message.Text(), f.take.Root, f.world.root))}
 	}
 	return nil
 }

@@ -70,8 +70,8 @@ type Engine struct {
 	// ModeChosen says that the person chose the mode for this run: a session that
 	// is resumed does not bring its own.
 	ModeChosen bool
-	// OnInput, if set, is told what the person said, as they said it.
-	OnInput func(words string)
+	// OnInput, if set, is told what was said, and where it came from.
+	OnInput func(words chat.Words)
 	// Observe, if set, is told of every record that is kept, in order, and
 	// whether it is of this process or an earlier one. It must not emit.
 	Observe func(event.Record, When)
@@ -124,7 +124,7 @@ type Session struct {
 	yolo    bool          // the last of them was to yolo, which does not hold here
 	ignored ignored
 
-	steer   atomic.Pointer[func() []string]
+	steer   atomic.Pointer[func() []chat.Words]
 	changes changes
 
 	turn sync.Mutex // held while an input runs
@@ -316,13 +316,13 @@ func (s *Session) Call(ctx context.Context, call chat.ToolCall, out event.Sink) 
 	return s.orch.RunCall(ctx, call, out)
 }
 
-// Run takes one input through, after settling whatever an earlier process left
-// unfinished: the person has moved on, so its calls are not run any more.
+// Run is [Session.RunSaid] for words that nobody typed.
 func (s *Session) Run(ctx context.Context, input string, out event.Sink) (orchestrator.Outcome, error) {
-	return s.RunSaid(ctx, orchestrator.Said{Text: input}, out)
+	return s.RunSaid(ctx, orchestrator.Say(chat.From(chat.Unknown, input)), out)
 }
 
-// RunSaid is Run for input that is more than words.
+// RunSaid takes one input through, after settling whatever an earlier process left
+// unfinished: the person has moved on, so its calls are not run any more.
 func (s *Session) RunSaid(ctx context.Context, said orchestrator.Said, out event.Sink) (orchestrator.Outcome, error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -333,16 +333,14 @@ func (s *Session) RunSaid(ctx context.Context, said orchestrator.Said, out event
 		return orchestrator.Outcome{}, err
 	}
 	s.subtasks.begin(out, nil)
-	s.notifyInput(said.Text)
+	s.notifyInput(said.Words)
 	done, err := s.orch.RunSaid(ctx, said, out)
 	return done, s.endChanges(ctx, err, out)
 }
 
-func (s *Session) notifyInput(words ...string) {
-	for _, w := range words {
-		if s.engine.OnInput != nil {
-			s.engine.OnInput(w)
-		}
+func (s *Session) notifyInput(words chat.Words) {
+	if s.engine.OnInput != nil {
+		s.engine.OnInput(words)
 	}
 }
 
@@ -376,15 +374,16 @@ func (s *Session) Look(ctx context.Context, input string, out event.Sink) error 
 
 // Steer lets the running turn take more of the person's words between its
 // steps. Take may be called by another goroutine.
-func (s *Session) Steer(take func() []string) { s.steer.Store(&take) }
+func (s *Session) Steer(take func() []chat.Words) { s.steer.Store(&take) }
 
-func (s *Session) takeSteering() []string {
+func (s *Session) takeSteering() (texts []string) {
 	if take := s.steer.Load(); take != nil {
-		words := (*take)()
-		s.notifyInput(words...)
-		return words
+		for _, words := range (*take)() {
+			s.notifyInput(words)
+			texts = append(texts, words.Text())
+		}
 	}
-	return nil
+	return texts
 }
 
 // Continue takes up the turn an earlier process left unfinished, or returns

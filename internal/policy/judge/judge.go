@@ -56,9 +56,9 @@ type Judge struct {
 	state  *mode.State
 	book   *rule.Book
 	facts  risk.Facts
-	memory *Memory   // nil: nothing is remembered
-	hosts  *sync.Map // those that the person named in this session
-	later  *later    // rules that came since
+	memory *Memory // nil: nothing is remembered
+	heard  *heard
+	later  *later // rules that came since
 	o      Options
 }
 
@@ -98,22 +98,16 @@ func New(o Options) *Judge {
 		Glob:    w.glob, Below: w.below, Real: w.real,
 		Frozen: o.Frozen, Freezes: o.Freezes, Hidden: o.Hidden, Tracked: o.Tracked,
 	}
-	j := &Judge{state: o.State, book: book, facts: facts, hosts: new(sync.Map), later: new(later), o: o}
+	j := &Judge{state: o.State, book: book, facts: facts, heard: newHeard(), later: new(later), o: o}
 	book.Named = func(host string) bool {
-		_, said := j.hosts.Load(host)
-		return said || slices.ContainsFunc(o.Hosts, func(pattern string) bool {
+		return slices.ContainsFunc(o.Hosts, func(pattern string) bool {
 			above, wild := strings.CutPrefix(strings.ToLower(pattern), "*")
 			return host == above || wild && strings.HasPrefix(above, ".") && strings.HasSuffix(host, above)
 		})
 	}
+	book.Typed, book.Whence = j.heard.typed, j.heard.whence
+	book.Exceeds = j.heard.exceeds
 	return j
-}
-
-// AddHosts takes what the person typed: a host they name there may be fetched from.
-func (j *Judge) AddHosts(words string) {
-	for _, host := range rule.HostsIn(words) {
-		j.hosts.Store(host, true)
-	}
 }
 
 // AddRules takes rules of this run beside those it began with.
@@ -123,11 +117,16 @@ func (j *Judge) AddRules(allow, deny []rule.Spec) {
 	j.later.allow, j.later.deny = append(j.later.allow, allow...), append(j.later.deny, deny...)
 }
 
-// Reaches reports whether an address may be fetched from without a question.
+// Reaches reports whether a redirect may lead to an address without a question, and
+// counts it.
 func (j *Judge) Reaches(address string) bool {
 	_, preset := j.state.Current()
 	p, ok := rule.PresetNamed(preset)
-	return ok && j.later.book(j.book).Reaches(p, address)
+	reaches := ok && j.later.book(j.book).Reaches(p, address)
+	if reaches {
+		j.heard.redirected(address)
+	}
+	return reaches
 }
 
 // Allowing returns a Judge that also lets specs pass.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"coder/internal/core/chat"
 	"coder/internal/policy"
 	"coder/internal/policy/judge"
 	"coder/internal/policy/mode"
@@ -238,7 +239,7 @@ func TestOnlyHostsThatThePersonNamedAreFetchedFromUnasked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j.AddHosts("summarise https://docs.x.org/a for me")
+		j.Hear(chat.From(chat.Typed, "summarise https://docs.x.org/a for me"))
 		for _, tt := range []struct {
 			address, sends string
 			want           policy.Verdict

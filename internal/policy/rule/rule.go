@@ -38,9 +38,12 @@ type Book struct {
 	Always, Session *Always
 	// Exact is set if whole command lines are remembered rather than shapes.
 	Exact bool
-	// Named, which may be nil, reports whether the person's own words or
-	// settings name a host.
-	Named func(host string) bool
+	// Named, which may be nil, reports whether the person's settings name a host,
+	// Typed whether their own words do. Exceeds reports whether an address is more
+	// than such words let pass, Whence says where a host came from.
+	Named, Typed func(host string) bool
+	Exceeds      func(address string) bool
+	Whence       func(host string) string
 
 	Root, Home string // absolute
 	// Analyse says what a command line would do that no plan has a report on.
@@ -136,7 +139,11 @@ func (b *Book) judge(p Preset, c policy.Case, e tool.Effect) []finding {
 	case tool.Read, tool.Write:
 		return []finding{b.file(p, name, class, e.Target)}
 	case tool.Net:
-		return []finding{b.address(p, name, e.Target)}
+		f := b.address(p, name, e.Target)
+		if host := HostOf(e.Target); f.verdict == policy.Ask && host != "" && c.Call.Name != "" && b.Whence != nil {
+			return []finding{f, {verdict: policy.Ask, text: b.Whence(host), rule: f.rule}}
+		}
+		return []finding{f}
 	case tool.Note, tool.Unknown:
 	}
 	about := func(on string) bool { return e.Kind == tool.Note && matchFold(on, e.Target) }
@@ -360,7 +367,7 @@ func (b *Book) address(p Preset, name, target string) finding {
 		return f
 	}
 	host := HostOf(target)
-	if b.lets(name, "fetch", about) || host != "" && (b.granted(Host, host) || b.Named != nil && b.Named(host)) {
+	if b.lets(name, "fetch", about) || host != "" && (b.granted(Host, host) || b.Named != nil && b.Named(host) || b.Typed != nil && b.Typed(host) && !b.Exceeds(target)) {
 		f.verdict = policy.Allow
 	}
 	return f

@@ -262,7 +262,7 @@ func TestPrompts(t *testing.T) {
 			t.Fatal(err)
 		}
 		said, err := p.Said("/w")
-		got := said.Text + " " + string(rune('0'+len(said.Pictures)))
+		got := said.Text() + " " + string(rune('0'+len(said.Pictures)))
 		if err != nil {
 			got = "error"
 		}
@@ -283,8 +283,8 @@ func TestALinkStandsAloneInWhatIsSaid(t *testing.T) {
 		`what of @"my file" 变了`: {word("what of"), link("my%20file"), word("变了")},
 	} {
 		said, err := acp.Prompt{Blocks: blocks}.Said("/w")
-		if err != nil || said.Text != want {
-			t.Errorf("%q, want %q, %v", said.Text, want, err)
+		if err != nil || said.Text() != want {
+			t.Errorf("%q, want %q, %v", said.Text(), want, err)
 		}
 	}
 }
@@ -347,4 +347,23 @@ func FuzzDiffs(f *testing.F) {
 			t.Errorf("%q: %v, %s", diff, err, out.String())
 		}
 	})
+}
+
+// TestOnlyTextBlocksAreTyped: what an editor adds is not the person's word.
+func TestOnlyTextBlocksAreTyped(t *testing.T) {
+	var p acp.Prompt
+	in := `{"prompt":[{"type":"text","text":"sum up "},{"type":"resource_link","uri":"https://link.org/y","name":"y"},` +
+		`{"type":"resource","resource":{"uri":"https://uri.org","text":"see https://text.org"}}]}`
+	if err := json.Unmarshal([]byte(in), &p); err != nil {
+		t.Fatal(err)
+	}
+	said, err := p.Said("/w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, piece := range said.Words {
+		if piece.Origin == chat.Typed && strings.Contains(piece.Text, ".org") {
+			t.Errorf("%q counts as typed", piece.Text)
+		}
+	}
 }

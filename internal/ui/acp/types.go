@@ -231,15 +231,17 @@ func text(s string) Block { return Block{Type: "text", Text: s} }
 // a person names them, those it brings stand in it.
 func (p Prompt) Said(root string) (orchestrator.Said, error) {
 	var said orchestrator.Said
-	var words strings.Builder
+	add := func(from chat.Origin, text string) {
+		said.Words = append(said.Words, chat.Piece{Origin: from, Text: text})
+	}
 	linked := false // the last that was said is a link
 	for _, b := range p.Blocks {
 		switch {
 		case b.Type == "text":
 			if first, _ := utf8.DecodeRuneInString(b.Text); linked && b.Text != "" && !unicode.IsSpace(first) && !unicode.IsPunct(first) {
-				words.WriteByte(' ') // it is no part of the name
+				add(chat.Attached, " ") // it is no part of the name
 			}
-			words.WriteString(b.Text)
+			add(chat.Typed, b.Text)
 			linked = false
 		case b.Type == "image":
 			data, err := base64.StdEncoding.DecodeString(b.Data)
@@ -248,19 +250,19 @@ func (p Prompt) Said(root string) (orchestrator.Said, error) {
 			}
 			said.Pictures = append(said.Pictures, chat.Image{MediaType: b.Media, Data: data})
 		case b.Type == "resource_link":
-			if last, _ := utf8.DecodeLastRuneInString(words.String()); words.Len() > 0 && !unicode.IsSpace(last) {
-				words.WriteByte(' ') // a name in the middle of a word is none
+			if last, n := utf8.DecodeLastRuneInString(said.Text()); n > 0 && !unicode.IsSpace(last) {
+				add(chat.Attached, " ") // a name in the middle of a word is none
 			}
-			words.WriteString(link(root, b.URI))
+			add(chat.Linked, link(root, b.URI))
 			linked = true
 		case b.Type == "resource" && b.Resource != nil && b.Resource.Blob == "":
-			fmt.Fprintf(&words, "\n<resource uri=%q>\n%s\n</resource>\n", b.Resource.URI, b.Resource.Text)
+			add(chat.Attached, fmt.Sprintf("\n<resource uri=%q>\n%s\n</resource>\n", b.Resource.URI, b.Resource.Text))
 		default:
 			return said, &Error{Code: CodeParams, Message: fmt.Sprintf("content of type %q is not taken", b.Type)}
 		}
 	}
-	said.Text = strings.TrimSpace(words.String())
-	if said.Text == "" && len(said.Pictures) == 0 {
+	said.Words = said.Trim()
+	if len(said.Words) == 0 && len(said.Pictures) == 0 {
 		return said, &Error{Code: CodeParams, Message: "the prompt is empty"}
 	}
 	return said, nil

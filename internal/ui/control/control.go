@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 
 	"coder/internal/agent/orchestrator"
@@ -61,7 +60,13 @@ func (l Line) Said() (drive.Message, error) {
 		Content json.RawMessage `json:"content"`
 	}
 	_ = json.Unmarshal(l.Message, &message) // what is no object has no content
-	if json.Unmarshal(message.Content, &m.Text) == nil {
+	whose := chat.Typed
+	if l.AsWritten {
+		whose = chat.Composed
+	}
+	var plain string
+	if json.Unmarshal(message.Content, &plain) == nil {
+		m.Words = chat.From(whose, plain)
 		return m, nil
 	}
 	var blocks []struct {
@@ -78,11 +83,16 @@ func (l Line) Said() (drive.Message, error) {
 	if json.Unmarshal(message.Content, &blocks) != nil {
 		return m, errors.New("message.content must be a string or a list of blocks")
 	}
-	var words []string
+	add := func(from chat.Origin, text string) {
+		if len(m.Words) > 0 {
+			text = "\n" + text
+		}
+		m.Words = append(m.Words, chat.Piece{Origin: from, Text: text})
+	}
 	for _, b := range blocks {
 		switch {
 		case b.Type == "text":
-			words = append(words, b.Text)
+			add(whose, b.Text)
 		case b.Type == "image" && b.Source.Type == "base64":
 			data, err := base64.StdEncoding.DecodeString(b.Source.Data)
 			if err != nil {
@@ -90,14 +100,13 @@ func (l Line) Said() (drive.Message, error) {
 			}
 			m.Pictures = append(m.Pictures, chat.Image{MediaType: b.Source.Media, Data: data})
 		case b.Type == "document" && b.Source.Type == "text":
-			words = append(words, b.Source.Data)
+			add(chat.Attached, b.Source.Data)
 		case b.Type == "tool_result":
-			words = append(words, string(b.Content))
+			add(chat.Attached, string(b.Content))
 		default:
-			words = append(words, fmt.Sprintf("[a block of type %s was left out]", b.Type))
+			add(chat.Attached, fmt.Sprintf("[a block of type %s was left out]", b.Type))
 		}
 	}
-	m.Text = strings.Join(words, "\n")
 	return m, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/uip"
 	"coder/internal/tool/bash"
@@ -184,7 +185,7 @@ func TestMessagesHoldWordsAndPictures(t *testing.T) {
 			t.Fatal(err)
 		}
 		m, err := l.Said()
-		got := m.Text + " " + string(rune('0'+len(m.Pictures)))
+		got := m.Text() + " " + string(rune('0'+len(m.Pictures)))
 		if err != nil {
 			got = "error"
 		}
@@ -243,5 +244,27 @@ func TestAnAnswerToNothing(t *testing.T) {
 	}
 	if err := c.Answer(l); err == nil {
 		t.Error("it was taken")
+	}
+}
+
+// TestWhoseWordsAMessageHas: documents, results and composed messages are not typed.
+func TestWhoseWordsAMessageHas(t *testing.T) {
+	for line, want := range map[string]chat.Origin{
+		`{"message":{"content":"x.org"}}`:                                                                     chat.Typed,
+		`{"message":{"content":[{"type":"text","text":"x.org"}]}}`:                                            chat.Typed,
+		`{"message":{"content":[{"type":"document","source":{"type":"text","data":"x.org"}}]}}`:               chat.Attached,
+		`{"message":{"content":[{"type":"tool_result","content":"x.org"}]}}`:                                  chat.Attached,
+		`{"client_composed":true,"message":{"content":"x.org"}}`:                                              chat.Composed,
+		`{"client_composed":true,"message":{"content":[{"type":"text","text":"x.org"}]}}`:                     chat.Composed,
+		`{"client_composed":false,"message":{"content":[{"type":"text","text":"see x.org, not [a block]"}]}}`: chat.Typed,
+	} {
+		var l control.Line
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatal(err)
+		}
+		m, err := l.Said()
+		if err != nil || len(m.Words) != 1 || m.Words[0].Origin != want {
+			t.Errorf("%s: %v, %v, want %s", line, m.Words, err, want)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"coder/internal/agent/orchestrator"
+	"coder/internal/core/chat"
 )
 
 // Message is something that the program says in the person's place.
@@ -82,16 +83,16 @@ func (q *Queue) Drop() (waited []Message) {
 }
 
 // Soon is the words that the running turn may take up now.
-func (q *Queue) Soon() (words []string) {
+func (q *Queue) Soon() (words []chat.Words) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.waiting) > 0 {
 		m := q.waiting[0]
-		first := strings.TrimSpace(m.Text)
+		first := strings.TrimSpace(m.Text())
 		if !m.Soon || m.Do != nil || len(m.Pictures) > 0 || !m.AsWritten && (strings.HasPrefix(first, "/") || strings.HasPrefix(first, "!")) {
 			break
 		}
-		words, q.waiting = append(words, m.Text), q.waiting[1:]
+		words, q.waiting = append(words, m.Words), q.waiting[1:]
 	}
 	return words
 }

@@ -15,14 +15,16 @@ import (
 	"coder/internal/ui/drive"
 )
 
-func words(text string) drive.Message { return drive.Message{Said: orchestrator.Said{Text: text}} }
+func words(text string) drive.Message {
+	return drive.Message{Said: orchestrator.Say(chat.From(chat.Typed, text))}
+}
 
 func TestMessagesAreRunOneAfterTheOtherAlsoAfterTheLastCame(t *testing.T) {
 	var ran []string
 	var q *drive.Queue
 	q = drive.NewQueue(func(ctx context.Context, m drive.Message) error {
-		ran = append(ran, m.Text)
-		if m.Text == "one" { // while it runs
+		ran = append(ran, m.Text())
+		if m.Text() == "one" { // while it runs
 			q.Add(words("three"))
 			q.Close()
 		}
@@ -42,7 +44,7 @@ func TestAnInterruptStopsTheRunningTurnAndNoOther(t *testing.T) {
 		t.Error("a turn ran before any was begun")
 	}
 	q = drive.NewQueue(func(ctx context.Context, m drive.Message) error {
-		if m.Text == "long" {
+		if m.Text() == "long" {
 			if !q.Interrupt() {
 				t.Error("no turn runs")
 			}
@@ -92,7 +94,11 @@ func TestOnlyWordsThatMayAreTakenUpByTheRunningTurn(t *testing.T) {
 		for _, m := range tt.waiting {
 			q.Add(m)
 		}
-		if got := q.Soon(); !reflect.DeepEqual(got, tt.want) {
+		var got []string
+		for _, w := range q.Soon() {
+			got = append(got, w.Text())
+		}
+		if !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
 	}

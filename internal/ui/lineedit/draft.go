@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"coder/internal/core/chat"
 )
 
 // A paste of several lines stands in the text of a draft as one character from
@@ -30,6 +32,18 @@ type paste struct{ text, label string }
 // Text is the whole text, pastes in full: what is sent.
 func (d Draft) Text() string {
 	return d.expand(func(p paste) string { return p.text })
+}
+
+// Words are the text in pieces: what was typed, and what was pasted into it.
+func (d Draft) Words() (all chat.Words) {
+	from := 0
+	for i, r := range d.raw {
+		if p, ok := d.paste(r); ok {
+			all = append(all, chat.Piece{Origin: chat.Typed, Text: d.raw[from:i]}, chat.Piece{Origin: chat.Pasted, Text: p.text})
+			from = i + utf8.RuneLen(r)
+		}
+	}
+	return append(all, chat.Piece{Origin: chat.Typed, Text: d.raw[from:]})
 }
 
 // String is the text as it is shown while editing, each paste as its label.

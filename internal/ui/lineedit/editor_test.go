@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"coder/internal/core/chat"
 )
 
 var keyNames = map[string]Key{
@@ -554,5 +556,36 @@ func TestEnterAtASearchThatFailedSendsNothing(t *testing.T) {
 	}
 	if a := play(t, &e, "<enter>"); a.Text != "!make" {
 		t.Errorf("then %q was sent", a.Text)
+	}
+}
+
+// TestAPasteOfSeveralLinesIsNotTyped: nor is it after the draft was edited, recalled or
+// put back.
+func TestAPasteOfSeveralLinesIsNotTyped(t *testing.T) {
+	typed := func(d Draft) (all string) {
+		for _, p := range d.Words() {
+			if p.Origin == chat.Typed {
+				all += p.Text
+			}
+		}
+		return all
+	}
+	var e Editor
+	e.SetText("sum up ")
+	e.Paste("https://one.org ")
+	e.Paste("see https://two.org\nand https://three.org\n")
+	e.Paste("and four.org")
+	want := "sum up https://one.org and four.org"
+	for name, d := range map[string]Draft{
+		"as written": e.Draft(), "queued": Join(e.Draft()), "put back": Folded(e.Text(), e.Draft().Pastes()),
+	} {
+		if got := strings.ReplaceAll(typed(d), "\n", ""); got != want || d.Words().Text() != e.Text() {
+			t.Errorf("%s: %q counts as typed of %q, want %q", name, got, d.Words().Text(), want)
+		}
+	}
+	for _, text := range []string{"", "a", "ü\nb"} {
+		if d := Folded(text, nil); d.Words().Text() != d.Text() {
+			t.Errorf("%q became %q", d.Text(), d.Words().Text())
+		}
 	}
 }

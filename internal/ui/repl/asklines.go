@@ -147,7 +147,7 @@ func (l *Lines) command(ctx context.Context, q uip.Request, line string) (say st
 		l.switchMode(ctx, mode)
 		return "", true
 	case s.Knows(line):
-		l.enqueue(line)
+		l.enqueue(input{line: line})
 		return "", true
 	}
 	if err := s.Unknown(line); err != nil {
@@ -177,7 +177,7 @@ func (l *Lines) reply(ctx context.Context, text string) (input, error) {
 		case err != nil, h.kind == stopped, h.kind == left, h.kind == entered && h.asked:
 			return h, err
 		case h.kind == entered && strings.TrimSpace(h.line) != "":
-			l.enqueue(h.line)
+			l.enqueue(h)
 			if err := l.prompt("> "); err != nil {
 				return input{}, err
 			}

@@ -26,6 +26,7 @@ type keyboard struct {
 
 	line   []byte
 	typing bool
+	pasted bool // a part of the line came with several lines at once
 }
 
 // input is what a person did.
@@ -34,6 +35,16 @@ type input struct {
 	line  string
 	asked bool // the line was typed behind the prompt; else it was begun before there was one
 	apart bool // something was printed below the line before it was taken
+	// pasted says that a part of it came with several lines at once.
+	pasted bool
+}
+
+// draft is the line as a draft, pasted as a whole where a part of it was.
+func (h input) draft() lineedit.Draft {
+	if h.pasted {
+		return lineedit.Folded(h.line, []string{h.line})
+	}
+	return lineedit.Folded(h.line, nil)
 }
 
 type inputKind uint8
@@ -57,7 +68,10 @@ func (k *keyboard) listen(ctx context.Context) {
 			return
 		}
 		for _, e := range batch {
+			paste, _ := e.(tty.Paste)
+			several := strings.ContainsAny(strings.TrimRight(paste.Text, "\r\n"), "\r\n")
 			for _, key := range pressed(e) {
+				k.pasted = k.pasted || several
 				h, ok := k.key(key)
 				k.stands.Store(string(k.line))
 				if !ok {
@@ -192,7 +206,7 @@ func (k *keyboard) erase(to int) {
 	}
 	k.page.unshow(shown(k.line[to:]), shown(k.line[:to]))
 	if k.line = k.line[:to]; to == 0 {
-		k.typing = false
+		k.typing, k.pasted = false, false
 		k.page.end(true)
 	}
 }
@@ -205,9 +219,9 @@ func (k *keyboard) enter() (input, bool) {
 		}
 		k.page.begin()
 	}
-	h := input{line: string(k.line)}
+	h := input{line: string(k.line), pasted: k.pasted}
 	h.apart, h.asked = k.page.end(false)
-	k.line, k.typing = nil, false
+	k.line, k.typing, k.pasted = nil, false, false
 	return h, true
 }
 

@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/tool"
-	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term"
 	"coder/internal/ui/term/ink"
 	"coder/internal/ui/tty"
@@ -114,24 +114,25 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 			return ended(err)
 		}
 	}
-	for line := first; ; line = "" {
-		if line == "" {
+	for words := chat.From(chat.Typed, first); ; words = nil {
+		if words.Text() == "" {
 			var err error
-			if line, err = l.next(ctx); err != nil {
+			if words, err = l.next(ctx); err != nil {
 				return ended(err)
 			}
 		}
-		switch strings.TrimSpace(line) {
+		switch strings.TrimSpace(words.Text()) {
 		case "":
 			continue
 		case "?":
-			line = "/keys"
+			words = chat.From(chat.Typed, "/keys")
 		}
+		line := words.Text()
 		l.keepDraft() // there is none any more, and the session may become another
 		if l.Sent != nil {
 			l.Sent(line)
 		}
-		run := func(ctx context.Context, out event.Sink) (string, error) { return l.Session().Run(ctx, line, out) }
+		run := func(ctx context.Context, out event.Sink) (string, error) { return l.Session().Run(ctx, words, out) }
 		if err := l.turn(ctx, line, run); err != nil {
 			return ended(err)
 		}
@@ -191,13 +192,13 @@ func (l *Lines) ready(queued bool) error {
 
 // next is the next input: what was queued, or what is typed now. What was typed
 // before there was a prompt is printed behind it.
-func (l *Lines) next(ctx context.Context) (string, error) {
+func (l *Lines) next(ctx context.Context) (chat.Words, error) {
 	queued := l.queue.take(one)
 	if err := l.ready(len(queued) > 0); err != nil {
-		return "", err
+		return nil, err
 	}
 	for _, d := range queued {
-		return d.Text(), l.repeat(d.String())
+		return d.Words(), l.repeat(d.String())
 	}
 	if l.draft != "" {
 		l.begins <- l.draft
@@ -207,13 +208,13 @@ func (l *Lines) next(ctx context.Context) (string, error) {
 		h, err := l.await(ctx)
 		switch {
 		case err != nil:
-			return "", err
+			return nil, err
 		case h.kind == left:
-			return "", errLeave
+			return nil, errLeave
 		case h.kind == entered && !h.asked:
-			return h.line, l.repeat(h.line)
+			return h.draft().Words(), l.repeat(h.line)
 		case h.kind == entered:
-			return h.line, nil
+			return h.draft().Words(), nil
 		}
 	}
 }
@@ -332,7 +333,7 @@ func (l *Lines) meanwhile(ctx context.Context, h input) {
 	case s.Unknown(line) != nil:
 		l.note(l.Words.Said(s.Unknown(line).Error()))
 	default:
-		l.enqueue(line)
+		l.enqueue(h)
 	}
 }
 
@@ -365,18 +366,17 @@ func (l *Lines) stopTurn() {
 }
 
 // enqueue keeps a line for the next step or the next turn, and says so.
-func (l *Lines) enqueue(line string) {
-	var typed lineedit.Editor
-	typed.SetText(line)
-	l.queue.add(typed.Draft())
-	l.note(l.Words.T("queued: %s", l.oneLine(line)))
+func (l *Lines) enqueue(h input) {
+	h.line = strings.TrimSpace(h.line)
+	l.queue.add(h.draft())
+	l.note(l.Words.T("queued: %s", l.oneLine(h.line)))
 }
 
 // steer hands the queued words to the running turn, up to the first that is a
 // command.
-func (l *Lines) steer() (said []string) {
+func (l *Lines) steer() (said []chat.Words) {
 	for _, d := range l.queue.take(words) {
-		said = append(said, d.Text())
+		said = append(said, d.Words())
 		l.note("> " + l.oneLine(d.Text()))
 	}
 	return said

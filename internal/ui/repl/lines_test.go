@@ -30,7 +30,8 @@ type asking struct {
 	received []string
 }
 
-func (s *asking) Run(ctx context.Context, input string, out event.Sink) (string, error) {
+func (s *asking) Run(ctx context.Context, words chat.Words, out event.Sink) (string, error) {
+	input := words.Text()
 	s.received = append(s.received, input)
 	a, err := s.person.Ask(ctx, uip.Request{
 		ID: "q", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Display: uip.Display{Title: "bash rm x", Content: s.content},
@@ -45,7 +46,7 @@ func (s *asking) Run(ctx context.Context, input string, out event.Sink) (string,
 
 func (s *asking) Continue(context.Context, event.Sink) (string, error) { return "", nil }
 func (s *asking) SwitchMode(context.Context, string, event.Sink) error { return nil }
-func (s *asking) Steer(func() []string)                                {}
+func (s *asking) Steer(func() []chat.Words)                            {}
 func (s *asking) Change(context.Context, string, event.Sink) error     { return nil }
 func (s *asking) Switches(string) string                               { return "" }
 func (s *asking) Knows(string) bool                                    { return false }

@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/ui/lineedit"
@@ -29,7 +30,7 @@ import (
 
 // Session is the conversation the REPL is the face of.
 type Session interface {
-	Run(ctx context.Context, input string, out event.Sink) (string, error)
+	Run(ctx context.Context, input chat.Words, out event.Sink) (string, error)
 	Continue(ctx context.Context, out event.Sink) (string, error)
 	SwitchMode(ctx context.Context, mode string, out event.Sink) error
 	// Change changes the mode while a turn runs, from its next step on.
@@ -48,7 +49,7 @@ type Session interface {
 	Leaves(input string) bool
 	// Steer lets the running turn take more of the person's words between its
 	// steps.
-	Steer(take func() []string)
+	Steer(take func() []chat.Words)
 	ContextUsed() int
 }
 

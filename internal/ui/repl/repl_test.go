@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
@@ -36,14 +37,15 @@ type talk struct {
 	changed atomic.Pointer[string] // the mode it was changed to
 
 	mu    sync.Mutex // guards steer
-	steer func() []string
+	steer func() []chat.Words
 }
 
-func (s *talk) Run(ctx context.Context, input string, out event.Sink) (string, error) {
+func (s *talk) Run(ctx context.Context, words chat.Words, out event.Sink) (string, error) {
+	input := words.Text()
 	return "", s.run(ctx, input, out)
 }
 func (s *talk) Continue(ctx context.Context, out event.Sink) (string, error) {
-	return s.Run(ctx, "", out)
+	return s.Run(ctx, nil, out)
 }
 func (s *talk) SwitchMode(context.Context, string, event.Sink) error { return nil }
 func (s *talk) Change(_ context.Context, mode string, _ event.Sink) error {
@@ -67,7 +69,7 @@ func (s *talk) Look(ctx context.Context, input string, out event.Sink) error {
 	return out.Emit(ctx, event.Record{Event: event.LocalAdded{Input: input, Output: "it cost nothing"}})
 }
 func (s *talk) ContextUsed() int { return 7 }
-func (s *talk) Steer(take func() []string) {
+func (s *talk) Steer(take func() []chat.Words) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.steer = take
