@@ -54,7 +54,7 @@ func (a *App) confiner(p *protectedFiles) *confine.Confiner {
 			}
 			return a.judge.Names(r)
 		},
-		Warn: a.warn, Bare: sync.OnceFunc(a.eraseStartEnv),
+		Rerun: a.Recorded != nil, Warn: a.warn, Bare: sync.OnceFunc(a.eraseStartEnv),
 	})
 }
 

@@ -196,6 +196,22 @@ func CallID(ctx context.Context) string {
 	return id
 }
 
+type approvedKey struct{}
+
+// WithApproval lets a call that runs under ctx know whether a person said yes to
+// this very call. It holds for that call alone: whoever runs another below it says
+// so anew.
+func WithApproval(ctx context.Context, approved bool) context.Context {
+	return context.WithValue(ctx, approvedKey{}, approved)
+}
+
+// Approved reports whether a person said yes to the call that runs under ctx. A rule,
+// a mode, or a yes to an earlier call is none.
+func Approved(ctx context.Context) bool {
+	approved, _ := ctx.Value(approvedKey{}).(bool)
+	return approved
+}
+
 // A Lender lets somebody have the person's terminal while use runs. It is given
 // the end of it that a program is started with.
 type Lender func(ctx context.Context, use func(terminal *os.File) error) error

@@ -72,6 +72,7 @@ func (r *run) approve(ctx context.Context, a *admission, after []chat.ToolCall) 
 		}
 		return
 	}
+	a.approved = true
 	if said := strings.TrimSpace(answer.Comment); said != "" {
 		a.note = tool.JoinNotes(a.note, "the user says: "+said)
 	}

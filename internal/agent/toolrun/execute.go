@@ -145,7 +145,8 @@ func (r *run) execute(ctx context.Context, a *admission) (res tool.Result, err e
 			return res, err
 		}
 	}
-	return a.prepared.Run(tool.WithCall(uip.With(ctx, r.asker(a)), a.call.ID), live{ctx, r, a.call.ID})
+	within := tool.WithApproval(tool.WithCall(uip.With(ctx, r.asker(a)), a.call.ID), a.approved)
+	return a.prepared.Run(within, live{ctx, r, a.call.ID})
 }
 
 // fate is what became of a call.

@@ -177,6 +177,7 @@ type admission struct {
 	opinion  policy.Opinion
 	by       string // who decided
 	err      error  // why it must not run, or how it failed
+	approved bool   // a person said yes to this very call
 	ran      bool
 	kept     tool.Kept
 	note     string          // how the call was read, if it was not written for our tools
@@ -308,6 +309,7 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 	}
 	if r.Direct {
 		a.opinion, a.by = policy.Opinion{Verdict: policy.Allow}, r.Actor
+		a.approved = r.Actor == event.ActorUser // who wrote the line
 		return a
 	}
 	ruling := r.consult(ctx, a)

@@ -3,13 +3,48 @@ package toolrun_test
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
 	"coder/internal/policy"
 	"coder/internal/tool"
 )
+
+// TestACallKnowsWhetherAPersonSaidYesToIt: to that very call, not by a rule, not to
+// one that it is a part of, and not to hooks or checks that run by themselves.
+func TestACallKnowsWhetherAPersonSaidYesToIt(t *testing.T) {
+	yes := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		return uip.Response{ID: q.ID, Author: event.ActorUser, Option: uip.Approve}, nil
+	})
+	for _, c := range []struct {
+		name    string
+		verdict policy.Verdict
+		direct  bool
+		actor   string
+		want    bool
+	}{
+		{"asked about", policy.Ask, false, "main", true},
+		{"let pass", policy.Allow, false, "main", false},
+		{"typed by the person", policy.Allow, true, event.ActorUser, true},
+		{"a hook", policy.Allow, true, "hooks", false},
+		{"a check", policy.Allow, true, event.ActorVerifier, false},
+	} {
+		b := newBench(t)
+		b.runner.Policy, b.round.Person, b.round.Direct, b.round.Actor = judge(c.verdict), yes, c.direct, c.actor
+		var approved bool
+		b.add("x", tool.Exec, func(ctx context.Context, _ string, _ io.Writer) (tool.Result, error) {
+			approved = tool.Approved(ctx)
+			return tool.Result{Value: map[string]any{"ok": true}}, nil
+		})
+		if _, err := b.run(tool.WithApproval(t.Context(), !c.want), "x a"); err != nil || approved != c.want {
+			t.Errorf("%s: approved is %v: %v", c.name, approved, err)
+		}
+	}
+}
 
 func TestUnaskedTellsWhatWouldRunAndRunsNothing(t *testing.T) {
 	set, err := tool.NewSet(tool.Func[struct{}]{

@@ -1,13 +1,14 @@
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,7 +25,7 @@ var attacks = map[string]func(args []string) error{
 	"ptrace": func(a []string) error { return seize(number(a[0])) },
 	"handle": func(a []string) error { return openByHandle(a[0], a[1]) },
 	"thaw":   func(a []string) error { return thaw(a[0]) },
-	"uring":  func([]string) error { return uring() },
+	"call":   func(a []string) error { return call(a[0]) },
 	"write":  func(a []string) error { return openToWrite(a[0]) },
 }
 
@@ -105,12 +106,37 @@ func thaw(path string) error {
 	return unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY})
 }
 
-func uring() error {
-	var params [120]byte
-	_, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&params)), 0)
-	if errno != 0 {
-		return errno
-	}
+// calls are such that a command has no use for, or few commands have. Their
+// arguments do no harm where the call is let through.
+var calls = map[string][]uintptr{
+	"add_key":            {unix.SYS_ADD_KEY, 0, 0, 0, 0, 0},
+	"request_key":        {unix.SYS_REQUEST_KEY, 0, 0, 0, 0},
+	"keyctl":             {unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, ^uintptr(2), 0, 0, 0}, // -3, that of the session
+	"io_uring_setup":     {unix.SYS_IO_URING_SETUP, 0, 0},
+	"io_uring_enter":     {unix.SYS_IO_URING_ENTER, ^uintptr(0), 0, 0, 0, 0, 0},
+	"io_uring_register":  {unix.SYS_IO_URING_REGISTER, ^uintptr(0), 0, 0, 0},
+	"bpf":                {unix.SYS_BPF, ^uintptr(0), 0, 0},
+	"perf_event_open":    {unix.SYS_PERF_EVENT_OPEN, 0, 0, 0, 0, 0},
+	"userfaultfd":        {unix.SYS_USERFAULTFD, 1},
+	"open_by_handle_at":  {unix.SYS_OPEN_BY_HANDLE_AT, ^uintptr(0), 0, 0},
+	"ptrace":             {unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0, 0},
+	"x32 keyctl":         {x32 | unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, ^uintptr(2), 0, 0, 0},
+	"socket alg":         {unix.SYS_SOCKET, unix.AF_ALG, unix.SOCK_SEQPACKET, 0},
+	"socket bluetooth":   {unix.SYS_SOCKET, unix.AF_BLUETOOTH, unix.SOCK_RAW, 0},
+	"socket packet":      {unix.SYS_SOCKET, unix.AF_PACKET, unix.SOCK_RAW, 0},
+	"socket vsock":       {unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM, 0},
+	"socket route":       {unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE},
+	"socket connector":   {unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_CONNECTOR},
+	"socket xfrm":        {unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_XFRM},
+	"process_vm_readv":   {unix.SYS_PROCESS_VM_READV, uintptr(os.Getpid()), 0, 0, 0, 0, 0},
+	"pidfd_open of self": {unix.SYS_PIDFD_OPEN, uintptr(os.Getpid()), 0},
+}
+
+// call makes one of them and says on standard output how that went.
+func call(name string) error {
+	args := append(slices.Clone(calls[name]), make([]uintptr, 7)...)
+	_, _, errno := unix.RawSyscall6(args[0], args[1], args[2], args[3], args[4], args[5], args[6])
+	fmt.Print(cmp.Or(unix.ErrnoName(errno), "done"))
 	return nil
 }
 

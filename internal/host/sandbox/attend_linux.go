@@ -139,14 +139,38 @@ func (a *attendant) signal(sig syscall.Signal) {
 		return
 	}
 	_ = syscall.Kill(-a.command, sig)
-	for _, pid := range descendants(os.Getpid()) {
-		_ = syscall.Kill(pid, sig)
+	for _, p := range descendants(processNumber()) {
+		if pid, err := strconv.Atoi(p.number); err == nil {
+			_ = syscall.Kill(pid, sig)
+		}
 	}
 }
 
+// process is one as the process table shows it.
+type process struct {
+	number, parent string
+	threads        int
+	resident       int64 // bytes in memory, some of which others may share
+}
+
+// look reads a process's line in the process table that is mounted.
+func look(number string) (p process, ok bool) {
+	stat, _ := os.ReadFile("/proc/" + number + "/stat")
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // the name may hold anything
+	const parent, threads, resident = 1, 17, 21
+	if len(fields) <= resident {
+		return p, false
+	}
+	p = process{number: number, parent: fields[parent]}
+	p.threads, _ = strconv.Atoi(fields[threads])
+	pages, _ := strconv.ParseInt(fields[resident], 10, 64)
+	p.resident = pages * int64(os.Getpagesize())
+	return p, true
+}
+
 // descendants are the processes below one, by the process table.
-func descendants(of int) (list []int) {
-	children := make(map[int][]int)
+func descendants(of string) (list []process) {
+	children := make(map[string][]process)
 	proc, err := os.Open("/proc")
 	if err != nil {
 		return nil
@@ -154,30 +178,25 @@ func descendants(of int) (list []int) {
 	defer proc.Close()
 	names, _ := proc.Readdirnames(-1)
 	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
+		if name[0] < '0' || name[0] > '9' {
 			continue
 		}
-		if parent, err := strconv.Atoi(parentOf(name)); err == nil {
-			children[parent] = append(children[parent], pid)
+		if p, ok := look(name); ok {
+			children[p.parent] = append(children[p.parent], p)
 		}
 	}
 	list = children[of]
 	for i := 0; i < len(list); i++ {
-		list = append(list, children[list[i]]...)
+		list = append(list, children[list[i].number]...)
 	}
 	return list
 }
 
 // parentOf is the number of a process's parent in the process table that is
 // mounted, or "".
-func parentOf(process string) string {
-	stat, _ := os.ReadFile("/proc/" + process + "/stat")
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // the name may hold anything
-	if len(fields) < 2 {
-		return ""
-	}
-	return fields[1]
+func parentOf(number string) string {
+	p, _ := look(number)
+	return p.parent
 }
 
 // processNumber is our own number there, or "".

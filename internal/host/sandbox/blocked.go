@@ -35,6 +35,8 @@ func Blocked(exitCode int, stderr string, l Limits) (why string) {
 			return "it tried to write where it may not"
 		case !l.Network && contains(line, noNetwork):
 			return "it tried to use the network"
+		case !l.Trace && contains(line, traces) && contains(line, append(denied, "fatal error")):
+			return "it tried to trace a process, which takes the user's approval of the command"
 		case signalled().MatchString(line):
 			return "it tried to signal another program"
 		}
@@ -51,6 +53,7 @@ var (
 		"couldn't resolve", "name or service not known", "no such host", "eai_again", "enotfound", "nodename nor servname", "getaddrinfo failed",
 		"network is down", "address family not supported", "failed to lookup address", "socket: permission denied", "socket: operation not permitted",
 	}
+	traces    = []string{"ptrace", "leaksanitizer", "could not launch process", "could not trace"}
 	signalled = lazy.Regexp(`(?i)\bkill\b.*operation not permitted`)
 	fullPath  = lazy.Regexp("(?:^|[\\s:'\"‘`,;(\\[=])(/[^\\s:'\"‘’`,;()\\[\\]]+)")
 )

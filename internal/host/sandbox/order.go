@@ -49,6 +49,9 @@ func (o order) args() []string {
 	if o.network {
 		args = append(args, "--network")
 	}
+	if o.trace {
+		args = append(args, "--trace")
+	}
 	if o.outer != "" {
 		args = append(args, "--outer="+o.outer)
 	}
@@ -75,6 +78,8 @@ func parse(args []string) (o order, err error) {
 			o.stage = stage(value)
 		case "--network":
 			o.network = true
+		case "--trace":
+			o.trace = true
 		case "--outer":
 			o.outer = value
 		case "--starter":

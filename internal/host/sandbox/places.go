@@ -19,13 +19,14 @@ type places struct {
 	empty   []string // directories that are empty
 	show    []string // what is to be seen in them; may be symbolic links
 	network bool
+	trace   bool
 }
 
 // places makes out limits. Paths to write are resolved once for the life of the
 // sandbox, so that a command cannot have a later one write elsewhere by putting
 // a link in the way.
 func (s *Sandbox) places(l Limits) (p places, err error) {
-	p.network = l.Network
+	p.network, p.trace = l.Network, l.Trace
 	for _, path := range l.Write {
 		real, err := s.resolve(path)
 		if err != nil {
@@ -48,6 +49,9 @@ func (s *Sandbox) places(l Limits) (p places, err error) {
 		p.protect = append(p.protect, more...)
 	}
 	p.protect = outermost(p.protect)
+	if s.backend != Landlock { // which could only hide them with all of /proc
+		l.Hide = append(slices.Clone(l.Hide), keyLists...)
+	}
 	p.conceal(l)
 	return p, nil
 }
@@ -91,13 +95,15 @@ func (p *places) conceal(l Limits) {
 	hidden := func(path string) bool {
 		return slices.ContainsFunc(p.empty, func(dir string) bool { return within(path, dir) })
 	}
-	p.hide = slices.DeleteFunc(outermost(p.hide), hidden)
 	for _, path := range slices.Concat(l.Show, p.write, needed) {
 		if hidden(path) && !slices.Contains(p.empty, path) && exists(path) {
 			p.show = append(p.show, path)
 		}
 	}
 	p.show = outermost(p.show)
+	p.hide = slices.DeleteFunc(outermost(p.hide), func(path string) bool {
+		return hidden(path) && !slices.ContainsFunc(p.show, func(dir string) bool { return path != dir && within(path, dir) })
+	})
 }
 
 // follower finds where paths lead that have folders in common: folder by folder,
@@ -270,29 +276,12 @@ var sockets = []string{
 	"/tmp/keyring-*", "/tmp/fcitx-*", "/tmp/.wine-*", "/tmp/runtime-*", "/tmp/run-*", "/tmp/*.sock", "/tmp/*.socket",
 }
 
+// keyLists name the keys that the kernel keeps for a user.
+var keyLists = []string{"/proc/keys", "/proc/key-users"}
+
 // needed is what programs need of the directories that are emptied: where names
 // are looked up, and where some systems keep their programs.
 var needed = []string{
 	"/run/systemd/resolve/resolv.conf", "/run/systemd/resolve/stub-resolv.conf", "/run/resolvconf/resolv.conf", "/run/NetworkManager/resolv.conf",
 	"/run/connman/resolv.conf", "/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/opengl-driver-32", "/run/host", "/run/lock", "/run/shm",
-}
-
-// Listening lists the sockets of this machine by their full paths on which
-// programs listen now, as far as the system tells.
-func Listening() (list []string) {
-	text, err := os.ReadFile("/proc/net/unix")
-	if err != nil {
-		return nil
-	}
-	const flags, kind, path, accepts, datagrams = 3, 4, 7, "00010000", "0002"
-	for line := range strings.Lines(string(text)) {
-		fields := strings.Fields(line)
-		if len(fields) <= path || fields[flags] != accepts && fields[kind] != datagrams {
-			continue
-		}
-		if name := strings.Join(fields[path:], " "); filepath.IsAbs(name) {
-			list = append(list, name)
-		}
-	}
-	return list
 }

@@ -22,9 +22,6 @@ func bwrapArgs(p places) []string {
 	for _, path := range p.protect {
 		args = append(args, "--ro-bind", path, path)
 	}
-	for _, path := range p.hide {
-		args = append(args, "--ro-bind", "/dev/null", path)
-	}
 	for _, path := range p.empty {
 		args = append(args, "--tmpfs", path)
 	}
@@ -34,6 +31,9 @@ func bwrapArgs(p places) []string {
 		} else {
 			args = append(args, "--ro-bind", path, path)
 		}
+	}
+	for _, path := range p.hide {
+		args = append(args, "--ro-bind", "/dev/null", path)
 	}
 	for _, path := range p.empty {
 		args = append(args, "--remount-ro", path)

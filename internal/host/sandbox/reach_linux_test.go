@@ -32,8 +32,6 @@ func TestConfinedNetwork(t *testing.T) {
 			{"$SELF __attack dial tcp 192.0.2.1:80", false, false},
 			{"$SELF __attack own", s.Backend() != Landlock, true},
 			{"$SELF __attack family 1", s.Backend() != Landlock, s.Backend() != Landlock || s.abi >= abiSockets},
-			{"$SELF __attack family 40", false, true}, // vsock
-			{"$SELF __attack uring", false, s.Backend() != Landlock},
 		} {
 			if strings.Contains(c.script, "192.0.2.1") {
 				on = off // nothing is to leave this machine

@@ -83,6 +83,9 @@ type Limits struct {
 	// loopback of the command's own: a server it starts can be reached by the
 	// same command, one that runs elsewhere on this machine cannot.
 	Network bool
+
+	// Trace says that the command may trace its own processes, as debuggers do.
+	Trace bool
 }
 
 // Backend names.

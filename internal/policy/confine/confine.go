@@ -65,6 +65,10 @@ type Options struct {
 	// hold repositories of their own.
 	Repositories func(ctx context.Context) []string
 
+	// Rerun is set if nobody is here: approvals are taken from a record, and count
+	// for nothing beyond it.
+	Rerun bool
+
 	Warn func(string) // tells the person, once, what is not enforced
 	// Doubtful, which may be nil, is asked in place of [sandbox.Doubtful].
 	Doubtful func() bool
@@ -109,7 +113,7 @@ func (c *Confiner) Command(ctx context.Context, read tool.Line) (bash.Confinemen
 	if r, ok := read.(risk.Report); !ok || !r.ReadOnly {
 		c.makeCaches()
 	}
-	limits, err := c.limits(ctx, read)
+	limits, err := c.limits(ctx, read, tool.Approved(ctx))
 	if err != nil {
 		return bash.Confinement{}, err
 	}
@@ -133,7 +137,7 @@ func (c *Confiner) Holds(ctx context.Context, read tool.Line) (string, error) {
 	if c.o.Demand == Off {
 		return "", nil
 	}
-	limits, err := c.limits(ctx, read)
+	limits, err := c.limits(ctx, read, false)
 	if err != nil {
 		return "", err
 	}
@@ -211,7 +215,7 @@ func (c *Confiner) Helper(ctx context.Context, cmd *osexec.Cmd, h Helper) (confi
 	if !h.Private && !h.ReadOnly {
 		c.makeCaches()
 	}
-	limits, err := c.limits(ctx, nil)
+	limits, err := c.limits(ctx, nil, false)
 	if err != nil {
 		return false, err
 	}
@@ -246,7 +250,7 @@ func (c *Confiner) Words(ctx context.Context) string {
 	if c.o.Demand == Off {
 		return Off
 	}
-	limits, err := c.limits(ctx, nil)
+	limits, err := c.limits(ctx, nil, false)
 	if err != nil {
 		return err.Error()
 	}
@@ -275,7 +279,7 @@ func (c *Confiner) Check(ctx context.Context) error {
 	if c.o.Demand != Require {
 		return nil
 	}
-	limits, err := c.limits(ctx, nil)
+	limits, err := c.limits(ctx, nil, false)
 	if err != nil {
 		return err
 	}
@@ -299,12 +303,15 @@ func unavailable(r sandbox.Report) error {
 // folders and to what else was named, and use the network if that is on now. A
 // line that runs git may write what git needs, and no more of its own files; one
 // that was judged to only read is held to that. Nothing that is frozen may be
-// written, and what is secret is hidden.
-func (c *Confiner) limits(ctx context.Context, line tool.Line) (l sandbox.Limits, err error) {
+// written, and what is secret is hidden. Only a line that a person approved, as it
+// is, may trace its processes and reach the sockets of other programs: through those
+// it does outside what it may not do itself.
+func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l sandbox.Limits, err error) {
 	foreign, isForeign := line.(bash.Foreign)
 	if isForeign {
 		line = foreign.Line
 	}
+	approved = approved && !isForeign && !c.o.Rerun
 	if r, ok := line.(risk.Report); ok && r.ReadOnly {
 		l = c.readingLimits()
 	} else {
@@ -320,6 +327,7 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line) (l sandbox.Limits
 		}
 		l.Protect = append(existing(protect), c.repositories(ctx, runsGit(line))...)
 	}
+	l.Trace = approved
 	if c.o.Frozen != nil {
 		frozen, err := c.o.Frozen(ctx)
 		if err != nil {
@@ -344,8 +352,19 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line) (l sandbox.Limits
 			l.Show = append(l.Show, filepath.Join(dir, name))
 		}
 	}
-	l.Show = append(l.Show, c.agents(programs(r))...)
-	for _, place := range slices.Concat(c.known(programs(r)), c.inTree(ctx, r), c.sockets()) {
+	sockets := c.sockets()
+	if approved {
+		agents := c.agents(programs(r))
+		l.Show = append(l.Show, agents...)
+		sockets = slices.DeleteFunc(sockets, func(place string) bool {
+			return slices.ContainsFunc(agents, func(agent string) bool { return holds(agent, place) })
+		})
+	} else {
+		named = slices.DeleteFunc(slices.Clone(named), func(name string) bool {
+			return isSocket(name) || slices.ContainsFunc(sockets, func(place string) bool { return holds(place, name) })
+		})
+	}
+	for _, place := range slices.Concat(c.known(programs(r)), c.inTree(ctx, r), sockets) {
 		if slices.Contains(named, place) || slices.Contains(l.Show, place) || holds(place, c.o.Root) {
 			continue
 		}

@@ -19,14 +19,14 @@ import (
 // write for the model to run.
 var open = []string{"skills", "commands", "agents", "AGENTS.md"}
 
-// sockets are those on which programs listen outside the workspace, those that
-// the environment names, and the folder of the person's own.
+// sockets are those on which programs listen that are no commands of this session,
+// those that the environment names, and the folder of the person's own.
 func (c *Confiner) sockets() (list []string) {
 	if c.o.Sockets != nil {
 		list = slices.Clone(c.o.Sockets())
 	}
-	for _, socket := range sandbox.Listening() {
-		if !holds(c.o.Root, socket) && !slices.Contains(list, socket) {
+	for _, socket := range sandbox.Listening(c.o.Root) {
+		if !slices.Contains(list, socket) {
 			list = append(list, socket)
 		}
 	}
@@ -34,6 +34,12 @@ func (c *Confiner) sockets() (list []string) {
 		list = append(list, filepath.Clean(c.o.Runtime))
 	}
 	return list
+}
+
+// isSocket reports whether a path leads to a socket.
+func isSocket(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&os.ModeSocket != 0
 }
 
 // agents are the sockets that programs need for their work.

@@ -1,0 +1,130 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// auditArch is how the kernel names this platform in filters.
+var auditArch = map[string]uint32{
+	"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64, "riscv64": unix.AUDIT_ARCH_RISCV64,
+	"loong64": unix.AUDIT_ARCH_LOONGARCH64, "ppc64le": unix.AUDIT_ARCH_PPC64LE,
+}
+
+// Offsets in what a filter looks at, and the bit that marks calls of the x32
+// platform, which pass as ones of amd64.
+const (
+	atNumber = 0
+	atArch   = 4
+	atArg0   = 16
+	atArg2   = 32
+	x32      = 0x40000000
+)
+
+// refusal is a system call that no command may make, and the error it gets.
+type refusal struct {
+	call  uint32
+	errno unix.Errno
+}
+
+// refusals reach past the file system and the network that a command was given.
+// Where programs know a way around a call, its error is that of a kernel that
+// was built without it.
+var refusals = []refusal{
+	// keys are shared by all processes of a user, whatever their name spaces
+	{unix.SYS_ADD_KEY, unix.ENOSYS}, {unix.SYS_REQUEST_KEY, unix.ENOSYS}, {unix.SYS_KEYCTL, unix.ENOSYS},
+	// io_uring makes other calls that no filter sees
+	{unix.SYS_IO_URING_SETUP, unix.ENOSYS}, {unix.SYS_IO_URING_ENTER, unix.ENOSYS}, {unix.SYS_IO_URING_REGISTER, unix.ENOSYS},
+	// these look into the kernel, or hold it up
+	{unix.SYS_BPF, unix.EPERM}, {unix.SYS_PERF_EVENT_OPEN, unix.EPERM}, {unix.SYS_USERFAULTFD, unix.EPERM},
+	// a handle opens a file wherever the file is mounted
+	{unix.SYS_OPEN_BY_HANDLE_AT, unix.EPERM},
+}
+
+// filterCalls refuses this thread, and all that it starts, the calls of refusals,
+// ptrace unless the order lets the command trace, and sockets of all families but
+// a few. It holds whether or not the network may be used. Programs of other
+// platforms, such as 32-bit ones, are refused: their calls have other numbers.
+func filterCalls(o order) error {
+	arch, ok := auditArch[runtime.GOARCH]
+	if !ok {
+		return errors.New("system calls cannot be filtered on this platform")
+	}
+	filter := o.filter(arch)
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW, uintptr(unsafe.Pointer(&prog)))
+	if errno != 0 {
+		return fmt.Errorf("filter system calls: %w", errno)
+	}
+	return nil
+}
+
+const (
+	load    = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
+	equal   = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
+	atLeast = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
+	answer  = unix.BPF_RET | unix.BPF_K
+)
+
+var pass = unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ALLOW}
+
+func refuse(errno unix.Errno) unix.SockFilter {
+	return unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(errno)}
+}
+
+// filter is the program the kernel runs at every call.
+func (o order) filter(arch uint32) (f []unix.SockFilter) {
+	when := func(value uint32, then unix.SockFilter) {
+		f = append(f, unix.SockFilter{Code: equal, K: value, Jf: 1}, then)
+	}
+	f = append(f,
+		unix.SockFilter{Code: load, K: atArch},
+		unix.SockFilter{Code: equal, K: arch, Jt: 1},
+		refuse(unix.EPERM),
+		unix.SockFilter{Code: load, K: atNumber},
+		unix.SockFilter{Code: atLeast, K: x32, Jf: 1},
+		refuse(unix.EPERM),
+	)
+	for _, r := range refusals {
+		when(r.call, refuse(r.errno))
+	}
+	if !o.trace {
+		when(unix.SYS_PTRACE, refuse(unix.EPERM))
+	}
+	f = append(f,
+		unix.SockFilter{Code: equal, K: unix.SYS_SOCKET, Jt: 1},
+		pass,
+		unix.SockFilter{Code: load, K: atArg0},
+	)
+	for family, open := range o.families() {
+		if open {
+			when(family, pass)
+		} else {
+			when(family, refuse(unix.EACCES))
+		}
+	}
+	// Of netlink only what tells of addresses and routes: names are looked up with it.
+	return append(f,
+		unix.SockFilter{Code: equal, K: unix.AF_NETLINK, Jt: 1},
+		refuse(unix.EAFNOSUPPORT),
+		unix.SockFilter{Code: load, K: atArg2},
+		unix.SockFilter{Code: equal, K: unix.NETLINK_ROUTE, Jt: 1},
+		refuse(unix.EAFNOSUPPORT),
+		pass,
+	)
+}
+
+// families are the kinds of sockets that programs have a use for, and whether the
+// command may open them. Others, such as vsock, which leads to the host of a
+// virtual machine, know no network of a command's own. With Landlock alone nothing
+// hides the files of Unix sockets, so the command has only pairs of them.
+func (o order) families() map[uint32]bool {
+	internet := o.network || o.stage != stageLandlock
+	return map[uint32]bool{
+		unix.AF_UNIX: o.stage != stageLandlock || landlockVersion() >= abiSockets, unix.AF_INET: internet, unix.AF_INET6: internet,
+	}
+}
