@@ -11,12 +11,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"coder/internal/host/program"
 )
 
 func main() {
@@ -67,7 +68,7 @@ type runner struct {
 
 func buildBaseline(dir string) (string, error) {
 	path := filepath.Join(dir, "baseline")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/bench/baseline")
+	cmd := program.Confined("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/bench/baseline")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the baseline: %v\n%s", err, out)
@@ -91,7 +92,7 @@ func (b *runner) run(args ...string) (*syscall.Rusage, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(b.coder, append([]string{"-p"}, args...)...)
+	cmd := program.Confined(b.coder, append([]string{"-p"}, args...)...)
 	cmd.Dir = ws
 	cmd.Env = []string{
 		"HOME=" + b.dir, "PATH=" + os.Getenv("PATH"),
@@ -115,7 +116,7 @@ func (b *runner) startUp(rounds int) error {
 		ours = append(ours, b.server.firstByte())
 		b.server.play(text("hi"))
 		b.server.started = time.Now()
-		if err := exec.Command(b.baseline, b.server.url()).Run(); err != nil {
+		if err := program.Confined(b.baseline, b.server.url()).Run(); err != nil {
 			return err
 		}
 		least = append(least, b.server.firstByte())
@@ -200,7 +201,7 @@ func (b *runner) replays(int) error {
 			return err
 		}
 		coder := func(args ...string) error {
-			cmd := exec.Command(b.coder, args...)
+			cmd := program.Confined(b.coder, args...)
 			cmd.Dir, cmd.Env = ws, []string{"HOME=" + b.dir, "PATH=" + os.Getenv("PATH")}
 			if out, err := cmd.CombinedOutput(); err != nil {
 				return fmt.Errorf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out)

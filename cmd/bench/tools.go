@@ -9,12 +9,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"coder/internal/host/codeindex"
+	"coder/internal/host/program"
 	"coder/internal/host/workspace"
 	"coder/internal/record/undo"
 	"coder/internal/tool"
@@ -143,7 +143,7 @@ func newYard(dir string) (*yard, error) {
 
 // installed is where a program is, "" if it is not there.
 func installed(name string) string {
-	at, err := exec.LookPath(name)
+	at, err := program.OnPath(name)
 	if err != nil {
 		return ""
 	}
@@ -208,15 +208,15 @@ func (y *yard) scatter() error {
 
 // run is a command without output; an exit code of one is no error, for those
 // that find nothing. It is nil if there is no such program.
-func (y *yard) run(program, dir string, args ...string) func() error {
-	if program == "" {
+func (y *yard) run(file, dir string, args ...string) func() error {
+	if file == "" {
 		return nil
 	}
 	return func() error {
-		cmd := exec.CommandContext(y.ctx, program, args...)
-		cmd.Dir, cmd.Stderr = dir, os.Stderr
+		cmd := program.Exactly(y.ctx, file, args...)
+		cmd.Dir, cmd.Env, cmd.Stderr = dir, os.Environ(), os.Stderr
 		_, err := cmd.Output()
-		if failed := (*exec.ExitError)(nil); errors.As(err, &failed) && failed.ExitCode() == 1 {
+		if failed := (*program.ExitError)(nil); errors.As(err, &failed) && failed.ExitCode() == 1 {
 			return nil
 		}
 		return err
@@ -334,12 +334,12 @@ func (y *yard) gits() ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := os.Environ()
-	status := y.call(git.All(git.Options{Workspace: ws, Env: env}), "git_status", `{}`)
+	door := program.Outside(os.Environ(), y.tree)
+	status := y.call(git.All(git.Options{Workspace: ws, Door: door}), "git_status", `{}`)
 	if y.git == "" {
 		status = nil
 	}
-	keeper := undo.New(ws, undo.OpenStore(y.data, undo.StoreOptions{Now: time.Now}), undo.Options{Env: env, Now: time.Now})
+	keeper := undo.New(ws, undo.OpenStore(y.data, undo.StoreOptions{Now: time.Now}), undo.Options{Door: door, Now: time.Now})
 	keep := func() error {
 		_, err := keeper.Keep(y.ctx, []tool.Effect{{Kind: tool.Exec, Target: "make"}})
 		return err

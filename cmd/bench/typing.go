@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"coder/internal/host/program"
 
 	"github.com/creack/pty"
 )
@@ -45,7 +46,7 @@ func steady(rate int, lasts, silent time.Duration) reply {
 // screen is a terminal with the program on it.
 type screen struct {
 	file *os.File
-	cmd  *exec.Cmd
+	cmd  *program.Cmd
 
 	mu   sync.Mutex // guards the fields below
 	sent bytes.Buffer
@@ -58,7 +59,7 @@ func (b *runner) onScreen() (*screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(b.coder)
+	cmd := program.Confined(b.coder)
 	cmd.Dir = ws
 	cmd.Env = []string{
 		"HOME=" + b.dir, "PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "LANG=C.UTF-8",

@@ -12,11 +12,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"coder/internal/host/program"
 
 	"github.com/charmbracelet/x/vt"
 	"github.com/creack/pty"
@@ -75,13 +76,13 @@ func (c *camera) asks() bool {
 }
 
 // film runs the demo, answers its questions with yes, and keeps what was seen.
-func film(program, cast, picture string, moment int) (err error) {
+func film(file, cast, picture string, moment int) (err error) {
 	home, err := os.MkdirTemp("", "film-") // whose settings nobody has changed
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(home)) }()
-	cmd := exec.Command(program, "demo")
+	cmd := program.Confined(file, "demo")
 	cache, err := os.UserCacheDir() // what the demo compiles is there already
 	if err != nil {
 		return err
@@ -89,7 +90,7 @@ func film(program, cast, picture string, moment int) (err error) {
 	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "COLORTERM=truecolor", "LANG=C.UTF-8", "NO_COLOR=", "COLUMNS=", "LINES=", "HOME="+home, "GOCACHE="+cmp.Or(os.Getenv("GOCACHE"), filepath.Join(cache, "go-build")))
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: cols, Rows: rows})
 	if err != nil {
-		return fmt.Errorf("start %s: %w", program, err)
+		return fmt.Errorf("start %s: %w", file, err)
 	}
 	c := &camera{screen: vt.NewEmulator(cols, rows), start: time.Now(), changed: time.Now()}
 	var seen sync.WaitGroup

@@ -28,6 +28,7 @@ import (
 	"coder/internal/core/sanitize"
 	"coder/internal/host/disk"
 	"coder/internal/host/lsp"
+	"coder/internal/host/program"
 	"coder/internal/host/shell"
 	"coder/internal/model/provider"
 	"coder/internal/policy/judge"
@@ -146,6 +147,8 @@ type App struct {
 		of    string
 		names []string
 	}
+	door       program.Door // to programs that run outside the sandbox; see Door
+	elsewhere  []string     // workspaces of the program that this one was made by
 	warn       func(string)
 	shell      shell.Program // runs every command
 	hooks      []hooks.Hook  // commands on events, of the settings
@@ -181,6 +184,7 @@ type App struct {
 func New(env Env, o Options, s Settings, warn func(string)) (*App, error) {
 	a := &App{Settings: s, Env: env, Options: o, warn: warn, shell: shell.Find(), told: make(map[string]bool)}
 	a.Store = sync.OnceValue(a.openStore)
+	a.door = program.New(env.Environ, a.places)
 	if err := a.checkData(); err != nil {
 		return nil, err
 	}

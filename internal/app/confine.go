@@ -3,13 +3,13 @@ package app
 import (
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"coder/internal/core/secret"
+	"coder/internal/host/program"
 	"coder/internal/policy/confine"
 	"coder/internal/policy/risk"
 	"coder/internal/tool"
@@ -18,7 +18,7 @@ import (
 // confiner keeps the commands of one session within bounds.
 func (a *App) confiner(p *protectedFiles) *confine.Confiner {
 	home := a.Env.Getenv("HOME")
-	write := slices.Concat(a.Options.AddDirs, confine.Caches(home, a.Env.Getenv))
+	write := slices.Concat(a.Options.AddDirs, a.writable())
 	protect := []string{a.Home}
 	hidden := []string{a.Home}
 	if a.Recorded != nil {
@@ -27,17 +27,13 @@ func (a *App) confiner(p *protectedFiles) *confine.Confiner {
 	for _, p := range a.plugins { // they stay what the person agreed to
 		protect = append(protect, p.Dir)
 	}
-	for _, dir := range a.Config.Safety.Writable {
-		write = append(write, a.resolve(dir))
-	}
 	return confine.New(confine.Options{
-		Demand: a.Config.Safety.Sandbox, Exe: a.Env.Exe, LookPath: exec.LookPath, Root: a.Root, Home: home,
+		Demand: a.Config.Safety.Sandbox, Exe: a.Env.Exe, Door: a.door, Root: a.Root, Home: home,
 		Write: write,
 		Needed: func() []string {
-			return confine.NeededCaches(home, a.Env.Getenv, func(program string) bool {
-				_, missing := exec.LookPath(program)
-				info, err := os.Stat(filepath.Join(a.Root, program))
-				return missing == nil || err == nil && info.Mode().IsRegular()
+			return confine.NeededCaches(home, a.Env.Getenv, func(name string) bool {
+				info, err := os.Stat(filepath.Join(a.Root, name))
+				return program.Has(name) || err == nil && info.Mode().IsRegular()
 			})
 		},
 		Protect: protect,
@@ -57,6 +53,27 @@ func (a *App) confiner(p *protectedFiles) *confine.Confiner {
 		Rerun: a.Recorded != nil, Warn: a.warn, Bare: sync.OnceFunc(a.eraseStartEnv),
 	})
 }
+
+// writable are the folders beside the workspace that commands may write to.
+func (a *App) writable() []string {
+	write := confine.Caches(a.Env.Getenv("HOME"), a.Env.Getenv)
+	for _, dir := range a.Config.Safety.Writable {
+		write = append(write, a.resolve(dir))
+	}
+	return write
+}
+
+// places are the folders that no program is taken from to be run outside the
+// sandbox: a repository or a command may have put it there.
+func (a *App) places() program.Places {
+	return program.Places{
+		Work:     slices.Concat([]string{a.Root, a.Project}, a.Options.AddDirs, a.elsewhere),
+		Writable: slices.Concat(confine.Temporary(), a.writable()),
+	}
+}
+
+// Door starts programs outside the sandbox, with the environment of commands.
+func (a *App) Door() program.Door { return a.door.With(a.ChildEnv()) }
 
 // sockets are those that the environment names: of an agent, a bus, a terminal
 // that others can type into.

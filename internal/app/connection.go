@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -90,8 +89,8 @@ func (a *App) runKeyCommand(ctx context.Context, words []string) (string, error)
 	ctx, stop := context.WithTimeout(ctx, keyTime)
 	defer stop()
 	var out, said bytes.Buffer
-	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = a.ChildEnv(), string(filepath.Separator), &out, &said, time.Second
+	cmd := a.Door().Command(ctx, words[0], words[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = string(filepath.Separator), &out, &said, time.Second
 	err := cmd.Run()
 	key := strings.TrimSpace(out.String())
 	switch {

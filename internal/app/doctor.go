@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"coder/internal/host/lsp"
+	"coder/internal/host/program"
 	"coder/internal/host/workspace"
 	"coder/internal/model/transport"
 	"coder/internal/policy/trust"
@@ -53,8 +53,8 @@ func (a *App) Examine(ctx context.Context, unread error) []Finding {
 		settings,
 		a.examineHome(),
 		a.examineFolder(),
-		examineProgram(ctx, "git", "the git tools need it: install git"),
-		examineProgram(ctx, "rg", "nothing of coder's needs it, models like it: install ripgrep"),
+		examineProgram(ctx, a.Door().Query(a.Root).Command, "git", "the git tools need it: install git"),
+		examineProgram(ctx, a.command("rg"), "rg", "nothing of coder's needs it, models like it: install ripgrep"),
 		{What: "shell", State: Good, Found: string(a.shell)},
 		a.examineSandbox(ctx),
 	}
@@ -79,11 +79,11 @@ func (a *App) examineMCP() (list []Finding) {
 			f.State, f.Found = Noted, "switched off"
 		case s.Type == mcp.Stdio:
 			f.Found = s.Command // its arguments may hold a key
-			program := s.Command
-			if strings.Contains(program, "/") && !filepath.IsAbs(program) {
-				program = filepath.Join(a.Root, program)
+			file := s.Command
+			if strings.Contains(file, "/") && !filepath.IsAbs(file) {
+				file = filepath.Join(a.Root, file)
 			}
-			if _, err := exec.LookPath(program); err != nil {
+			if _, err := program.OnPath(file); err != nil {
 				f.State, f.Do = Broken, fmt.Sprintf("its command cannot be found: install it, or correct %s", s.From)
 			}
 		}
@@ -133,10 +133,13 @@ func (a *App) examineFolder() Finding {
 }
 
 // examineProgram looks for a program that is good to have.
-func examineProgram(ctx context.Context, name, do string) Finding {
+func examineProgram(ctx context.Context, command func(context.Context, ...string) *program.Cmd, name, do string) Finding {
 	ctx, stop := context.WithTimeout(ctx, examineTime)
 	defer stop()
-	out, err := exec.CommandContext(ctx, name, "--version").Output()
+	out, err := command(ctx, "--version").Output()
+	if refused := (*program.Refusal)(nil); errors.As(err, &refused) {
+		return Finding{What: name, State: Noted, Found: refused.Error(), Do: do}
+	}
 	if err != nil {
 		return Finding{What: name, State: Noted, Found: "it is not there", Do: do}
 	}
@@ -144,11 +147,16 @@ func examineProgram(ctx context.Context, name, do string) Finding {
 	return Finding{What: name, State: Good, Found: line}
 }
 
+// command makes commands of a program.
+func (a *App) command(name string) func(context.Context, ...string) *program.Cmd {
+	return func(ctx context.Context, args ...string) *program.Cmd { return a.Door().Command(ctx, name, args...) }
+}
+
 // examineServers looks for a language server for each language that is known.
 func examineServers() (list []Finding) {
 	at := make(map[string]int)
 	for _, k := range lsp.Kinds() {
-		program, err := exec.LookPath(k.Command[0])
+		file, err := program.OnPath(k.Command[0])
 		i, seen := at[k.Language]
 		if !seen {
 			i, at[k.Language] = len(list), len(list)
@@ -158,7 +166,7 @@ func examineServers() (list []Finding) {
 			})
 		}
 		if err == nil && list[i].State != Good {
-			list[i] = Finding{What: "language server for " + k.Language, State: Good, Found: program}
+			list[i] = Finding{What: "language server for " + k.Language, State: Good, Found: file}
 		}
 	}
 	return list

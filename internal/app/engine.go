@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -23,6 +22,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/secret"
 	"coder/internal/core/uip"
+	"coder/internal/host/program"
 	"coder/internal/policy"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
@@ -184,10 +184,7 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 			Verification: orchestrator.Verification{
 				Enabled: c.Workflow.AutoVerifyAfterEdit, MaxAttempts: c.Workflow.MaxVerifyAttempts,
 				Commands: c.Workflow.VerifyCommands, Trusted: a.trusts,
-				Installed: func(program string) bool {
-					_, err := exec.LookPath(program)
-					return err == nil || errors.Is(err, exec.ErrDot) // the shell finds it there
-				},
+				Installed: program.Has,
 			},
 			WaitLimit: a.Options.WaitLimit, Attended: a.Options.Attended,
 			TodoForComplex: c.Workflow.RequireTodoForComplex,

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -18,7 +17,6 @@ import (
 	"coder/internal/agent/rerun"
 	"coder/internal/core/event"
 	"coder/internal/core/secret"
-	"coder/internal/host/gitsafe"
 	"coder/internal/host/workspace"
 	"coder/internal/policy/trust"
 	"coder/internal/tool/git"
@@ -93,7 +91,7 @@ func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Re
 		return nil, nil, inputf("session %s: %v", id, err)
 	}
 	g := rerun.Golden{Branch: branch(a.Root), Trusted: a.Trusted == trust.Trusted}
-	if o := (git.Options{Workspace: ws, Env: a.ChildEnv()}); g.Branch != "" {
+	if o := (git.Options{Workspace: ws, Door: a.Door()}); g.Branch != "" {
 		if commit, err := git.At(ctx, o, take.Start()); err == nil && commit != "" {
 			g.Tracked, _ = git.Tracked(ctx, o, commit)
 		}
@@ -204,7 +202,14 @@ func (a *App) runBare(ctx context.Context, take *rerun.Take, world *rerun.World,
 		furnish: func(_ context.Context, root string) error { return a.copyAuthored(root) },
 	}
 	if g.Branch != "" {
-		s.laidOut = func(ctx context.Context, root string) error { return newRepository(ctx, root, g, b.ChildEnv()) }
+		var keep func(context.Context) error
+		s.furnish = func(ctx context.Context, root string) error {
+			if keep, err = b.repository(ctx, root, g); err != nil {
+				return err
+			}
+			return a.copyAuthored(root)
+		}
+		s.laidOut = func(ctx context.Context, _ string) error { return keep(ctx) }
 	}
 	return b.again(ctx, s)
 }
@@ -239,26 +244,37 @@ func branch(root string) string {
 	return name
 }
 
-// newRepository makes a repository of a folder, with one commit of the files that
-// are to be in one.
-func newRepository(ctx context.Context, root string, g rerun.Golden, env []string) error {
-	env = append(gitsafe.Environment(env, gitsafe.Always),
+// repository makes a repository of a folder in which there is nothing yet. Keep has
+// what is in the folder by then, of the files that are to be in it, in one commit. No
+// settings but those of the repository count, and it has none of the files' making.
+func (a *App) repository(ctx context.Context, root string, g rerun.Golden) (keep func(context.Context) error, err error) {
+	env := append(a.ChildEnv(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES="+filepath.Dir(root),
 		"GIT_AUTHOR_NAME=golden", "GIT_AUTHOR_EMAIL=golden@localhost", "GIT_AUTHOR_DATE=2000-01-01T00:00:00Z",
 		"GIT_COMMITTER_NAME=golden", "GIT_COMMITTER_EMAIL=golden@localhost", "GIT_COMMITTER_DATE=2000-01-01T00:00:00Z")
-	tracked := slices.DeleteFunc(slices.Clone(g.Tracked), func(name string) bool {
-		_, err := os.Lstat(filepath.Join(root, filepath.FromSlash(name))) // what the project has for all sessions may be gone
-		return err != nil
-	})
-	steps := [][]string{{"init", "-q", "-b", g.Branch}, {"config", "user.name", "golden"}, {"config", "user.email", "golden@localhost"}}
-	if len(tracked) > 0 {
-		steps = append(steps, []string{"add", "-f", "--pathspec-from-file=-", "--pathspec-file-nul"}, []string{"commit", "-q", "-m", "The files that the session began with"})
-	}
-	for _, args := range steps {
-		cmd := exec.CommandContext(ctx, "git", args...)
-		cmd.Dir, cmd.Env, cmd.Stdin = root, append(env, "GIT_LITERAL_PATHSPECS=1"), strings.NewReader(strings.Join(tracked, "\x00"))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("make a repository of the copy: git %s: %w: %s", args[0], err, bytes.TrimSpace(out))
+	run := func(ctx context.Context, names string, steps ...[]string) error {
+		git, err := a.door.With(env).Git(ctx, root)
+		for i := 0; err == nil && i < len(steps); i++ {
+			cmd := git.Command(ctx, steps[i]...)
+			cmd.Env, cmd.Stdin = append(cmd.Env, "GIT_LITERAL_PATHSPECS=1"), strings.NewReader(names)
+			if out, failed := cmd.CombinedOutput(); failed != nil {
+				err = fmt.Errorf("git %s: %w: %s", steps[i][0], failed, bytes.TrimSpace(out))
+			}
 		}
+		if err != nil {
+			return fmt.Errorf("make a repository of the copy: %w", err)
+		}
+		return nil
 	}
-	return nil
+	keep = func(ctx context.Context) error {
+		tracked := slices.DeleteFunc(slices.Clone(g.Tracked), func(name string) bool {
+			_, err := os.Lstat(filepath.Join(root, filepath.FromSlash(name))) // what the project has for all sessions may be gone
+			return err != nil
+		})
+		if len(tracked) == 0 {
+			return nil
+		}
+		return run(ctx, strings.Join(tracked, "\x00"), []string{"add", "-f", "--pathspec-from-file=-", "--pathspec-file-nul"},
+			[]string{"commit", "-q", "-m", "The files that the session began with"})
+	}
+	return keep, run(ctx, "", []string{"init", "-q", "-b", g.Branch}, []string{"config", "user.name", "golden"}, []string{"config", "user.email", "golden@localhost"})
 }

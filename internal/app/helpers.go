@@ -5,15 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"coder/internal/host/lsp"
-	"coder/internal/host/workspace"
+	"coder/internal/host/program"
 	"coder/internal/policy/confine"
 	"coder/internal/policy/trust"
 )
@@ -41,7 +39,7 @@ func (a *App) languageServers(t *toolkit) lsp.Options {
 			}
 			return fmt.Errorf("this folder is %s, and language servers are started only in trusted folders: trust it first, with /trust or coder trust", state)
 		},
-		Confine: func(cmd *exec.Cmd) error {
+		Confine: func(cmd *program.Cmd) error {
 			_, err := t.confiner.Helper(t.work, cmd, confine.Helper{Private: true, Must: true, Write: []string{cache}})
 			return err
 		},
@@ -68,17 +66,16 @@ const (
 
 // pdfReader takes the text from PDFs with pdftotext where it is installed and
 // can be confined: a PDF is written by strangers.
-func (a *App) pdfReader(ws *workspace.Workspace, confiner *confine.Confiner) func(context.Context, []byte) (string, error) {
-	find := sync.OnceValue(func() string { return ws.Program(a.Env.Getenv("PATH"), "pdftotext") })
+func (a *App) pdfReader(confiner *confine.Confiner) func(context.Context, []byte) (string, error) {
 	return func(ctx context.Context, pdf []byte) (string, error) {
-		program := find()
-		if program == "" {
-			return "", errors.New("pdftotext is not installed")
+		if _, err := a.door.Find("pdftotext"); err != nil {
+			return "", fmt.Errorf("pdftotext is not installed: %w", err)
 		}
 		ctx, cancel := context.WithTimeout(ctx, pdfPatience)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, program, "-q", "-enc", "UTF-8", "-layout", "-", "-")
-		cmd.Dir, cmd.Env, cmd.Stdin = "/", []string{"PATH=" + a.Env.Getenv("PATH"), "LC_ALL=C.UTF-8"}, bytes.NewReader(pdf)
+		env := []string{"PATH=" + a.Env.Getenv("PATH"), "LC_ALL=C.UTF-8"}
+		cmd := a.door.With(env).Command(ctx, "pdftotext", "-q", "-enc", "UTF-8", "-layout", "-", "-")
+		cmd.Dir, cmd.Stdin = "/", bytes.NewReader(pdf)
 		if confined, err := confiner.Helper(ctx, cmd, confine.Helper{ReadOnly: true}); err != nil || !confined {
 			return "", errors.Join(errors.New("pdftotext cannot be confined here"), err)
 		}

@@ -30,7 +30,7 @@ func (a *App) newJudge(c *confine.Confiner, p *protectedFiles) (*judge.Judge, er
 	approval := a.Config.Approval
 	unasked := approval.AutoApproveAsk || !approval.Interactive
 	return judge.New(judge.Options{
-		State: a.Modes, Root: a.Root, Home: a.Env.Getenv("HOME"), Bash: a.shell.Bash(), Env: a.ChildEnv(),
+		State: a.Modes, Root: a.Root, Home: a.Env.Getenv("HOME"), Bash: a.shell.Bash(), Door: a.Door(),
 		Frozen: a.Config.Permission.Frozen, Tracked: p.trackedSecrets,
 		Hidden:  func() bool { return c.Hides(context.Background()) },
 		Freezes: func() bool { return c.Freezes(context.Background()) },

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"coder/internal/core/jsonx"
 	"coder/internal/core/secret"
 	"coder/internal/host/atomicfile"
+	"coder/internal/host/program"
 	"coder/internal/host/repofile"
 	"coder/internal/model/provider"
 	"coder/internal/policy/confine"
@@ -202,10 +202,11 @@ func (a *App) newMCPHost(ctx context.Context, servers []mcp.Server, confiner *co
 	return mcp.New(mcp.Options{
 		Servers: servers, Root: a.Root, Env: a.ChildEnv(), Version: Version, Vision: a.sees(), Attended: a.Options.Attended, Trial: trial,
 		Sample: a.sample, Logins: a.mcpLogins(), Relay: a.Options.Driver.Relay, Transport: http.DefaultTransport, Warn: a.warn, Now: a.Env.Now, Sleep: a.Env.Sleep, Patience: a.Env.Patience, Taken: taken,
-		Confine: func(cmd *exec.Cmd, s mcp.Server) error {
+		Confine: func(cmd *program.Cmd, s mcp.Server) error {
 			if s.Unconfined {
+				err := a.door.Admit(cmd)
 				confiner.Bare(cmd)
-				return nil
+				return err
 			}
 			_, err := confiner.Helper(ctx, cmd, confine.Helper{Network: true, AnyMode: true, Hide: a.unpinned(s.Name)})
 			return err

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -75,8 +74,8 @@ func (a *App) browse(address string) {
 	default:
 		return
 	}
-	cmd := exec.Command(words[0], append(words[1:], address)...)
-	cmd.Env, cmd.Dir = a.ChildEnv(), string(filepath.Separator)
+	cmd := a.Door().Command(context.Background(), words[0], append(words[1:], address)...)
+	cmd.Dir = string(filepath.Separator)
 	if cmd.Start() == nil {
 		go func() { _ = cmd.Wait() }() // it may stay open after this program
 	}

@@ -57,7 +57,7 @@ func (a *App) Provenance(ctx context.Context, file string, line int) (*slash.Pro
 	if !t.left() {
 		return p, ctx.Err()
 	}
-	o := git.Options{Workspace: ws, Env: a.ChildEnv()}
+	o := git.Options{Workspace: ws, Door: a.Door()}
 	p.Commits, p.NoGit = git.Blame(ctx, o, name, t.names...)
 	if p.Binary {
 		p.Commits = git.Newest(p.Commits)
@@ -136,7 +136,7 @@ func (s *Store) read(ctx context.Context, id string, wants func(line []byte) boo
 func (a *App) kept(ws *workspace.Workspace) contents { return a.keptIn(a.Store(), ws) }
 
 func (a *App) keptIn(s *Store, ws *workspace.Workspace) contents {
-	return contents{undo.New(ws, s.contents(), undo.Options{Env: a.ChildEnv(), Now: a.Env.Now}), ws}
+	return contents{undo.New(ws, s.contents(), undo.Options{Door: a.Door(), Now: a.Env.Now}), ws}
 }
 
 // contents are those that were kept, and those of files that are still as they

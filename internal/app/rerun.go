@@ -389,6 +389,7 @@ func (a *App) another(take *rerun.Take, f *rerun.Follower, root, home string, hi
 	if err != nil {
 		return nil, err
 	}
+	b.elsewhere = slices.Concat(a.elsewhere, []string{a.Root, a.Project})
 	b.Root, b.Project, b.Home, b.Trust.Path = root, root, home, filepath.Join(home, "trust.json")
 	b.mcpServers, b.mcpLeft, b.telemetry = nil, nil, telemetry.Settings{}
 	b.Play = f

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,7 +17,7 @@ import (
 
 	"coder/internal/agent/rerun"
 	"coder/internal/core/event"
-	"coder/internal/host/gitsafe"
+	"coder/internal/host/program"
 	"coder/internal/host/repofile"
 	"coder/internal/host/workspace"
 	"coder/internal/tool/git"
@@ -42,7 +41,7 @@ func (p *past) Content(ctx context.Context, s event.FileState, limit int64) ([]b
 	if err == nil || s.Lost || inGit || len(s.Hash) != sha256.Size*2 {
 		return text, err
 	}
-	found, _ := git.Past(ctx, git.Options{Workspace: p.ws, Env: p.app.ChildEnv()}, s.Path, func(text []byte) bool {
+	found, _ := git.Past(ctx, git.Options{Workspace: p.ws, Door: p.app.Door()}, s.Path, func(text []byte) bool {
 		sum := sha256.Sum256(text)
 		return hex.EncodeToString(sum[:]) == s.Hash
 	})
@@ -83,7 +82,7 @@ func (a *App) completeStart(ctx context.Context, take *rerun.Take, world *rerun.
 			world.Unsure = append(world.Unsure, e.Path)
 		}
 	}
-	o := git.Options{Workspace: kept.ws, Env: a.ChildEnv()}
+	o := git.Options{Workspace: kept.ws, Door: a.Door()}
 	if commit, err := git.At(ctx, o, take.Start()); err == nil && commit != "" {
 		changed, err := git.Since(ctx, o, commit)
 		if err != nil {
@@ -302,9 +301,15 @@ func (a *App) copyRepository(ctx context.Context, take *rerun.Take, head, root s
 // checkOutThen takes a copied repository back to the commit that was checked out
 // when the session began. Its files are laid out by themselves.
 func (a *App) checkOutThen(ctx context.Context, take *rerun.Take, head, dir, within string) error {
+	disarmed, err := a.Door().Git(ctx, dir)
+	if errors.Is(err, program.ErrNotFound) {
+		return nil // there is no git to show where it stands
+	}
+	if err != nil {
+		return err
+	}
 	run := func(args ...string) (string, error) {
-		cmd := exec.CommandContext(ctx, "git", args...)
-		cmd.Dir, cmd.Env = dir, gitsafe.Environment(a.ChildEnv(), gitsafe.Always)
+		cmd := disarmed.Command(ctx, args...)
 		var out bytes.Buffer
 		cmd.Stdout = &out
 		err := cmd.Run()
@@ -317,7 +322,7 @@ func (a *App) checkOutThen(ctx context.Context, take *rerun.Take, head, dir, wit
 	log, err := run("reflog", "show", "--format=%H %gd", "--date=unix", "HEAD")
 	if err != nil || log == "" { // no commit yet, or nobody knows when
 		if len(staged) > 0 {
-			_, _ = run(append([]string{"--literal-pathspecs", "rm", "-q", "--cached", "--ignore-unmatch", "--"}, staged...)...)
+			_, _ = run(append([]string{"rm", "-q", "--cached", "--ignore-unmatch", "--"}, staged...)...)
 		}
 		return nil
 	}

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"runtime/debug"
@@ -112,13 +111,13 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	if !a.Options.Ephemeral {
 		ws.KeepScratch(scratch)
 		t.files = &keeper{store: store, warn: a.warn, make: func() *undo.Keeper {
-			return undo.New(ws, store.contents(), undo.Options{Env: env, Now: a.Env.Now, Warn: a.warn, Needs: t.history.Needs, Tree: t.history.Tree()})
+			return undo.New(ws, store.contents(), undo.Options{Door: a.Door(), Now: a.Env.Now, Warn: a.warn, Needs: t.history.Needs, Tree: t.history.Tree()})
 		}}
 		t.keeper = t.files
 	}
 	pool := lsp.New(a.languageServers(t))
 	t.servers = sync.OnceValue(pool.Installed)
-	t.git = sync.OnceValue(func() bool { _, err := exec.LookPath("git"); return err == nil })
+	t.git = sync.OnceValue(func() bool { _, err := a.door.Find("git"); return err == nil })
 	t.index = codeindex.New(ws, codeindex.Options{Now: a.Env.Now, CacheDir: store.relative("cache"), Patience: indexPatience})
 	running := bash.Options{
 		Workspace: ws, Shell: a.shell, Env: env, RunsDir: store.relative("runs", sessionID), Now: a.Env.Now,
@@ -137,7 +136,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	tools := slices.Concat(
 		a.fileTools(ws, pool, t),
 		search.With(ws, search.Options{Hide: hides}), []tool.Tool{codesearch.SearchCode(ws, t.index, hides)}, commands,
-		git.All(git.Options{Workspace: ws, Env: env, Hides: hides}),
+		git.All(git.Options{Workspace: ws, Door: a.Door(), Hides: hides}),
 		[]tool.Tool{web.Fetch(web.Options{
 			Vision: a.sees(), AllowPrivate: fetch.AllowPrivate, AllowHosts: fetch.AllowHosts, SkipTLSVerify: fetch.SkipTLSVerify,
 			MaxText: fetch.MaxTextBytes, MaxImage: fetch.MaxImageBytes, Timeout: time.Duration(fetch.TimeoutMS) * time.Millisecond,
@@ -185,7 +184,7 @@ func (a *App) fileTools(ws *workspace.Workspace, pool *lsp.Pool, t *toolkit) []t
 		return codenav.WithDiagnostics(files.Saved(one, ws, a.Options.Driver.Buffer), diagnose)
 	}
 	return []tool.Tool{
-		files.Read(ws, seen, files.Options{Vision: a.sees(), PDF: a.pdfReader(ws, t.confiner), Buffer: a.Options.Driver.Buffer}), files.List(ws),
+		files.Read(ws, seen, files.Options{Vision: a.sees(), PDF: a.pdfReader(t.confiner), Buffer: a.Options.Driver.Buffer}), files.List(ws),
 		changes(files.Write(ws, seen)),
 		changes(files.Edit(ws, seen)),
 		changes(files.Patch(ws, seen)),

@@ -46,16 +46,16 @@ var plan = []struct {
 	{"host/atomicfile", ""},
 	{"host/disk", ""},
 	{"host/faultdisk", "disk"},
+	{"host/program", ""},
 	{"host/authkey", "atomicfile"},
 	{"host/repofile", "secret"},
-	{"host/gitsafe", ""},
 	{"host/workspace", "lazy nearest repofile"},
-	{"host/shell", "sanitize"},
+	{"host/shell", "program sanitize"},
 	{"host/patch", "lazy"},
-	{"host/sandbox", "lazy repofile"},
-	{"host/child", ""},
-	{"host/lsp/lsptest", ""},
-	{"host/lsp", "child clip clock jsonx repofile"},
+	{"host/sandbox", "lazy program repofile"},
+	{"host/child", "program"},
+	{"host/lsp/lsptest", "program"},
+	{"host/lsp", "child clip clock jsonx program repofile"},
 	{"host/codeindex", "disk workspace"},
 	{"host/stdio", ""},
 	{"host/pathfind", ""},
@@ -75,7 +75,7 @@ var plan = []struct {
 	{"tool/files", "chat display lazy patch tool workspace"},
 	{"tool/search", "tool workspace"},
 	{"tool/bash", "clip display secret shell tool workspace"},
-	{"tool/git", "display gitsafe repofile sanitize tool workspace"},
+	{"tool/git", "display program repofile sanitize tool workspace"},
 	{"tool/web", "chat display lazy sanitize tool"},
 	{"tool/codenav", "jsonx lsp tool workspace"},
 	{"tool/codesearch", "codeindex display tool workspace"},
@@ -83,16 +83,16 @@ var plan = []struct {
 	{"tool/delegate", "clip display tool uip"},
 	{"tool/skill", "display event skills tool"},
 	{"tool/structured", "clip display jsonx tool"},
-	{"tool/mcp", "chat child clip clock display event jsonx lazy sanitize tool uip"},
+	{"tool/mcp", "chat child clip clock display event jsonx lazy program sanitize tool uip"},
 
 	// whether it may
 	{"policy", "chat tool"},
-	{"policy/risk", "gitsafe lazy lists policy tool"},
+	{"policy/risk", "lazy lists policy program tool"},
 	{"policy/rule", "policy risk secret tool"},
 	{"policy/mode", "policy tool"},
 	{"policy/trust", "atomicfile repofile"},
-	{"policy/judge", "atomicfile chat display event gitsafe mode policy repofile risk rule secret tool"},
-	{"policy/confine", "bash risk sandbox secret tool"},
+	{"policy/judge", "atomicfile chat display event mode policy program repofile risk rule secret tool"},
+	{"policy/confine", "bash program risk sandbox secret tool"},
 
 	// who is asked: the contract, and the wires
 	{"model/provider", "chat clock"},
@@ -124,7 +124,7 @@ var plan = []struct {
 	{"record/export", "chat display event frontmatter lazy sanitize secret session uip"},
 	{"record/undo/blob", "atomicfile disk"},
 	{"record/undo/gitindex", ""},
-	{"record/undo", "blob clip disk event gitindex repofile tool workspace"},
+	{"record/undo", "blob clip disk event gitindex program repofile tool workspace"},
 	{"record/store/mem", "event session"},
 	{"record/store/jsonl", "atomicfile audit authkey disk event jsonx repofile session"},
 	{"record/store/failover", "event session"},
@@ -166,16 +166,16 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config conversation display event git ledger mcp mode orchestrator patch prompt provenance sanitize session skills trust undo"},
-	{"app", "anthropic asof atomicfile audit authkey bash bundle catalogue chat clip codeindex codenav codesearch config confine conversation delegate dialect disk display event export failover files frontmatter fulltext gemini git gitindex gitsafe hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy prompt provenance provider repofile rerun responses risk rule sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace"},
-	{"cli", "acp app asof audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy provenance provider repl repofile rerun rule sanitize scripted session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo verify"},
+	{"app", "anthropic asof atomicfile audit authkey bash bundle catalogue chat clip codeindex codenav codesearch config confine conversation delegate dialect disk display event export failover files frontmatter fulltext gemini git gitindex hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace"},
+	{"cli", "acp app asof audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy program provenance provider repl repofile rerun rule sanitize scripted session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo verify"},
 
 	// beyond one machine: the second program, coder-fleet
 	{"fleet/jetstore", "event jsonx session"},
 	{"fleet/engine", "atomicfile repofile"},
 	{"fleet/queue", "jetstore jsonx uip"},
-	{"fleet/checkout", "gitsafe sanitize"},
-	{"fleet/worker", "app atomicfile authkey chat checkout cli engine event jetstore jsonl jsonx mode queue repofile sanitize seal task uip verify"},
-	{"fleet/fleetcli", "app atomicfile authkey chat checkout cli display engine event events gitsafe i18n jetstore jsonx mode nearest queue repofile sanitize term uip worker"},
+	{"fleet/checkout", "program sanitize"},
+	{"fleet/worker", "app atomicfile authkey chat checkout cli engine event jetstore jsonl jsonx mode program queue repofile sanitize seal task uip verify"},
+	{"fleet/fleetcli", "app atomicfile authkey chat checkout cli display engine event events i18n jetstore jsonx mode nearest program queue repofile sanitize term uip worker"},
 	{"arch", ""},
 }
 
@@ -409,6 +409,62 @@ func TestWhatTheProgramReadsByItselfIsOpenedInOneWay(t *testing.T) {
 	}
 }
 
+// starters are the calls that start a program, whatever package makes them.
+var starters = map[string][]string{
+	"os":      {"StartProcess"},
+	"syscall": {"ForkExec", "Exec", "StartProcess"},
+	"unix":    {"Exec"},
+}
+
+// unfound are the functions of host/program that start a file without finding it
+// outside of what commands may write.
+var unfound = map[string][]string{"program": {"Exactly", "Confined", "Fork", "Become"}}
+
+// mayStart are the files and packages that may use those, and why.
+var mayStart = map[string]string{
+	"host/sandbox/":               "is the sandbox: runs this program as the helper, and what is confined",
+	"host/shell/":                 "what puts a command into the sandbox, and a shell of a fixed list",
+	"host/child/":                 "servers within the sandbox; those outside are found again by Door.Admit",
+	"host/lsp/lsptest/lsptest.go": "a server for tests",
+	"fleet/worker/worker.go":      "this program itself",
+	"cli/fleetcmd.go":             "the fleet's program, where you asked for it by name",
+	"cmd/bench/":                  "measures the program that you name",
+	"cmd/film/":                   "shows the program that you name",
+}
+
+// TestProgramsAreStartedByOnePackage: all others are given commands by a Door, or
+// say here why not.
+func TestProgramsAreStartedByOnePackage(t *testing.T) {
+	used := make(map[string]bool)
+	for _, p := range slices.Concat(list(t), listBelow(t, filepath.Join("..", "..", "cmd"))) {
+		if p.name == "host/program" {
+			continue
+		}
+		for file, text := range p.files {
+			name := strings.TrimLeft(filepath.ToSlash(file), "./")
+			if strings.Contains(text, `"os/exec"`) {
+				t.Errorf("%s imports os/exec: use host/program", name)
+			}
+			for _, call := range usesIn(t, file, starters) {
+				t.Errorf("%s uses %s: use host/program", name, call)
+			}
+			for _, call := range usesIn(t, file, unfound) {
+				if mayStart[name] == "" {
+					name = path.Dir(name) + "/" // all of the package may
+				}
+				if used[name] = true; mayStart[name] == "" {
+					t.Errorf("%s uses %s: use program.Door, or say in mayStart why not", name, call)
+				}
+			}
+		}
+	}
+	for name := range mayStart {
+		if !used[name] {
+			t.Errorf("%s starts nothing any more: strike it from mayStart", name)
+		}
+	}
+}
+
 // temporary is why a file may make temporary files: who removes what it leaves
 // if the program is killed.
 var temporary = map[string]string{
@@ -472,9 +528,14 @@ type pkg struct {
 
 // list reads the tree itself rather than asking "go list": the go command
 // then knows which files this test depends on, and never serves a stale pass.
-func list(t *testing.T) (pkgs []pkg) {
+func list(t *testing.T) []pkg {
 	t.Helper()
-	err := filepath.WalkDir("..", func(dir string, d fs.DirEntry, err error) error {
+	return listBelow(t, "..")
+}
+
+func listBelow(t *testing.T, top string) (pkgs []pkg) {
+	t.Helper()
+	err := filepath.WalkDir(top, func(dir string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
 		}

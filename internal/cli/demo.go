@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/host/patch"
+	"coder/internal/host/program"
 	"coder/internal/host/repofile"
 	"coder/internal/host/stdio"
 	"coder/internal/model/scripted"
@@ -138,7 +138,7 @@ func unpackDemo() (string, error) {
 func (inv *invocation) introduceDemo(w io.Writer) error {
 	words := inv.words
 	lines := []string{words.T("The model in this demo is a script: its replies were written in advance. Everything else is the real program.")}
-	if _, err := exec.LookPath("go"); err != nil {
+	if !program.Has("go") {
 		lines = append(lines, words.T("Go is not installed here, so the tests of the project cannot run and the demo will end early; everything before that works."))
 	}
 	lines = append(lines, words.T("The project, with a test that fails: %s", inv.settings.Root))

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,10 +34,10 @@ func (t *terminal) edit(ctx context.Context, text string) (string, error) {
 	}
 	defer done()
 	words := strings.Fields(program)
-	cmd := exec.CommandContext(ctx, words[0], append(words[1:], path)...)
+	cmd := t.app.Door().Command(ctx, words[0], append(words[1:], path)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stdio.Grace
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = t.in, t.out, t.out, t.app.Root, t.app.ChildEnv()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = t.in, t.out, t.out, t.app.Root
 	putRight := tty.Keep(t.in)
 	err = cmd.Run()
 	putRight()

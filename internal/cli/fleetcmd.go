@@ -6,15 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"coder/internal/app"
 	"coder/internal/core/task"
 	"coder/internal/core/uip"
+	"coder/internal/host/program"
 )
 
 // fleetProgram is what runs many agents. It is a program of its own, so that
@@ -39,11 +38,19 @@ func (inv *invocation) findFleet() (string, error) {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
 		return path, nil
 	}
-	path, err := exec.LookPath(fleetProgram)
+	path, err := inv.door().Find(fleetProgram)
+	if refused := (*program.Refusal)(nil); errors.As(err, &refused) {
+		return "", &exitError{code: ExitInput, text: refused.Error()}
+	}
 	if err != nil {
 		return "", &exitError{code: ExitInput, text: "coder-fleet is not here: put it beside coder, or on the PATH (make fleet makes it)"}
 	}
 	return path, nil
+}
+
+// door starts the fleet's program, for the folder here.
+func (inv *invocation) door() program.Door {
+	return program.Outside(inv.Environ, cmp.Or(inv.settings.Root, inv.Dir, string(filepath.Separator)))
 }
 
 // runFleet becomes the program of the fleet.
@@ -54,7 +61,7 @@ func (inv *invocation) becomeFleet(args []string) error {
 	if err != nil {
 		return err
 	}
-	err = syscall.Exec(path, append([]string{fleetProgram}, args...), inv.Environ)
+	err = program.Become(path, append([]string{fleetProgram}, args...), inv.Environ)
 	return errors.Join(errors.New("coder-fleet could not be started"), err)
 }
 
@@ -73,8 +80,8 @@ func (inv *invocation) fleetTasks(ctx context.Context, a *app.App, more ...strin
 	}
 	ctx, stop := context.WithTimeout(ctx, fleetTime)
 	defer stop()
-	cmd := exec.CommandContext(ctx, path, append([]string{"ps", "--json"}, more...)...)
-	cmd.Env, cmd.WaitDelay = inv.Environ, time.Second
+	cmd := inv.door().Command(ctx, path, append([]string{"ps", "--json"}, more...)...)
+	cmd.WaitDelay = time.Second
 	text, err := cmd.Output()
 	var tasks []struct {
 		ID   string `json:"id"`

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -334,7 +333,7 @@ func (t *terminal) banner() error {
 	if text := t.inv.wideFolder(t.app.Root); text != "" {
 		add(ink.Warn, text)
 	}
-	if _, err := exec.LookPath("git"); err != nil {
+	if _, err := t.app.Door().Find("git"); err != nil {
 		add(ink.Dim, w.T("not installed, and used where it is: %s", "git"))
 	}
 	command, _ := t.session.LeftCommand() // told when it is taken up

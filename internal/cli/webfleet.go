@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -69,8 +68,8 @@ func (w *web) askFleet(ctx context.Context, args ...string) ([]byte, error) {
 	ctx, stop := context.WithTimeout(ctx, fleetTime)
 	defer stop()
 	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env, cmd.WaitDelay, cmd.Stderr = w.inv.Environ, time.Second, &said
+	cmd := w.inv.door().Command(ctx, path, args...)
+	cmd.WaitDelay, cmd.Stderr = time.Second, &said
 	out, err := cmd.Output()
 	if err != nil {
 		why := strings.TrimSpace(said.String())

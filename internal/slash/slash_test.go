@@ -25,6 +25,7 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
+	"coder/internal/host/program"
 	"coder/internal/host/workspace"
 	"coder/internal/model/scripted"
 	"coder/internal/policy/mode"
@@ -140,7 +141,7 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 		ledger.Add(event.Record{Task: task, Event: event.MessageAdded{Model: model, Usage: &chat.Usage{In: 10 * (i + 1), Out: i + 1}}})
 	}
 	now := func() time.Time { return time.Unix(0, 0) }
-	changes := &Changes{Git: git.Options{Workspace: ws, Env: os.Environ()}, Kept: func(string, int64) ([]byte, error) { return []byte("old\n"), nil }}
+	changes := &Changes{Git: git.Options{Workspace: ws, Door: program.Outside(os.Environ(), ws.Root())}, Kept: func(string, int64) ([]byte, error) { return []byte("old\n"), nil }}
 	changes.Add(event.Record{Event: event.ToolCallCompleted{Changes: []event.FileChange{{Before: event.FileState{Path: "a.txt", Hash: "h", Size: 4}}}}})
 	if err := os.WriteFile(filepath.Join(w.dir, "a.txt"), []byte("new\n"), 0o600); err != nil {
 		t.Fatal(err)

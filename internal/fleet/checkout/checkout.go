@@ -15,14 +15,13 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"coder/internal/core/sanitize"
-	"coder/internal/host/gitsafe"
+	"coder/internal/host/program"
 )
 
 // Folder is a clone. Dir is what a task sees; beside it, in the same folder, lies
@@ -32,11 +31,11 @@ type Folder struct {
 	Base string // the commit that the task began from
 
 	beside string
-	env    []string
+	door   program.Door
 	tree   string // of the last checkpoint
 	head   string
 
-	disarmed []gitsafe.Setting // what git is run with
+	disarmed program.Git
 }
 
 // CheckpointRef is what a checkpoint is named in its bundle.
@@ -63,8 +62,8 @@ func CheckRepo(repo string) error {
 
 // Look makes sure that a task can begin from base in the repository of a folder here,
 // and returns the top of it and whether it holds what is not committed.
-func Look(ctx context.Context, dir, base string, env []string) (top string, dirty bool, err error) {
-	f := &Folder{Dir: dir, env: env}
+func Look(ctx context.Context, dir, base string, door program.Door) (top string, dirty bool, err error) {
+	f := &Folder{Dir: dir, door: door}
 	if err := f.disarm(ctx); err != nil {
 		return "", false, fmt.Errorf("%s is not a git repository", dir)
 	}
@@ -86,14 +85,14 @@ func Look(ctx context.Context, dir, base string, env []string) (top string, dirt
 
 // ask asks git something that changes nothing, not even an index.
 func (f *Folder) ask(ctx context.Context, args ...string) (string, error) {
-	return f.run(ctx, append(gitsafe.Environment(f.env, f.disarmed), "GIT_OPTIONAL_LOCKS=0"), f.Dir, args...)
+	return run(ctx, f.disarmed.Command(ctx, args...))
 }
 
 // About tells whether a task's repository is that of a folder: the one it lies in, or
 // one that it was cloned from.
-func About(ctx context.Context, dir string, env []string) func(repo string) bool {
+func About(ctx context.Context, dir string, door program.Door) func(repo string) bool {
 	var remotes []string
-	if all, err := gitsafe.Remotes(ctx, dir, env); err == nil {
+	if all, err := door.Remotes(ctx, dir); err == nil {
 		for _, r := range all {
 			remotes = append(remotes, plain(r))
 		}
@@ -112,17 +111,15 @@ func plain(repo string) string {
 
 // Clone makes a folder of repo at base, below dir, which must be new. It runs
 // nothing that the repository brings along.
-func Clone(ctx context.Context, dir, repo, base string, env []string) (*Folder, error) {
+func Clone(ctx context.Context, dir, repo, base string, door program.Door) (*Folder, error) {
 	if err := CheckRepo(repo); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	f := &Folder{Dir: filepath.Join(dir, "work"), beside: dir, env: env}
-	fetching := append(gitsafe.Environment(env, []gitsafe.Setting{{Key: "core.hookspath", Value: "/dev/null"}, {Key: "core.fsmonitor", Value: "false"}, {Key: "gc.auto", Value: "0"}}),
-		"GIT_ALLOW_PROTOCOL="+protocols, "GIT_SSH_COMMAND=ssh -oBatchMode=yes")
-	if _, err := f.run(ctx, fetching, dir, "clone", "--quiet", "--no-hardlinks", "--no-checkout", "--template=", "--", repo, f.Dir); err != nil {
+	f := &Folder{Dir: filepath.Join(dir, "work"), beside: dir, door: door}
+	if _, err := run(ctx, door.Clone(ctx, protocols, repo, f.Dir)); err != nil {
 		return nil, fmt.Errorf("clone %s: %w", repo, err)
 	}
 	if err := f.disarm(ctx); err != nil {
@@ -151,23 +148,23 @@ func Clone(ctx context.Context, dir, repo, base string, env []string) (*Folder, 
 // disarm finds out what the repository configures, so that nothing of it is run.
 // What a task did may have changed it.
 func (f *Folder) disarm(ctx context.Context) (err error) {
-	f.disarmed, err = gitsafe.Inspect(ctx, f.Dir, f.env)
+	f.disarmed, err = f.door.Git(ctx, f.Dir)
 	return err
 }
 
 // git runs git in the folder, with nothing of what the repository configures.
 func (f *Folder) git(ctx context.Context, args ...string) (string, error) {
-	env := append(gitsafe.Environment(f.env, f.disarmed), "GIT_ALLOW_PROTOCOL=file")
+	cmd := f.disarmed.Command(ctx, args...)
+	cmd.Env = append(cmd.Env, "GIT_ALLOW_PROTOCOL=file")
 	if args[0] != "checkout" && args[0] != "reset" { // these are about the task's own index
-		env = append(env, "GIT_INDEX_FILE="+filepath.Join(f.beside, "index"))
+		cmd.Env = append(cmd.Env, "GIT_INDEX_FILE="+filepath.Join(f.beside, "index"))
 	}
-	return f.run(ctx, env, f.Dir, args...)
+	return run(ctx, cmd)
 }
 
-func (f *Folder) run(ctx context.Context, env []string, dir string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "git", args...)
+func run(ctx context.Context, cmd *program.Cmd) (string, error) {
 	var out, says bytes.Buffer
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, env, &out, &says, time.Second
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &says, time.Second
 	cmd.Env = append(cmd.Env, "GIT_AUTHOR_NAME=coder", "GIT_AUTHOR_EMAIL=coder@localhost", "GIT_COMMITTER_NAME=coder", "GIT_COMMITTER_EMAIL=coder@localhost")
 	if err := cmd.Run(); err != nil {
 		if text := strings.TrimSpace(says.String()); text != "" && ctx.Err() == nil {

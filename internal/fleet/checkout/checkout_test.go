@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"coder/internal/fleet/checkout"
+	"coder/internal/host/program"
 )
 
 func git(t *testing.T, dir string, args ...string) string {
@@ -57,7 +58,7 @@ func repository(t *testing.T) string {
 // its result.
 func TestACheckpointGoesOnElsewhere(t *testing.T) {
 	repo := repository(t)
-	f, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "1"), repo, "side", os.Environ())
+	f, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "1"), repo, "side", program.Outside(os.Environ(), t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestACheckpointGoesOnElsewhere(t *testing.T) {
 	if again, err := f.Checkpoint(t.Context()); err != nil || again != "" {
 		t.Errorf("a checkpoint of what did not change: %q, %v", again, err)
 	}
-	other, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "2"), repo, f.Base, os.Environ())
+	other, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "2"), repo, f.Base, program.Outside(os.Environ(), t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func TestACheckpointGoesOnElsewhere(t *testing.T) {
 }
 
 func TestNoChangeIsNoResult(t *testing.T) {
-	f, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "1"), repository(t), "", os.Environ())
+	f, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "1"), repository(t), "", program.Outside(os.Environ(), t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestWhatCannotBeCloned(t *testing.T) {
 		{"https://me:token@example.invalid/x.git", "", "holds a secret"},
 		{"https://token@example.invalid/x.git", "", "holds a secret"},
 	} {
-		_, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "1"), c.repo, c.base, os.Environ())
+		_, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "1"), c.repo, c.base, program.Outside(os.Environ(), t.TempDir()))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", c.repo, err, c.says)
 		}
@@ -147,7 +148,7 @@ func TestWhatCannotBeCloned(t *testing.T) {
 
 // A task may set up filters and hooks in its clone: a checkpoint does not run them.
 func TestACheckpointRunsNothingOfTheRepository(t *testing.T) {
-	f, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "1"), repository(t), "", os.Environ())
+	f, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "1"), repository(t), "", program.Outside(os.Environ(), t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}

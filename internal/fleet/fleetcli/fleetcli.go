@@ -22,6 +22,7 @@ import (
 	"coder/internal/fleet/jetstore"
 	"coder/internal/fleet/queue"
 	"coder/internal/fleet/worker"
+	"coder/internal/host/program"
 	"coder/internal/ui/i18n"
 
 	"github.com/nats-io/nats.go"
@@ -45,6 +46,9 @@ type call struct {
 	js   jetstream.JetStream
 	*queue.Queue
 }
+
+// door starts programs for the repository of the folder here.
+func (c *call) door() program.Door { return program.Outside(c.Environ, c.Dir) }
 
 // command is a word of the command line.
 type command struct {

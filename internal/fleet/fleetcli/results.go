@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	"coder/internal/core/sanitize"
@@ -16,7 +15,6 @@ import (
 	"coder/internal/fleet/worker"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/authkey"
-	"coder/internal/host/gitsafe"
 )
 
 func (c *call) resultFlags(f *flag.FlagSet) {
@@ -101,12 +99,12 @@ func (c *call) fetchBranch(ctx context.Context, from, ref, branch string) error 
 		return err
 	}
 	defer os.Remove(file)
-	settings, err := gitsafe.Inspect(ctx, c.Dir, c.Environ)
+	git, err := c.door().Git(ctx, c.Dir)
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "git", "fetch", "--quiet", "--no-tags", "--", file, ref+":refs/heads/"+branch)
-	cmd.Dir, cmd.Env = c.Dir, append(gitsafe.Environment(c.Environ, settings), "GIT_ALLOW_PROTOCOL=file")
+	cmd := git.Command(ctx, "fetch", "--quiet", "--no-tags", "--", file, ref+":refs/heads/"+branch)
+	cmd.Env = append(cmd.Env, "GIT_ALLOW_PROTOCOL=file")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("fetch the branch into %s: %w: %s", c.Dir, err, sanitize.Line(string(out), 300))
 	}

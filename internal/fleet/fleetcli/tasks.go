@@ -92,7 +92,7 @@ func (c *call) checkSubmit() error {
 		return usageError{err}
 	}
 	if filepath.IsAbs(s.Repo) {
-		top, dirty, err := checkout.Look(context.Background(), s.Repo, s.Base, c.Environ)
+		top, dirty, err := checkout.Look(context.Background(), s.Repo, s.Base, c.door())
 		if err != nil {
 			return usageError{err}
 		}
@@ -142,7 +142,7 @@ func (c *call) ps(ctx context.Context) error {
 		return err
 	}
 	if c.given.about != "" {
-		about := checkout.About(ctx, c.given.about, c.Environ)
+		about := checkout.About(ctx, c.given.about, c.door())
 		tasks = slices.DeleteFunc(tasks, func(t queue.Task) bool { return !about(t.Spec.Repo) })
 	}
 	if c.json {

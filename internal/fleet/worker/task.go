@@ -29,6 +29,7 @@ import (
 	"coder/internal/fleet/queue"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/authkey"
+	"coder/internal/host/program"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -120,7 +121,7 @@ func (r *run) run(ctx context.Context) (out Outcome, err error) {
 	if err := atomicfile.Write(filepath.Join(r.dir, taskFile), jsonx.Must(r.Task), 0o600); err != nil {
 		return out, err
 	}
-	r.folder, err = checkout.Clone(ctx, filepath.Join(r.dir, "repo"), r.Task.Spec.Repo, cmp.Or(r.Task.Commit, r.Task.Spec.Base), r.env.Environ)
+	r.folder, err = checkout.Clone(ctx, filepath.Join(r.dir, "repo"), r.Task.Spec.Repo, cmp.Or(r.Task.Commit, r.Task.Spec.Base), program.Outside(r.env.Environ, r.dir))
 	if err != nil {
 		return Outcome{Attempts: beginAttempts}, err
 	}

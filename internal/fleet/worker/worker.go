@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -28,6 +27,7 @@ import (
 	"coder/internal/fleet/engine"
 	"coder/internal/fleet/jetstore"
 	"coder/internal/fleet/queue"
+	"coder/internal/host/program"
 	"coder/internal/policy/mode"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -346,7 +346,7 @@ func (a *attempt) execute(ctx context.Context) (Outcome, error) {
 	if a.task.Spec.Mode == mode.Yolo && !a.w.Yolo {
 		return Outcome{Status: queue.Queued, Attempts: beginAttempts, Reason: "worker " + a.w.Name + " runs nothing unasked; coder fleet worker --allow-yolo lets it"}, nil
 	}
-	cmd := exec.Command(a.w.Exe, TaskCommand)
+	cmd := program.Exactly(context.Background(), a.w.Exe, TaskCommand)
 	cmd.Env, cmd.SysProcAttr = a.w.Environ, new(syscall.SysProcAttr)
 	cmd.SysProcAttr.Setpgid = true
 	dieWithUs(cmd.SysProcAttr)
@@ -386,7 +386,7 @@ func (a *attempt) execute(ctx context.Context) (Outcome, error) {
 
 // attend watches over the process: it keeps the job, passes on that the task is to
 // be canceled, and ends the process when the task is no longer ours.
-func (a *attempt) attend(ctx context.Context, cmd *exec.Cmd, ended <-chan error, kill func()) error {
+func (a *attempt) attend(ctx context.Context, cmd *program.Cmd, ended <-chan error, kill func()) error {
 	every := time.NewTicker(a.w.queue.Settings.Lease / 4)
 	defer every.Stop()
 	var overdue <-chan time.Time

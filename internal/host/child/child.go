@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"coder/internal/host/program"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 
 // Process is a running server.
 type Process struct {
-	cmd    *exec.Cmd
+	cmd    *program.Cmd
 	to     *os.File // its standard input
 	from   *os.File // its standard output
 	stderr tail
@@ -37,7 +38,7 @@ type Process struct {
 // Start starts a server in dir, in a session of its own, without a terminal and
 // with no environment but env. If confine is not nil it is given the command
 // before, and may object.
-func Start(command []string, dir string, env []string, confine func(*exec.Cmd) error) (*Process, error) {
+func Start(command []string, dir string, env []string, confine func(*program.Cmd) error) (*Process, error) {
 	if err := startable(command[0], dir); err != nil {
 		return nil, fmt.Errorf("start %s: %w", command[0], err)
 	}
@@ -53,7 +54,7 @@ func Start(command []string, dir string, env []string, confine func(*exec.Cmd) e
 	}
 	defer stdout.Close()
 
-	p := &Process{cmd: exec.Command(command[0], command[1:]...), to: to, from: from, ended: make(chan struct{})}
+	p := &Process{cmd: program.Confined(command[0], command[1:]...), to: to, from: from, ended: make(chan struct{})}
 	p.cmd.Dir = dir
 	p.cmd.Env = append([]string{"PWD=" + dir}, env...)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdout, &p.stderr
@@ -96,9 +97,9 @@ func startable(name, dir string) error {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(dir, name)
 	}
-	_, err := exec.LookPath(name)
+	_, err := program.OnPath(name)
 	var path *fs.PathError
-	var found *exec.Error
+	var found *program.Error
 	switch {
 	case errors.As(err, &path):
 		return path.Err
@@ -150,7 +151,7 @@ func (p *Process) LastWords() string {
 	var words []string
 	select {
 	case <-p.ended:
-		if exit := (*exec.ExitError)(nil); errors.As(p.how, &exit) {
+		if exit := (*program.ExitError)(nil); errors.As(p.how, &exit) {
 			if ws, ok := exit.Sys().(syscall.WaitStatus); !ok || ws.Signal() != syscall.SIGKILL { // which is how we do it
 				words = append(words, exit.Error())
 			}

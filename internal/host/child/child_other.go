@@ -3,8 +3,9 @@
 package child
 
 import (
-	"os/exec"
 	"syscall"
+
+	"coder/internal/host/program"
 )
 
 // dieWithUs does nothing where the system has no such service; servers watch
@@ -13,7 +14,7 @@ func dieWithUs(*syscall.SysProcAttr) {}
 
 // reap waits for the end of a server, ends what is left of its group and tells
 // how it ended.
-func reap(cmd *exec.Cmd) error {
+func reap(cmd *program.Cmd) error {
 	err := cmd.Wait()
 	killGroup(cmd.Process.Pid)
 	return err

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"coder/internal/core/clip"
 	"coder/internal/host/child"
+	"coder/internal/host/program"
 )
 
 // Options say what servers there may be and where they work.
@@ -33,7 +33,7 @@ type Options struct {
 	May func() error
 	// Confine, if it is not nil, is given the command of every server before it
 	// is started, to have it run within bounds, and may object.
-	Confine func(*exec.Cmd) error
+	Confine func(*program.Cmd) error
 	// Program and Version are what we call ourselves.
 	Program, Version string
 }

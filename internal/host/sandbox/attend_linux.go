@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"strconv"
 	"strings"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"coder/internal/host/program"
 )
 
 const (
@@ -35,7 +36,7 @@ type attendant struct {
 // its end; then whatever it left running is stopped. The child inherits what
 // this thread is confined to.
 func attend(o order, tell *os.File) (code int, err error) {
-	path, err := exec.LookPath(o.argv[0])
+	path, err := program.OnPath(o.argv[0])
 	if err != nil {
 		return 0, fmt.Errorf("start command: %w", err)
 	}
@@ -53,7 +54,7 @@ func attend(o order, tell *os.File) (code int, err error) {
 		return 0, fmt.Errorf("start command: %w", err)
 	}
 	_, noTerminal := unix.IoctlGetTermios(0, unix.TCGETS)
-	a.command, err = syscall.ForkExec(path, o.argv, &syscall.ProcAttr{
+	a.command, err = program.Fork(path, o.argv, &syscall.ProcAttr{
 		Env: unix.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: noTerminal == nil, Pdeathsig: death},
 	})
 	if err != nil {

@@ -2,7 +2,8 @@ package sandbox
 
 import (
 	"context"
-	"os/exec"
+
+	"coder/internal/host/program"
 )
 
 // seatbeltPath is where macOS has it; one elsewhere is not to be trusted.
@@ -14,7 +15,7 @@ var sample = places{write: []string{"/private/tmp"}, protect: []string{"/private
 
 func backends(Options) []backend {
 	return []backend{{name: Seatbelt, through: []string{seatbeltPath}, probe: func(ctx context.Context) error {
-		return exec.CommandContext(ctx, seatbeltPath, "-p", profile(sample), "/usr/bin/true").Run()
+		return program.Exactly(ctx, seatbeltPath, "-p", profile(sample), "/usr/bin/true").Run()
 	}}}
 }
 

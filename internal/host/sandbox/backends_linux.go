@@ -6,12 +6,13 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"coder/internal/host/program"
 )
 
 // probeTime is the most that trying a backend may take, unless options say otherwise.
@@ -23,10 +24,7 @@ func backends(o Options) (list []backend) {
 	list = append(list, backend{name: Namespaces, abi: abi, probe: func(ctx context.Context) error {
 		return o.try(ctx, inOwnSpaces(o.Exe, order{places: places{network: false}, probe: true}))
 	}})
-	if o.LookPath == nil {
-		o.LookPath = func(string) (string, error) { return "", exec.ErrNotFound }
-	}
-	if bwrap, err := o.LookPath("bwrap"); err == nil {
+	if bwrap, err := o.Door.Find("bwrap"); err == nil {
 		list = append(list, backend{name: Bubblewrap, abi: abi, through: []string{bwrap}, probe: func(ctx context.Context) error {
 			line := append([]string{bwrap}, bwrapArgs(places{})...)
 			return o.try(ctx, Line{Argv: append(line, helper(o.Exe, order{stage: stageBwrap, probe: true})...)})
@@ -42,7 +40,7 @@ func (o Options) try(ctx context.Context, line Line) error {
 	ctx, stop := context.WithTimeout(ctx, cmp.Or(o.Patience, probeTime))
 	defer stop()
 	var stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, line.Argv[0], line.Argv[1:]...)
+	cmd := program.Exactly(ctx, line.Argv[0], line.Argv[1:]...)
 	if line.Attr != nil {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)
 		line.Attr(cmd.SysProcAttr)

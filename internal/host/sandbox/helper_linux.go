@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"coder/internal/host/program"
 )
 
 // A program called with HelperName is the helper: it confines itself as its
@@ -115,7 +116,7 @@ func mountSpace() string {
 // become runs the command in our place. It dies with our parent, as we would
 // have.
 func become(argv []string, parent int) error {
-	path, err := exec.LookPath(argv[0])
+	path, err := program.OnPath(argv[0])
 	if err != nil {
 		return fmt.Errorf("start command: %w", err)
 	}
@@ -125,7 +126,7 @@ func become(argv []string, parent int) error {
 	if os.Getppid() != parent {
 		return errGone
 	}
-	return fmt.Errorf("start %s: %w", path, unix.Exec(path, argv, unix.Environ()))
+	return fmt.Errorf("start %s: %w", path, program.Become(path, argv, unix.Environ()))
 }
 
 // capSet is a set of capabilities, one bit each.

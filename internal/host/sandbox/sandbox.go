@@ -47,7 +47,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -55,6 +54,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"coder/internal/host/program"
 )
 
 // Limits are what a command may do. The zero Limits allow no writing and no
@@ -124,10 +125,10 @@ var ErrUnavailable = errors.New("commands cannot be confined on this machine")
 
 // Options are what a sandbox is found with.
 type Options struct {
-	Exe      string                            // full path of this program, or of any other that has this package
-	LookPath func(name string) (string, error) // finds other programs; none if nil
-	Only     string                            // if not empty, the one backend to try
-	Patience time.Duration                     // with a backend that is tried; zero means two minutes
+	Exe      string        // full path of this program, or of any other that has this package
+	Door     program.Door  // finds other programs; none if zero
+	Only     string        // if not empty, the one backend to try
+	Patience time.Duration // with a backend that is tried; zero means two minutes
 }
 
 // Sandbox is what this machine can do to confine commands. It may be used by
@@ -424,7 +425,7 @@ func (l Line) Telling() Line {
 
 // Apply has a command that was not started yet run through the line. What it
 // was to run, its environment, directory and streams stay as they are.
-func (l Line) Apply(cmd *exec.Cmd) {
+func (l Line) Apply(cmd *program.Cmd) {
 	if len(l.Argv) == 0 {
 		return
 	}

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"coder/internal/host/program"
 )
 
 // inSituation says, in the environment of the test program, which backend must
@@ -23,10 +25,10 @@ func TestSituation(t *testing.T) {
 	if want == "" {
 		t.Skip("no situation is given")
 	}
-	o := Options{Exe: self(t), LookPath: exec.LookPath}
+	o := Options{Exe: self(t), Door: program.Outside(os.Environ(), "/nowhere")}
 	switch want {
 	case Landlock:
-		o.LookPath = nil // there is no bwrap
+		o.Door = program.Door{} // there is no bwrap
 	case Bubblewrap:
 		o.Only = Bubblewrap // it alone may make namespaces
 	}

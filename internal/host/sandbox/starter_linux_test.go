@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"coder/internal/host/program"
 )
 
 const (
@@ -51,7 +53,7 @@ func TestConfinedNothingRunsForAStarterThatIsGone(t *testing.T) {
 // startAndWait runs a command confined by a backend in a folder.
 func startAndWait(args []string) int {
 	exe, _ := os.Executable()
-	s := Find(context.Background(), Options{Exe: exe, LookPath: exec.LookPath, Only: args[0]})
+	s := Find(context.Background(), Options{Exe: exe, Door: program.Outside(os.Environ(), "/nowhere"), Only: args[0]})
 	line, err := s.Wrap(Limits{Write: []string{args[1]}})
 	if err != nil {
 		fmt.Println(err)

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"coder/internal/host/program"
 )
 
 // The test program is also the helper, and the attacker.
@@ -101,7 +103,7 @@ func eachBackend(t *testing.T, test func(*testing.T, *Sandbox)) {
 
 func findOnly(t testing.TB, name string) *Sandbox {
 	t.Helper()
-	s := Find(t.Context(), Options{Exe: self(t), LookPath: exec.LookPath, Only: name})
+	s := Find(t.Context(), Options{Exe: self(t), Door: program.Outside(os.Environ(), "/nowhere"), Only: name})
 	if s.Backend() != name && !possible(name) {
 		t.Skipf("there is no %s here: %v", name, s.Why())
 	}

@@ -39,9 +39,9 @@ func ProgramName() string { return self().String() }
 // Ended cannot tell here.
 func Ended(string) bool { return false }
 
-// program is a process that runs commands.
-type program struct{ pid int }
+// starter is a process that runs commands.
+type starter struct{ pid int }
 
-func (p program) String() string { return strconv.Itoa(p.pid) }
+func (p starter) String() string { return strconv.Itoa(p.pid) }
 
-func self() program { return program{os.Getpid()} }
+func self() starter { return starter{os.Getpid()} }

@@ -30,7 +30,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -39,6 +38,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"coder/internal/host/program"
 
 	"golang.org/x/sys/unix"
 )
@@ -156,7 +157,7 @@ func now(spec Spec) (t time.Time) {
 }
 
 type process struct {
-	cmd            *exec.Cmd
+	cmd            *program.Cmd
 	family         *family
 	exited         chan struct{}
 	stdout, stderr *pump
@@ -168,7 +169,7 @@ var serial atomic.Int64
 
 func start(spec Spec) (*process, error) {
 	argv := append(slices.Clone(spec.Through), spec.Shell.argv(spec.Command)...)
-	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd := program.Exactly(context.Background(), argv[0], argv[1:]...)
 	cmd.Dir = spec.Dir
 	// A line is to mean what it says: what changes that, and functions that stand in for commands, are left out.
 	cmd.Env = make([]string, 0, len(spec.Env)+3)
@@ -244,7 +245,7 @@ func start(spec Spec) (*process, error) {
 
 // launch starts the shell and enrols it before anybody can take it for an
 // orphan.
-func launch(cmd *exec.Cmd) error {
+func launch(cmd *program.Cmd) error {
 	shells.Lock()
 	defer shells.Unlock()
 	err := cmd.Start()
@@ -372,7 +373,7 @@ var meanings = []string{"ENV", "SHELLOPTS", "CDPATH", "GLOBIGNORE", "GLOBSORT", 
 // listen gives a program that is the first of a command's processes the means
 // to tell how that ended, and is where we hear it; nil if there is no such
 // program.
-func (s Spec) listen(cmd *exec.Cmd) (*os.File, error) {
+func (s Spec) listen(cmd *program.Cmd) (*os.File, error) {
 	if !s.Init {
 		return nil, nil
 	}

@@ -55,7 +55,7 @@ func ProgramName() string { return self().String() }
 // Ended reports whether it is certain that the program of that name runs no
 // more. Only then there may be something to sweep.
 func Ended(name string) bool {
-	var p program
+	var p starter
 	n, err := fmt.Sscanf(name, "%d.%d.%d", &p.pid, &p.started, &p.space)
 	return n == 3 && err == nil && p.pid > 0 && p.space != 0 && p.space == self().space && p.gone()
 }
@@ -167,7 +167,7 @@ const (
 func whose(mark string) owner {
 	sum := unknown
 	for part := range strings.SplitSeq(mark, "/") {
-		var who program
+		var who starter
 		var n int64
 		if _, err := fmt.Sscanf(part, "%d.%d.%d-%d", &who.pid, &who.started, &who.space, &n); err != nil || who.pid <= 0 || who.space == 0 || who.space != self().space {
 			return unknown
@@ -180,18 +180,18 @@ func whose(mark string) owner {
 	return sum
 }
 
-// program is a process that runs commands. Its number is given to another one
+// starter is a process that runs commands. Its number is given to another one
 // day; together with the time of its birth it is not.
-type program struct {
+type starter struct {
 	pid     int
 	started uint64
 	space   uint64 // of the process numbers
 }
 
-func (p program) String() string { return fmt.Sprintf("%d.%d.%d", p.pid, p.started, p.space) }
+func (p starter) String() string { return fmt.Sprintf("%d.%d.%d", p.pid, p.started, p.space) }
 
 // gone is only true where it is certain.
-func (p program) gone() bool {
+func (p starter) gone() bool {
 	if err := syscall.Kill(p.pid, 0); err == syscall.ESRCH {
 		return true
 	}
@@ -200,8 +200,8 @@ func (p program) gone() bool {
 }
 
 // self is this program.
-var self = sync.OnceValue(func() program {
-	p := program{pid: os.Getpid()}
+var self = sync.OnceValue(func() starter {
+	p := starter{pid: os.Getpid()}
 	if now, ok := status("self"); ok {
 		p.started = now.started
 	}

@@ -9,12 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	osexec "os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
+	"coder/internal/host/program"
 	"coder/internal/host/sandbox"
 	"coder/internal/policy/risk"
 	"coder/internal/tool"
@@ -30,9 +30,9 @@ const (
 
 // Options are the bounds of a session's commands.
 type Options struct {
-	Demand   string
-	Exe      string // this program, which runs itself to confine commands
-	LookPath func(name string) (string, error)
+	Demand string
+	Exe    string // this program, which runs itself to confine commands
+	Door   program.Door
 
 	Root, Home string
 	Write      []string // more folders that may be written to
@@ -99,7 +99,7 @@ func New(o Options) *Confiner {
 
 func (c *Confiner) find(ctx context.Context) *sandbox.Sandbox {
 	c.once.Do(func() {
-		c.box = sandbox.Find(context.WithoutCancel(ctx), sandbox.Options{Exe: c.o.Exe, LookPath: c.o.LookPath})
+		c.box = sandbox.Find(context.WithoutCancel(ctx), sandbox.Options{Exe: c.o.Exe, Door: c.o.Door})
 	})
 	return c.box
 }
@@ -211,7 +211,7 @@ type Helper struct {
 // us for as long as it runs. Ending the process ends all that it started; so
 // does our own end, however that comes. Where everything is demanded and cannot
 // be had the error says so, and the program must not be started.
-func (c *Confiner) Helper(ctx context.Context, cmd *osexec.Cmd, h Helper) (confined bool, err error) {
+func (c *Confiner) Helper(ctx context.Context, cmd *program.Cmd, h Helper) (confined bool, err error) {
 	if !h.Private && !h.ReadOnly {
 		c.makeCaches()
 	}
@@ -243,7 +243,7 @@ func (c *Confiner) Helper(ctx context.Context, cmd *osexec.Cmd, h Helper) (confi
 
 // Bare has a program that was not started yet run without bounds. Nothing of it
 // outlives it, or us.
-func (c *Confiner) Bare(cmd *osexec.Cmd) { c.bare().Apply(cmd) }
+func (c *Confiner) Bare(cmd *program.Cmd) { c.bare().Apply(cmd) }
 
 // Words say how a command would be confined, in one line.
 func (c *Confiner) Words(ctx context.Context) string {
@@ -460,15 +460,18 @@ func changed(before, after map[string]string) string {
 	return strings.Join(now, ", ")
 }
 
+// Temporary are the folders for what does not last, which commands may write to.
+func Temporary() []string { return []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"} }
+
 // writable are the folders that commands may write to, if they are there.
 func (c *Confiner) writable() []string {
-	return existing(slices.Concat([]string{c.o.Root, os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}, c.o.Write))
+	return existing(slices.Concat([]string{c.o.Root}, Temporary(), c.o.Write))
 }
 
 // readingLimits allow no more than what programs that read put aside while they
 // work: temporary files, and what the user's own filter for large files keeps.
 func (c *Confiner) readingLimits() sandbox.Limits {
-	temporary := slices.DeleteFunc([]string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}, func(dir string) bool {
+	temporary := slices.DeleteFunc(Temporary(), func(dir string) bool {
 		return holds(dir, c.o.Root) || c.o.Home != "" && holds(dir, c.o.Home)
 	})
 	return sandbox.Limits{Write: existing(append(temporary, filepath.Join(c.o.Root, ".git", "lfs"))), Protect: existing(c.o.Protect)}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"coder/internal/core/display"
-	"coder/internal/host/gitsafe"
+	"coder/internal/host/program"
 	"coder/internal/policy"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/risk"
@@ -26,11 +26,11 @@ import (
 
 // Options are what a Judge is made of.
 type Options struct {
-	State *mode.State // the mode of the moment
-	Root  string      // the workspace, absolute
-	Home  string      // the person's home, absolute; may be empty
-	Bash  bool        // commands are run by bash
-	Env   []string    // what commands are run with
+	State *mode.State  // the mode of the moment
+	Root  string       // the workspace, absolute
+	Home  string       // the person's home, absolute; may be empty
+	Bash  bool         // commands are run by bash
+	Door  program.Door // to git
 	// Given are the rules the person wrote; Allow and Deny those of this run.
 	Given       map[string]risk.Patterns
 	Allow, Deny []rule.Spec
@@ -82,14 +82,14 @@ func (l *later) book(b *rule.Book) *rule.Book {
 
 // New returns a Judge.
 func New(o Options) *Judge {
-	w := world{o.Root, o.Home, o.Env}
+	w := world{o.Root, o.Home}
 	facts := risk.Facts{
 		Exists: func(path string) bool { _, err := os.Lstat(w.at(path)); return err == nil },
 		IsInside: func(path string) bool {
 			rel, err := filepath.Rel(w.root, w.at(path))
 			return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 		},
-		ReadGit: func(dir string) ([]gitsafe.Setting, error) { return gitsafe.Inspect(context.Background(), dir, w.env) },
+		ReadGit: func(dir string) ([]program.Setting, error) { return o.Door.Inspect(context.Background(), dir) },
 		Real:    w.real, Home: w.home, Cwd: w.root, Bash: o.Bash,
 	}
 	book := &rule.Book{

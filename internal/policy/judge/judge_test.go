@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"coder/internal/core/chat"
+	"coder/internal/host/program"
 	"coder/internal/policy"
 	"coder/internal/policy/judge"
 	"coder/internal/policy/mode"
@@ -26,6 +27,7 @@ func newJudge(t *testing.T, name string, change func(*judge.Options)) *judge.Jud
 		t.Fatal(err)
 	}
 	o := judge.Options{State: state, Root: t.TempDir(), Home: t.TempDir()}
+	o.Door = program.Outside([]string{"PATH=" + os.Getenv("PATH")}, o.Root).With(nil)
 	if change != nil {
 		change(&o)
 	}
@@ -350,7 +352,7 @@ func TestARepositoryIsReadUnaskedIfItsProgramsCanBeSwitchedOff(t *testing.T) {
 		"[core]\n\tworktree = /usr\n":           policy.Ask,
 	} {
 		var root string
-		j := newJudge(t, "plan", func(o *judge.Options) { root, o.Env = o.Root, []string{"HOME=" + o.Home} })
+		j := newJudge(t, "plan", func(o *judge.Options) { root, o.Door = o.Root, o.Door.With([]string{"HOME=" + o.Home}) })
 		if out, err := exec.Command("git", "init", "-q", root).CombinedOutput(); err != nil {
 			t.Fatalf("git init: %v\n%s", err, out)
 		}

@@ -13,7 +13,6 @@ import (
 // world is what the judges of commands may ask about the file system.
 type world struct {
 	root, home string
-	env        []string // the person's, for git
 }
 
 func (w world) at(path string) string {

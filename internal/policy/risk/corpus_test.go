@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"coder/internal/host/gitsafe"
+	"coder/internal/host/program"
 	"coder/internal/policy/risk"
 )
 
@@ -25,7 +25,7 @@ func facts() risk.Facts {
 			return p == root || p == "/" || p == "/etc" || p == "/tmp" || p == "/dev" || p == "/etc/hosts" || ok && slices.Contains(files, rel)
 		},
 		IsInside: func(p string) bool { return p == root || strings.HasPrefix(p, root+"/") },
-		ReadGit:  func(string) ([]gitsafe.Setting, error) { return nil, nil },
+		ReadGit:  func(string) ([]program.Setting, error) { return nil, nil },
 		Home:     "/home/someone", Cwd: root,
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"coder/internal/host/gitsafe"
+	"coder/internal/host/program"
 )
 
 // helpersOff are the options that keep a subcommand of git from running what
@@ -36,7 +36,7 @@ func (r Report) Runs() string {
 		}
 		var b strings.Builder
 		b.WriteString("env ")
-		for _, v := range gitsafe.Environment(nil, r.git) {
+		for _, v := range program.Environment(nil, r.git) {
 			b.WriteString(quoted(v) + " ")
 		}
 		apart = b.String()
@@ -63,5 +63,5 @@ func (r Report) Environ(env []string) []string {
 	if !r.harmless() || !slices.ContainsFunc(r.Simple, func(c Command) bool { return c.git.name > 0 }) {
 		return env
 	}
-	return gitsafe.Environment(env, r.git)
+	return program.Environment(env, r.git)
 }

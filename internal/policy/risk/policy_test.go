@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"coder/internal/host/gitsafe"
+	"coder/internal/host/program"
 	"coder/internal/policy"
 	"coder/internal/policy/risk"
 	"coder/internal/tool"
@@ -118,7 +118,7 @@ func TestTheLongestPatternWinsForEveryPart(t *testing.T) {
 
 func TestWhatOnlyReadsRunsWithTheHelpersOfARepositoryOff(t *testing.T) {
 	f := facts()
-	f.ReadGit = func(dir string) ([]gitsafe.Setting, error) { return []gitsafe.Setting{{Key: "in", Value: dir}}, nil }
+	f.ReadGit = func(dir string) ([]program.Setting, error) { return []program.Setting{{Key: "in", Value: dir}}, nil }
 	const diff = " --no-ext-diff --no-textconv --ignore-submodules=dirty"
 	for _, tt := range []struct {
 		command, runs string

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"coder/internal/host/gitsafe"
+	"coder/internal/host/program"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -43,7 +43,7 @@ type Facts struct {
 	// ReadGit returns the settings under which git, started in this absolute
 	// path, runs nothing that the repository there configures. It fails if there
 	// are none.
-	ReadGit func(dir string) ([]gitsafe.Setting, error)
+	ReadGit func(dir string) ([]program.Setting, error)
 	// Real is where an absolute path leads once links are followed; a path that
 	// leads nowhere yet is taken as far as it exists.
 	Real func(path string) string
@@ -54,7 +54,7 @@ type Facts struct {
 
 func (f Facts) exists(p string) bool   { return f.Exists == nil || f.Exists(p) }
 func (f Facts) isInside(p string) bool { return f.IsInside != nil && f.IsInside(p) }
-func (f Facts) readGit(p string) ([]gitsafe.Setting, error) {
+func (f Facts) readGit(p string) ([]program.Setting, error) {
 	if f.ReadGit == nil || !path.IsAbs(p) {
 		return nil, errors.New("nothing is known of the repository")
 	}
@@ -96,7 +96,7 @@ type Report struct {
 	// it wraps.
 	Simple []Command
 	// git are the settings with which a line that only reads runs git.
-	git []gitsafe.Setting
+	git []program.Setting
 	// Writes and Reads are the files it is known to open, where their names
 	// can be told: absolute, or as written if the directory is unknown.
 	Writes, Reads []string

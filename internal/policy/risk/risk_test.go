@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"coder/internal/host/gitsafe"
+	"coder/internal/host/program"
 	"coder/internal/policy/risk"
 )
 
@@ -115,8 +115,8 @@ func TestNoFactsMeansTheWorst(t *testing.T) {
 }
 
 // unlessIn knows how to read any repository but that in one directory.
-func unlessIn(bad string) func(string) ([]gitsafe.Setting, error) {
-	return func(dir string) ([]gitsafe.Setting, error) {
+func unlessIn(bad string) func(string) ([]program.Setting, error) {
+	return func(dir string) ([]program.Setting, error) {
 		if dir == bad {
 			return nil, errors.New("it cannot be read safely")
 		}

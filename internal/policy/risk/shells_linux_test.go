@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"coder/internal/host/gitsafe"
+	"coder/internal/host/program"
 	"coder/internal/policy/risk"
 )
 
@@ -192,7 +192,7 @@ func cellFacts(bash bool) risk.Facts {
 	return risk.Facts{
 		Exists:   func(p string) bool { return p == "/" || p == cellWork || path.Dir(p) == "/bin" },
 		IsInside: func(p string) bool { return p == cellWork || strings.HasPrefix(p, cellWork+"/") },
-		ReadGit:  func(string) ([]gitsafe.Setting, error) { return nil, nil }, Home: cellWork, Cwd: cellWork, Bash: bash,
+		ReadGit:  func(string) ([]program.Setting, error) { return nil, nil }, Home: cellWork, Cwd: cellWork, Bash: bash,
 	}
 }
 

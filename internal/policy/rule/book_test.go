@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"coder/internal/core/chat"
-	"coder/internal/host/gitsafe"
+	"coder/internal/host/program"
 	"coder/internal/policy"
 	"coder/internal/policy/risk"
 	"coder/internal/policy/rule"
@@ -23,7 +23,7 @@ func book() *rule.Book {
 	facts := risk.Facts{
 		Exists:   func(string) bool { return false },
 		IsInside: func(p string) bool { return strings.HasPrefix(p, root+"/") || p == root },
-		ReadGit:  func(string) ([]gitsafe.Setting, error) { return nil, nil },
+		ReadGit:  func(string) ([]program.Setting, error) { return nil, nil },
 		Home:     "/home/me", Cwd: root,
 	}
 	return &rule.Book{

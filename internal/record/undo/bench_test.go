@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"coder/internal/host/program"
 	"coder/internal/host/workspace"
 	"coder/internal/record/undo"
 	"coder/internal/record/undo/blob"
@@ -59,7 +60,7 @@ func benchKeeper(b *testing.B, dir string) *undo.Keeper {
 	b.Cleanup(func() { ws.Close() })
 	store := blob.Open(filepath.Join(b.TempDir(), "undo"), blob.Options{Now: time.Now})
 	b.Cleanup(func() { store.Close() })
-	return undo.New(ws, store, undo.Options{Now: time.Now, Env: []string{"PATH=" + os.Getenv("PATH")}})
+	return undo.New(ws, store, undo.Options{Now: time.Now, Door: program.Outside([]string{"PATH=" + os.Getenv("PATH")}, "/nowhere")})
 }
 
 var command = []tool.Effect{{Kind: tool.Exec, Target: "make"}}

@@ -13,7 +13,6 @@ import (
 	"io"
 	"io/fs"
 	"iter"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,6 +21,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/host/program"
 	"coder/internal/host/repofile"
 	"coder/internal/record/undo/gitindex"
 )
@@ -41,7 +41,7 @@ type repo struct {
 	root   string // of the workspace whose files these are: "." or a path
 	dir    string // the same, for git
 	prefix string // of it in the work tree: "" or "a/b/"
-	env    []string
+	door   program.Door
 
 	index gitindex.Source
 	works bool // git has answered before
@@ -79,7 +79,7 @@ func (k *Keeper) release() {
 	}
 }
 
-func findRepo(dir string, env []string) *repo {
+func findRepo(dir string, door program.Door) *repo {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil || repofile.CheckGit(real) != nil {
 		return nil
@@ -89,7 +89,7 @@ func findRepo(dir string, env []string) *repo {
 	if top == "" || err != nil {
 		return nil
 	}
-	r := &repo{dir: dir, env: gitEnv(env)}
+	r := &repo{dir: dir, door: door}
 	r.index = gitindex.Source{Most: maxIndex, Open: func() (fs.File, error) { return repofile.Below(gitDir).Open("index") }}
 	if rel != "." {
 		r.prefix = filepath.ToSlash(rel) + "/"
@@ -97,23 +97,9 @@ func findRepo(dir string, env []string) *repo {
 	return r
 }
 
-// gitEnv is env without anything that would lead git elsewhere, and with what
-// keeps it quiet, local and away from locks.
-func gitEnv(env []string) []string {
-	var list []string
-	for _, v := range env {
-		if !strings.HasPrefix(v, "GIT_") {
-			list = append(list, v)
-		}
-	}
-	return append(list, "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_ALLOW_PROTOCOL=none") // unlike protocol.allow, no setting of the repository overrules that
-}
-
-func (r *repo) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "git", append([]string{
-		"--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never",
-	}, args...)...)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = r.dir, r.env, time.Second
+func (r *repo) command(ctx context.Context, args ...string) *program.Cmd {
+	cmd := r.door.Query(r.dir).Command(ctx, args...)
+	cmd.Env, cmd.WaitDelay = append(cmd.Env, "LC_ALL=C", "GIT_NO_REPLACE_OBJECTS=1"), time.Second
 	return cmd
 }
 
@@ -198,7 +184,7 @@ func (r *repo) converts(ctx context.Context, names iter.Seq[string]) (map[string
 }
 
 // piped runs a command and has what it prints read to the end.
-func piped(cmd *exec.Cmd, read func(out *bufio.Reader) error) error {
+func piped(cmd *program.Cmd, read func(out *bufio.Reader) error) error {
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -216,7 +202,7 @@ func piped(cmd *exec.Cmd, read func(out *bufio.Reader) error) error {
 // convertsAll reports whether git changes line ends though no attribute says so.
 func (r *repo) convertsAll(ctx context.Context) bool {
 	out, err := r.command(ctx, "config", "--get", "core.autocrlf").Output()
-	var exit *exec.ExitError
+	var exit *program.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 1 {
 		return false // it is not set
 	}
@@ -302,7 +288,7 @@ func restoreEnds(data []byte, size int64) ([]byte, error) {
 
 // catFiles is a git process that hands out objects.
 type catFiles struct {
-	cmd    *exec.Cmd
+	cmd    *program.Cmd
 	cancel context.CancelFunc
 	silent *time.Timer // runs out when git does not answer
 	in     io.WriteCloser

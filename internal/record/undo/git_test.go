@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"coder/internal/host/program"
 )
 
 // many is more files than are read one by one rather than asked about.
@@ -231,7 +233,7 @@ func TestWithoutGitItself(t *testing.T) {
 		w.put(fmt.Sprintf("f%d", i), fmt.Sprint("content ", i))
 	}
 	w.commit()
-	t.Setenv("PATH", "")
+	w.o.Door = program.Outside(nil, w.ws.Root())
 	w.restart()
 	start := w.tree()
 	w.shell("t", func() { w.put("f1", "changed"); w.remove("f2") })

@@ -35,6 +35,7 @@ import (
 
 	"coder/internal/core/clip"
 	"coder/internal/core/event"
+	"coder/internal/host/program"
 	"coder/internal/host/workspace"
 	"coder/internal/record/undo/blob"
 	"coder/internal/tool"
@@ -55,7 +56,7 @@ type Options struct {
 	TreeBytes  int64
 	MaxEntries int
 
-	Env  []string         // environment of git; without HOME the user's git settings are not seen
+	Door program.Door     // finds git, and has its environment; without HOME the user's git settings are not seen
 	Now  func() time.Time // dates what is put on record; file times are held against the file system's own
 	Warn func(string)     // told, once each, what cannot be brought back
 
@@ -92,7 +93,7 @@ func New(ws *workspace.Workspace, store *Store, o Options) *Keeper {
 	setDefault(&o.MaxEntries, DefaultMaxEntries)
 	var repos []*repo // the work trees that hold the roots
 	add := func(root, dir string) {
-		if r := findRepo(dir, o.Env); r != nil {
+		if r := findRepo(dir, o.Door); r != nil {
 			r.root = root
 			repos = append(repos, r)
 		}

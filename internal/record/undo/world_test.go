@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/host/program"
 	"coder/internal/host/workspace"
 	"coder/internal/record/undo"
 	"coder/internal/record/undo/blob"
@@ -67,7 +68,8 @@ func newWorld(t *testing.T) *world {
 
 // quick are options for tests: nobody pulls the plug.
 func quick() (blob.Options, undo.Options) {
-	return blob.Options{Now: time.Now, NoSync: true}, undo.Options{Now: time.Now, Env: []string{"PATH=" + os.Getenv("PATH")}}
+	door := program.Outside([]string{"PATH=" + os.Getenv("PATH")}, "/nowhere")
+	return blob.Options{Now: time.Now, NoSync: true}, undo.Options{Now: time.Now, Door: door}
 }
 
 func (w *world) close() {

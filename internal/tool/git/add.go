@@ -12,7 +12,6 @@ import (
 
 	"coder/internal/core/display"
 	"coder/internal/core/sanitize"
-	"coder/internal/host/gitsafe"
 	"coder/internal/tool"
 )
 
@@ -106,7 +105,7 @@ var letters = map[string]string{"new": "A", "modified": "M", "deleted": "D"}
 // out, and so are other repositories.
 func (s *staging) list(ctx context.Context) error {
 	args := append([]string{"ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard", "--"}, s.paths...)
-	out, err := s.run(ctx, s.settings, command{args: args, limit: maxNames})
+	out, err := s.run(ctx, s.Git, command{args: args, limit: maxNames})
 	switch {
 	case err != nil:
 		return err
@@ -151,7 +150,7 @@ func (s *staging) explain(ctx context.Context) error {
 		}
 	}
 	args := []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory", "--"}
-	out, err := s.run(ctx, s.settings, command{args: append(args, idle...), limit: maxNames})
+	out, err := s.run(ctx, s.Git, command{args: append(args, idle...), limit: maxNames})
 	if err != nil {
 		return err
 	}
@@ -199,15 +198,14 @@ func (s *staging) add(ctx context.Context, _ io.Writer) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	settings := slices.Concat(r.settings, gitsafe.Require(r.filters, true))
 	names := strings.NewReader(strings.Join(s.names, "\x00") + "\x00")
-	out, err := r.run(ctx, settings, command{args: []string{"add", "--pathspec-from-file=-", "--pathspec-file-nul"}, stdin: names})
+	out, err := r.run(ctx, r.Strict(), command{args: []string{"add", "--pathspec-from-file=-", "--pathspec-file-nul"}, stdin: names})
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if out.code != 0 {
 		err := failure("add", out)
-		if len(r.filters) > 0 { // it may be that of a filter that is off
+		if len(r.Filters) > 0 { // it may be that of a filter that is off
 			err = fmt.Errorf("%w\nthis repository configures filters (%s), which this tool does not run; stage such files with a command instead", err, r.filterNames())
 		}
 		return tool.Result{}, err

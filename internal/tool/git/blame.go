@@ -45,7 +45,7 @@ func Blame(ctx context.Context, o Options, path string, former ...string) ([]Bla
 }
 
 func (r *repository) blame(ctx context.Context, args ...string) ([]Blamed, error) {
-	out, err := r.run(ctx, r.settings, command{args: append([]string{"blame", "-w", "--porcelain"}, args...), limit: maxBlame})
+	out, err := r.run(ctx, r.Git, command{args: append([]string{"blame", "-w", "--porcelain"}, args...), limit: maxBlame})
 	switch {
 	case err != nil:
 		return nil, err
@@ -72,11 +72,11 @@ const maxTrees = 1 << 20
 // Trees are the work trees of the repository in which the workspace lies: its own, and
 // all of them. There are none where there is no repository.
 func Trees(ctx context.Context, o Options) (own string, all []string) {
-	r := &repository{Options: o, settings: always}
-	if r.find(ctx) != nil {
+	r, err := open(ctx, o)
+	if err != nil {
 		return "", nil
 	}
-	out, err := r.run(ctx, r.settings, command{args: []string{"worktree", "list", "--porcelain", "-z"}, limit: maxTrees})
+	out, err := r.run(ctx, r.Git, command{args: []string{"worktree", "list", "--porcelain", "-z"}, limit: maxTrees})
 	if err != nil || out.code != 0 {
 		return "", nil
 	}

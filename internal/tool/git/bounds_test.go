@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"coder/internal/host/program"
 	"coder/internal/tool/git"
 )
 
@@ -86,7 +87,7 @@ func TestHooksRunIfTheyMay(t *testing.T) {
 func TestWithoutGit(t *testing.T) {
 	r := newRepo(t)
 	o := r.options(".")
-	t.Setenv("PATH", t.TempDir())
+	o.Door = program.Outside([]string{"PATH=" + t.TempDir()}, r.dir)
 	r.refused(git.Status(o), `{}`, "git is not installed")
 }
 
@@ -94,8 +95,8 @@ func TestTheEnvironmentDoesNotLeadAstray(t *testing.T) {
 	r, other := newRepo(t), newRepo(t)
 	other.put("theirs", "x")
 	o := r.options(".")
-	o.Env = append(o.Env, "GIT_DIR="+other.dir+"/.git", "GIT_WORK_TREE="+other.dir, "GIT_INDEX_FILE=/nowhere",
-		"GIT_CONFIG_PARAMETERS='core.bare=true'", "GIT_TRACE=/dev/stderr", "GIT_EXEC_PATH=/nowhere", "LANG=de_DE.UTF-8")
+	o.Door = o.Door.With(append(r.env(), "GIT_DIR="+other.dir+"/.git", "GIT_WORK_TREE="+other.dir, "GIT_INDEX_FILE=/nowhere",
+		"GIT_CONFIG_PARAMETERS='core.bare=true'", "GIT_TRACE=/dev/stderr", "GIT_EXEC_PATH=/nowhere", "LANG=de_DE.UTF-8"))
 	if v := r.must(git.Status(o), `{}`); !v.Clean {
 		t.Errorf("status = %+v", v)
 	}

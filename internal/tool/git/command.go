@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
-	"slices"
 	"strings"
 	"time"
 
 	"coder/internal/core/sanitize"
-	"coder/internal/host/gitsafe"
+	"coder/internal/host/program"
 )
 
 const (
@@ -38,34 +36,41 @@ type output struct {
 	code   int
 }
 
-// run runs git in the workspace with the settings given. Its error is ctx.Err()
+// run runs git in the workspace. Its error is ctx.Err()
 // or says why git could not do its work; an exit code is none.
-func (o Options) run(ctx context.Context, settings []gitsafe.Setting, c command) (output, error) {
+func (o Options) run(ctx context.Context, git program.Starter, c command) (output, error) {
 	if err := ctx.Err(); err != nil {
 		return output{}, err
 	}
 	limit := cmp.Or(max(o.Timeout, 0), defaultTimeout)
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	out, err := o.start(bounded, settings, c)
+	out, err := o.start(bounded, git, c)
 	switch {
 	case ctx.Err() != nil:
 		return output{}, ctx.Err()
 	case bounded.Err() != nil:
 		return output{}, fmt.Errorf("git %s: timed out after %v", c.args[0], limit)
-	case errors.Is(err, exec.ErrNotFound):
-		return output{}, errors.New("git is not installed, or not in PATH")
+	case errors.Is(err, program.ErrNotFound):
+		return output{}, missing(err)
 	case err != nil:
 		return output{}, fmt.Errorf("git %s: %w", c.args[0], err)
 	}
 	return out, nil
 }
 
-func (o Options) start(ctx context.Context, settings []gitsafe.Setting, c command) (output, error) {
+// missing says that there is no git, or why the one there is does not count.
+func missing(err error) error {
+	if refused := (*program.Refusal)(nil); errors.As(err, &refused) {
+		return refused
+	}
+	return errors.New("git is not installed, or not in PATH")
+}
+
+func (o Options) start(ctx context.Context, git program.Starter, c command) (output, error) {
 	stdout, stderr := head{limit: cmp.Or(c.limit, maxOutput), stop: true}, head{limit: maxErrors}
-	cmd := exec.CommandContext(ctx, "git", append([]string{"--no-pager", "--literal-pathspecs"}, c.args...)...)
-	cmd.Dir = o.Workspace.Root()
-	cmd.Env = append(gitsafe.Environment(o.Env, settings), "GIT_LITERAL_PATHSPECS=1", "LC_ALL=C")
+	cmd := git.Command(ctx, c.args...)
+	cmd.Env = append(cmd.Env, "GIT_LITERAL_PATHSPECS=1", "LC_ALL=C")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.stdin, &stdout, &stderr
 	cmd.WaitDelay = killGrace
 	ownGroup(cmd)
@@ -76,7 +81,7 @@ func (o Options) start(ctx context.Context, settings []gitsafe.Setting, c comman
 	endGroup(cmd)
 	out := output{stdout: stdout.kept, cut: stdout.cut, code: cmd.ProcessState.ExitCode()}
 	out.stderr = strings.TrimSpace(sanitize.Text(string(stderr.kept)))
-	if exit := (*exec.ExitError)(nil); stdout.cut || errors.As(err, &exit) || errors.Is(err, exec.ErrWaitDelay) {
+	if exit := (*program.ExitError)(nil); stdout.cut || errors.As(err, &exit) || errors.Is(err, program.ErrWaitDelay) {
 		err = nil
 	}
 	return out, err
@@ -121,9 +126,8 @@ func fields(b []byte) []string {
 	return strings.Split(string(b), "\x00")
 }
 
-// always holds for every run: nothing of the repository's runs, and the output
-// has the form the tools read.
-var always = slices.Concat(gitsafe.Always, []gitsafe.Setting{
+// form has the output in the form that the tools read.
+var form = []program.Setting{
 	{Key: "core.quotepath", Value: "false"},
 	{Key: "color.ui", Value: "false"},
 	{Key: "color.status", Value: "false"},
@@ -131,4 +135,4 @@ var always = slices.Concat(gitsafe.Always, []gitsafe.Setting{
 	{Key: "i18n.commitencoding", Value: "UTF-8"},
 	{Key: "i18n.logoutputencoding", Value: "UTF-8"},
 	{Key: "status.relativepaths", Value: "true"},
-})
+}

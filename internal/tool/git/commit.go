@@ -11,7 +11,6 @@ import (
 
 	"coder/internal/core/display"
 	"coder/internal/core/sanitize"
-	"coder/internal/host/gitsafe"
 	"coder/internal/tool"
 )
 
@@ -87,7 +86,7 @@ func propose(ctx context.Context, o Options, a commitArgs) (*proposal, error) {
 // index lists what is staged.
 func (r *repository) index(ctx context.Context) ([]string, error) {
 	args := []string{"diff", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--no-relative"}
-	out, err := r.run(ctx, r.settings, command{args: args, limit: maxNames})
+	out, err := r.run(ctx, r.Git, command{args: args, limit: maxNames})
 	switch {
 	case err != nil:
 		return nil, err
@@ -129,13 +128,11 @@ func (p *proposal) commit(ctx context.Context, _ io.Writer) (tool.Result, error)
 		return tool.Result{}, errors.New("what is staged has changed since the commit was planned; look at it again")
 	}
 	args := []string{"commit", "--quiet", "--cleanup=whitespace", "--no-gpg-sign", "--file=-"}
-	settings := r.settings
+	with := r.Git
 	if r.Hooks {
-		settings = slices.DeleteFunc(slices.Clone(settings), func(s gitsafe.Setting) bool {
-			return s.Key == "core.hookspath" || strings.HasPrefix(s.Key, "hook.")
-		})
+		with = with.Hooked()
 	}
-	out, err := r.run(ctx, settings, command{args: args, stdin: strings.NewReader(p.message)})
+	out, err := r.run(ctx, with, command{args: args, stdin: strings.NewReader(p.message)})
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"coder/internal/core/sanitize"
+	"coder/internal/host/program"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 )
@@ -26,9 +27,9 @@ import (
 // Options are what the tools are built from. Workspace is required.
 type Options struct {
 	Workspace *workspace.Workspace
-	// Env is the environment of git. Variables that would point it to another
-	// repository or program are left out of it.
-	Env []string
+	// Door finds git and has its environment, without variables that would point
+	// git to another repository or program.
+	Door program.Door
 	// Hides, which may be nil, reports whether the content of a file is not shown
 	// where the call does not name it. Git has it in its own store, where
 	// nothing else can hide it.

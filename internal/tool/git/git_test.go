@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"coder/internal/core/display"
+	"coder/internal/host/program"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 	"coder/internal/tool/git"
@@ -40,6 +41,9 @@ func newRepo(t *testing.T) repo {
 	r.git("commit", "-qm", "first")
 	return r
 }
+
+// door starts git as in the repository.
+func (r repo) door() program.Door { return program.Outside(r.env(), r.dir) }
 
 func (r repo) env() []string {
 	return []string{
@@ -93,7 +97,7 @@ func (r repo) options(dir string) git.Options {
 		r.Fatal(err)
 	}
 	r.Cleanup(func() { ws.Close() })
-	return git.Options{Workspace: ws, Env: r.env()}
+	return git.Options{Workspace: ws, Door: r.door()}
 }
 
 // value is the fields of all results.
@@ -387,7 +391,7 @@ func TestAFolderAddedToTheWorkspace(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ws.Close() })
-	o := git.Options{Workspace: ws, Env: r.env()}
+	o := git.Options{Workspace: ws, Door: r.door()}
 	args := fmt.Sprintf(`{"path":%q}`, filepath.Join(other.dir, "a.txt"))
 	for _, tl := range []tool.Tool{git.Diff(o), git.Log(o), git.Add(o)} {
 		r.refused(tl, args, "a folder added to it")

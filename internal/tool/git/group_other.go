@@ -2,10 +2,10 @@
 
 package git
 
-import "os/exec"
+import "coder/internal/host/program"
 
 // ownGroup does nothing where there are no process groups.
-func ownGroup(*exec.Cmd) {}
+func ownGroup(*program.Cmd) {}
 
 // endGroup does nothing where there are no process groups.
-func endGroup(*exec.Cmd) {}
+func endGroup(*program.Cmd) {}

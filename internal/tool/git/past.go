@@ -31,12 +31,12 @@ func Past(ctx context.Context, o Options, path string, wanted func([]byte) bool)
 	if err != nil {
 		return nil, err
 	}
-	out, err := r.run(ctx, r.settings, command{args: []string{"log", "--all", "--format=%H", "-n", strconv.Itoa(maxPast), "--", name}, limit: maxBlame})
+	out, err := r.run(ctx, r.Git, command{args: []string{"log", "--all", "--format=%H", "-n", strconv.Itoa(maxPast), "--", name}, limit: maxBlame})
 	if err != nil || out.code != 0 {
 		return nil, err
 	}
 	for commit := range strings.FieldsSeq(string(out.stdout)) {
-		held, err := r.run(ctx, r.settings, command{args: []string{"cat-file", "blob", commit + ":./" + name}, limit: maxPastFile})
+		held, err := r.run(ctx, r.Git, command{args: []string{"cat-file", "blob", commit + ":./" + name}, limit: maxPastFile})
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +54,7 @@ func At(ctx context.Context, o Options, when time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out, err := r.run(ctx, r.settings, command{args: []string{"reflog", "show", "--format=%H %gd", "--date=unix", "HEAD"}, limit: maxBlame})
+	out, err := r.run(ctx, r.Git, command{args: []string{"reflog", "show", "--format=%H %gd", "--date=unix", "HEAD"}, limit: maxBlame})
 	if err != nil || out.code != 0 {
 		return "", err
 	}
@@ -83,7 +83,7 @@ func Tracked(ctx context.Context, o Options, commit string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := r.run(ctx, r.settings, command{args: []string{"ls-tree", "-r", "-z", "--name-only", commit}, limit: maxBlame})
+	out, err := r.run(ctx, r.Git, command{args: []string{"ls-tree", "-r", "-z", "--name-only", commit}, limit: maxBlame})
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func Since(ctx context.Context, o Options, commit string) (list []File, err erro
 	if err != nil {
 		return nil, err
 	}
-	out, err := r.run(ctx, r.settings, command{args: []string{"diff-tree", "-r", "-z", "--no-renames", "--relative", commit, "HEAD"}, limit: maxBlame})
+	out, err := r.run(ctx, r.Git, command{args: []string{"diff-tree", "-r", "-z", "--no-renames", "--relative", commit, "HEAD"}, limit: maxBlame})
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func Since(ctx context.Context, o Options, commit string) (list []File, err erro
 		f := File{Path: fields[i+1], Mode: about[0], Object: about[2]}
 		if strings.Trim(f.Object, "0") == "" {
 			f.Object = ""
-		} else if size, err := r.run(ctx, r.settings, command{args: []string{"cat-file", "-s", f.Object}, limit: 64}); err == nil {
+		} else if size, err := r.run(ctx, r.Git, command{args: []string{"cat-file", "-s", f.Object}, limit: 64}); err == nil {
 			f.Size, _ = strconv.ParseInt(strings.TrimSpace(string(size.stdout)), 10, 64)
 		}
 		list = append(list, f)

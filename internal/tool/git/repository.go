@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,7 @@ import (
 	"strings"
 
 	"coder/internal/core/sanitize"
-	"coder/internal/host/gitsafe"
+	"coder/internal/host/program"
 	"coder/internal/host/repofile"
 	"coder/internal/tool"
 )
@@ -17,37 +18,32 @@ import (
 // ErrNoRepository is the error of a workspace that git does not look after.
 var ErrNoRepository = errors.New("the workspace is not in a git repository")
 
-// maxConfig bounds a repository's configuration; a larger one is refused.
-const maxConfig = 1 << 20
-
 // repository is the one the workspace belongs to, with its own programs
 // switched off.
 type repository struct {
 	Options
-	top      string            // of the work tree
-	dir      string            // the directory of git's own files, seen from the workspace; ".git" in a linked worktree, too
-	settings []gitsafe.Setting // what git is to be told
-	filters  []string          // filters of the repository that are off
+	program.Git
+	top string // of the work tree
+	dir string // the directory of git's own files, seen from the workspace; ".git" in a linked worktree, too
 }
 
 // open finds the repository of the workspace and disarms it.
 func open(ctx context.Context, o Options) (*repository, error) {
-	r := &repository{Options: o, settings: always}
+	r := &repository{Options: o}
 	if err := r.find(ctx); err != nil {
 		return nil, err
 	}
-	// What the repository configures is switched off, seeing that git heeds the
-	// settings it is given.
-	out, err := r.run(ctx, r.settings, command{args: gitsafe.List, limit: maxConfig})
+	limit := cmp.Or(max(o.Timeout, 0), defaultTimeout)
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var err error
+	r.Git, err = o.Door.Git(bounded, o.Workspace.Root(), form...)
 	switch {
-	case err != nil:
-		return nil, err
-	case out.code != 0 && !out.cut:
-		return nil, failure("config", out)
-	case out.cut:
-		return nil, fmt.Errorf("the configuration of the repository is longer than %d bytes", maxConfig)
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case bounded.Err() != nil:
+		err = fmt.Errorf("git config: timed out after %v", limit)
 	}
-	r.settings, r.filters, err = gitsafe.Disarm(out.stdout, r.settings)
 	return r, err
 }
 
@@ -67,7 +63,8 @@ func (r *repository) find(ctx context.Context) error {
 	if err := repofile.CheckGit(r.Workspace.Root()); err != nil {
 		return fmt.Errorf("git cannot be asked: %w", err)
 	}
-	out, err := r.git(ctx, "rev-parse", "--show-toplevel", "--absolute-git-dir", "--show-prefix")
+	query := r.Door.Query(r.Workspace.Root())
+	out, err := r.run(ctx, query, command{args: []string{"rev-parse", "--show-toplevel", "--absolute-git-dir", "--show-prefix"}})
 	if err != nil {
 		return err
 	}
@@ -123,7 +120,7 @@ const maxLink = 8 << 10
 
 // git runs git in the repository.
 func (r *repository) git(ctx context.Context, args ...string) (output, error) {
-	return r.run(ctx, r.settings, command{args: args})
+	return r.run(ctx, r.Git, command{args: args})
 }
 
 // must is git for what is not expected to fail.
@@ -137,12 +134,12 @@ func (r *repository) must(ctx context.Context, args ...string) (output, error) {
 
 // note tells what was switched off, where that may change what is seen.
 func (r *repository) note() string {
-	if len(r.filters) == 0 {
+	if len(r.Filters) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("the filters this repository configures (%s) are off; files they apply to may look changed", r.filterNames())
 }
 
 func (r *repository) filterNames() string {
-	return sanitize.Line(strings.Join(r.filters, ", "), maxTitle)
+	return sanitize.Line(strings.Join(r.Filters, ", "), maxTitle)
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"coder/internal/host/gitsafe"
+	"coder/internal/host/program"
 	"coder/internal/policy/risk"
 	"coder/internal/tool"
 	"coder/internal/tool/git"
@@ -307,7 +307,7 @@ func (r repo) line(line string) (string, bool) {
 	r.Helper()
 	read := risk.Analyse(line, risk.Facts{
 		Exists: func(string) bool { return true }, IsInside: func(string) bool { return true }, Cwd: r.dir, Home: r.home,
-		ReadGit: func(dir string) ([]gitsafe.Setting, error) { return gitsafe.Inspect(r.Context(), dir, r.env()) },
+		ReadGit: func(dir string) ([]program.Setting, error) { return r.door().Inspect(r.Context(), dir) },
 	})
 	if shapes, err := risk.Shapes(read); !read.ReadOnly && !read.OnlyWrites && (err != nil || !slices.Contains(shapes, "mkdir …")) {
 		return read.Why, false

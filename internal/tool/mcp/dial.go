@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
 
 	"coder/internal/host/child"
+	"coder/internal/host/program"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -69,7 +69,7 @@ func (p *peer) connect(ctx context.Context) (*line, error) {
 		return p.dial(ctx, older, p.host.greeting)
 	}
 	line, err := p.dial(ctx, "", p.host.connecting)
-	if err == nil || ctx.Err() != nil || errors.Is(err, exec.ErrNotFound) || errors.Is(err, errUnauthorised) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, program.ErrNotFound) || errors.Is(err, errUnauthorised) {
 		return line, err
 	}
 	p.slow.Store(errors.Is(err, errTwoVersions))
@@ -119,7 +119,7 @@ func (p *peer) transport(l *line) (sdk.Transport, error) {
 		env = append(env, name+"="+p.Env[name])
 	}
 	var err error
-	l.process, err = child.Start(append([]string{p.Command}, p.Args...), p.host.o.Root, env, func(cmd *exec.Cmd) error {
+	l.process, err = child.Start(append([]string{p.Command}, p.Args...), p.host.o.Root, env, func(cmd *program.Cmd) error {
 		if p.host.o.Confine == nil {
 			return nil
 		}

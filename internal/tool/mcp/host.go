@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 
 	"coder/internal/core/clock"
 	"coder/internal/core/sanitize"
+	"coder/internal/host/program"
 )
 
 const (
@@ -48,7 +48,7 @@ type Options struct {
 	// Trial says that servers are only tried: none is started again.
 	Trial bool
 	// Confine is given the command of every program before it starts.
-	Confine func(*exec.Cmd, Server) error
+	Confine func(*program.Cmd, Server) error
 	// Transport, which may be nil, carries what is said to servers on the web.
 	Transport http.RoundTripper
 	// Relay, which may be nil, passes a message on to a server that is a part of the

@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"coder/internal/host/program"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -79,7 +80,7 @@ func (p *peer) live(ctx context.Context) {
 			failures = 0
 		}
 		failures++
-		hopeless := errors.Is(err, exec.ErrNotFound) || errors.Is(err, errUnauthorised) || errors.Is(err, errNoRelay) || p.host.o.Trial || failures > attempts
+		hopeless := errors.Is(err, program.ErrNotFound) || errors.Is(err, errUnauthorised) || errors.Is(err, errNoRelay) || p.host.o.Trial || failures > attempts
 		p.fail(err, hopeless)
 		if !hopeless {
 			_ = p.pause(ctx, time.Second<<(failures-1))
@@ -145,7 +146,7 @@ func (p *peer) fail(err error, hopeless bool) {
 	tell := p.told != text
 	p.told = text
 	p.mu.Unlock()
-	if tell || hopeless && !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, errUnauthorised) {
+	if tell || hopeless && !errors.Is(err, program.ErrNotFound) && !errors.Is(err, errUnauthorised) {
 		switch {
 		case hopeless && p.host.o.Trial:
 			text = fmt.Sprintf("MCP server %s failed: %s", oneLine(p.Name), oneLine(why.Error()))

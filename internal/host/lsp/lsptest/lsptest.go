@@ -10,13 +10,14 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 	"unicode/utf16"
+
+	"coder/internal/host/program"
 )
 
 // Env is the variable that makes a test binary a language server; its value is
@@ -106,7 +107,7 @@ func (s *Server) Serve() {
 		return
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT)
-		_ = exec.Command("sleep", "1000").Start()
+		_ = program.Confined("sleep", "1000").Start()
 	}
 	in := bufio.NewReader(s.In)
 	for {

@@ -1,25 +1,20 @@
-// Package gitsafe has git read a repository without running what the repository
-// tells it to: filters, text conversion, diff and merge drivers, hooks, monitors,
-// pagers, programs that check signatures, programs that fetch what is missing.
-//
-// Git itself is asked what is configured, so that every form a configuration can
-// have counts as git reads it: includes, conditions, work trees, odd spellings.
-// What a repository sets is then set back from outside, where no file of the
-// repository has a say: to what the user's own configuration says, or to nothing.
-package gitsafe
+package program
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
+
+// Git itself is asked what is configured, so that every form a configuration can
+// have counts as git reads it: includes, conditions, work trees, odd spellings.
+// What a repository sets is then set back from outside, where no file of the
+// repository has a say: to what your own configuration says, or to nothing. That
+// holds for filters, text conversion, diff and merge drivers, hooks, monitors,
+// pagers, programs that check signatures, programs that fetch what is missing.
 
 // A Setting is one value of git's configuration. Those we give it stand above
 // all files.
@@ -78,17 +73,14 @@ func Environment(env []string, settings []Setting) (list []string) {
 	return list
 }
 
-// List are the arguments that have git say what is configured; see [Disarm].
-var List = []string{"config", "--list", "-z", "--show-scope"}
-
 // ErrTooOld is the error of a git that does not heed settings from outside.
 var ErrTooOld = errors.New("git is too old; 2.31 or later is needed")
 
-// Disarm adds to the settings under which git listed its configuration those
+// disarm adds to the settings under which git listed its configuration those
 // that switch off what the repository configures. It also names the filters of
 // the repository that have no program any more. A hook is switched off whoever
 // configured it.
-func Disarm(list []byte, given []Setting) (settings []Setting, filters []string, err error) {
+func disarm(list []byte, given []Setting) (settings []Setting, filters []string, err error) {
 	entries := parse(list)
 	for _, s := range given {
 		if !slices.Contains(entries, entry{s, "command"}) {
@@ -117,12 +109,12 @@ func Disarm(list []byte, given []Setting) (settings []Setting, filters []string,
 			}
 		}
 	}
-	return append(settings, Require(filters, false)...), filters, nil
+	return append(settings, require(filters, false)...), filters, nil
 }
 
-// Require has the filters that were switched off fail, rather than let content
+// require has the filters that were switched off fail, rather than let content
 // pass unfiltered; or else the other way round.
-func Require(filters []string, fail bool) (settings []Setting) {
+func require(filters []string, fail bool) (settings []Setting) {
 	for _, name := range filters {
 		settings = append(settings, Setting{"filter." + name + ".required", strconv.FormatBool(fail)})
 	}
@@ -156,65 +148,4 @@ var programs = []string{
 	"command", "cmd", "textconv", "driver", // diffs, merges, trailers
 	"program", "defaultkeycommand", "helper", // signatures, credentials
 	"sshcommand", "gitproxy", "uploadpack", "receivepack", "vcs", "askpass", // what fetches
-}
-
-const (
-	patience  = 5 * time.Second // for git to say what is configured
-	maxConfig = 1 << 20         // bytes of a configuration; a longer one is refused
-)
-
-// Inspect asks git, in a directory and with the user's environment, what is
-// configured there, and returns the settings under which it can be let read. It
-// fails if git cannot be asked, or would look at files elsewhere.
-func Inspect(ctx context.Context, dir string, env []string) ([]Setting, error) {
-	ctx, stop := context.WithTimeout(ctx, patience)
-	defer stop()
-	list, err := ask(ctx, dir, env, List...)
-	if err != nil {
-		return nil, err
-	}
-	settings, _, err := Disarm(list, Always)
-	if err != nil {
-		return nil, err
-	}
-	if !slices.ContainsFunc(parse(list), func(e entry) bool { return e.Key == "core.worktree" }) {
-		return settings, nil
-	}
-	top, err := ask(ctx, dir, env, "rev-parse", "--show-toplevel")
-	if err != nil {
-		return nil, err
-	}
-	at, err := filepath.EvalSymlinks(strings.TrimSuffix(string(top), "\n"))
-	real, unresolved := filepath.EvalSymlinks(dir)
-	rel, apart := filepath.Rel(at, real)
-	if err != nil || unresolved != nil || apart != nil || !filepath.IsLocal(rel) {
-		return nil, errors.New("the repository keeps its files in another directory")
-	}
-	return settings, nil
-}
-
-// Remotes are the addresses of the repositories that the one of a directory knows.
-func Remotes(ctx context.Context, dir string, env []string) (urls []string, err error) {
-	ctx, stop := context.WithTimeout(ctx, patience)
-	defer stop()
-	list, err := ask(ctx, dir, env, List...)
-	for _, e := range parse(list) {
-		if strings.HasPrefix(e.Key, "remote.") && strings.HasSuffix(e.Key, ".url") {
-			urls = append(urls, e.Value)
-		}
-	}
-	return urls, err
-}
-
-func ask(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
-	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.WaitDelay = dir, Environment(env, Always), &out, time.Second
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("ask git about %s: %w", dir, err)
-	}
-	if out.Len() > maxConfig {
-		return nil, fmt.Errorf("the configuration of the repository is longer than %d bytes", maxConfig)
-	}
-	return out.Bytes(), nil
 }

@@ -1,0 +1,246 @@
+// Package program is the only package that starts programs. What coder runs for
+// itself, outside the sandbox, comes through a [Door]: it finds the program where
+// no command and no repository can have put it, and gives it an environment that
+// leads nowhere else. Git has two doors of its own, [Git] and [Query], which run
+// nothing that a repository configures.
+package program
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// The words of os/exec, for packages that handle what a Door makes.
+type (
+	Cmd       = exec.Cmd
+	Error     = exec.Error
+	ExitError = exec.ExitError
+)
+
+var (
+	ErrNotFound  = exec.ErrNotFound
+	ErrWaitDelay = exec.ErrWaitDelay
+)
+
+// ErrShut is the error of the zero Door.
+var ErrShut = errors.New("no program can be started here: nobody said which folders to keep out of")
+
+// Places are the folders that no program is taken from.
+type Places struct {
+	Work     []string // the workspace and the folders added to it: nothing there is run, however it is named
+	Writable []string // what else commands may write: nothing is found there by its name
+}
+
+// A Door starts programs outside the sandbox. The zero Door refuses.
+type Door struct {
+	finder *finder
+	env    []string
+}
+
+// New makes a Door to the programs on the PATH of an environment. The places are
+// asked for when the first program is.
+func New(environ []string, places func() Places) Door {
+	f := &finder{found: make(map[string]string), passed: make(map[string]string)}
+	for _, kv := range environ {
+		if name, value, _ := strings.Cut(kv, "="); name == "PATH" {
+			f.path = value
+		}
+	}
+	f.places = sync.OnceValues(func() (work, all []place) {
+		p := places()
+		for _, name := range slices.Concat(p.Work, p.Writable) {
+			if filepath.IsAbs(name) {
+				info, _ := os.Stat(name) // a folder that is made later is known by its name
+				all = append(all, place{filepath.Clean(name), info})
+			}
+			if len(all) <= len(p.Work) {
+				work = all
+			}
+		}
+		return work, all
+	})
+	return Door{f, environ}
+}
+
+// Outside makes a Door that keeps out of the given folders.
+func Outside(environ []string, work ...string) Door {
+	return New(environ, func() Places { return Places{Work: work} })
+}
+
+// With is the Door for programs that get another environment.
+func (d Door) With(environ []string) Door { return Door{d.finder, environ} }
+
+// Refusal is the error of a program that lies where commands may write.
+type Refusal struct{ Name, File, Folder string }
+
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("coder does not run %s, because commands may write to %s: install %s outside that folder", r.File, r.Folder, r.Name)
+}
+
+func (r *Refusal) Unwrap() error { return ErrNotFound }
+
+// Find finds a program by its name on the PATH, or takes the full path that you
+// gave in your own settings.
+func (d Door) Find(name string) (string, error) {
+	f := d.finder
+	if f == nil {
+		return "", ErrShut
+	}
+	work, all := f.places()
+	switch {
+	case len(work) == 0:
+		return "", ErrShut
+	case filepath.IsAbs(name):
+		if folder := through(name, work); folder != "" {
+			return "", &Refusal{filepath.Base(name), name, folder}
+		}
+		return name, nil
+	case strings.ContainsRune(name, filepath.Separator):
+		return "", fmt.Errorf("coder does not run %s from the folder it is in: name it by its full path", name)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if file := f.found[name]; file != "" {
+		return file, nil
+	}
+	var refused error
+	for _, dir := range filepath.SplitList(f.path) {
+		file := filepath.Join(cmp.Or(dir, "."), name)
+		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
+			continue
+		}
+		folder := cmp.Or(dir, ".")
+		if filepath.IsAbs(dir) {
+			folder = through(file, all)
+		}
+		if folder == "" {
+			f.found[name] = file
+			return file, nil
+		}
+		if refused == nil {
+			refused = &Refusal{name, file, folder}
+		}
+	}
+	if refused == nil {
+		refused = &Error{Name: name, Err: ErrNotFound}
+	}
+	return "", refused
+}
+
+// Command makes a command for a program. Starting it fails if the program is
+// refused. Git is started by [Door.Git] and [Door.Query].
+func (d Door) Command(ctx context.Context, name string, args ...string) *Cmd {
+	if filepath.Base(name) == "git" {
+		return refuse(ctx, name, errors.New("git is started disarmed only"))
+	}
+	return d.command(ctx, name, args...)
+}
+
+func (d Door) command(ctx context.Context, name string, args ...string) *Cmd {
+	file, err := d.Find(name)
+	if err != nil {
+		return refuse(ctx, name, err)
+	}
+	cmd := exec.CommandContext(ctx, file, args...)
+	cmd.Env = d.finder.clean(d.env)
+	return cmd
+}
+
+// refuse makes a command that says why it does not start.
+func refuse(ctx context.Context, name string, why error) *Cmd {
+	cmd := exec.CommandContext(ctx, "/", name)
+	cmd.Env, cmd.Err = []string{}, why
+	return cmd
+}
+
+// Admit has a command that was made for the sandbox run outside it: its program
+// is found again, and its environment cleaned.
+func (d Door) Admit(cmd *Cmd) error {
+	file, err := d.Find(cmd.Args[0])
+	if err != nil {
+		return err
+	}
+	cmd.Path, cmd.Err, cmd.Env = file, nil, d.finder.clean(cmd.Env)
+	return nil
+}
+
+// finder looks programs up, once each.
+type finder struct {
+	path   string
+	places func() (work, all []place)
+
+	mu     sync.Mutex        // guards the fields below
+	found  map[string]string // files, by the names of programs
+	passed map[string]string // values of variables without what is refused
+}
+
+// place is a folder that no program is taken from.
+type place struct {
+	name string
+	info fs.FileInfo // nil if the folder is not there
+}
+
+// maxLinks bounds the links that a path may lead through.
+const maxLinks = 40
+
+// through is the place that a path leads through by its name or by any of its
+// links; "" if there is none.
+func through(path string, places []place) string {
+	path = filepath.Clean(path)
+	for range maxLinks {
+		if folder := within(path, places); folder != "" {
+			return folder
+		}
+		next := follow(path)
+		if next == "" {
+			return ""
+		}
+		path = next
+	}
+	return path // links without an end
+}
+
+// within is the place that holds a path. Folders are compared by what they are:
+// a file system may know one folder by many names.
+func within(path string, places []place) string {
+	for {
+		info, err := os.Stat(path)
+		for _, p := range places {
+			if p.name == path || err == nil && p.info != nil && os.SameFile(info, p.info) {
+				return p.name
+			}
+		}
+		up := filepath.Dir(path)
+		if up == path {
+			return ""
+		}
+		path = up
+	}
+}
+
+// follow is the path with its first link resolved; "" if it has none.
+func follow(path string) string {
+	at := string(filepath.Separator)
+	parts := strings.Split(strings.TrimPrefix(path, at), at)
+	for i, part := range parts {
+		to, err := os.Readlink(filepath.Join(at, part))
+		if err != nil {
+			at = filepath.Join(at, part)
+			continue
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(at, to)
+		}
+		return filepath.Join(append([]string{to}, parts[i+1:]...)...)
+	}
+	return ""
+}
