@@ -202,7 +202,7 @@ func (a *App) Import(ctx context.Context, r io.Reader, as string) (id string, fr
 	a.register()
 	store := s.contents()
 	for _, data := range b.Contents {
-		if _, err := store.Put(bytes.NewReader(data)); err != nil {
+		if _, err := store.Put("", bytes.NewReader(data)); err != nil {
 			return "", from, fmt.Errorf("keep what files held: %w", err)
 		}
 	}

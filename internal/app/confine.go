@@ -43,7 +43,8 @@ func (a *App) confiner(p *protectedFiles) *confine.Confiner {
 		},
 		AnyNetwork: a.Config.Safety.Network,
 		State:      hidden, Sockets: sync.OnceValue(a.sockets), Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
-		Secrets: p.hidden, Tracked: p.tracked, Frozen: p.frozenPaths, Repositories: p.repositories,
+		Secrets: p.hidden, Tracked: p.tracked, Frozen: p.frozenPaths, Repositories: p.repositories, Projects: p.projects,
+		Denied: p.denied, Denies: func(file string) bool { return a.judge != nil && a.judge.Denies("read", file) },
 		Named: func(r risk.Report) []string {
 			if a.judge == nil {
 				return nil

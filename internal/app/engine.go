@@ -69,6 +69,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	if err != nil {
 		return supervisor.Engine{}, errors.Join(err, kit.close())
 	}
+	judge.SetLogs(a.Store().relative("runs", sessionID))
 	a.judge = judge
 	runner := &toolrun.Runner{
 		Policy: asksAboutMarks(a.saysLeftOut(a.inCommands(judge))), NewID: func() string { return NewID("ui") }, Now: a.Env.Now, Keeper: kit.keeper, Conceals: kit.conceals,

@@ -224,7 +224,9 @@ func readable(root string) error {
 // storeOf is what is kept of another workspace, to be read.
 func (a *App) storeOf(root string) *Store {
 	s := &Store{root: root, dir: filepath.Join(root, ".coder"), home: a.Home, warn: a.warn, Key: a.Store().Key, short: make(map[string]string)}
-	s.contents = sync.OnceValue(func() *undo.Store { return undo.OpenStore(s.Dir("undo"), undo.StoreOptions{Now: a.Env.Now}) })
+	s.contents = sync.OnceValue(func() *undo.Store {
+		return undo.OpenStore(s.Dir("undo"), undo.StoreOptions{Now: a.Env.Now, Private: s.PrivateUndo()})
+	})
 	s.logs = jsonl.Open(s.Dir("log"), jsonl.Options{Disk: disk.System, Short: s.fallsShort, Heads: s.heads(a.Env.Now)})
 	s.Logs = s.logs
 	return s

@@ -24,30 +24,35 @@ import (
 // own. It costs a walk the first time, and afterwards what changed.
 type protectedFiles struct {
 	app                    *App
-	secrets, frozen, inner *workspace.Named
+	secrets, frozen, inner *workspace.Named // inner are repositories and .coder folders below the workspace
 	index                  gitIndex
+}
+
+// hasFileRules reports whether the person may have rules about files.
+func (a *App) hasFileRules() bool {
+	restricted := slices.ContainsFunc(a.Options.DenyTools, func(s rule.Spec) bool { return s.On != "" })
+	for name, rules := range a.Config.Permission.Tools {
+		for pattern := range rules {
+			restricted = restricted || name != "bash" && name != "fetch" && pattern != "*"
+		}
+	}
+	return restricted
 }
 
 func (a *App) protect(ws *workspace.Workspace) *protectedFiles {
 	p := &protectedFiles{app: a}
-	restricted := slices.ContainsFunc(a.Options.DenyTools, func(s rule.Spec) bool { return s.On != "" }) // the person has rules about files
-	for name, rules := range a.Config.Permission.Tools {
-		restricted = restricted || name != "bash" && name != "fetch" && len(rules) > 1
-	}
+	restricted := a.hasFileRules()
 	p.secrets = ws.Named(func(rel string, dir bool) bool {
 		return secret.InTree(rel, dir) || !dir && restricted && a.judge != nil && a.judge.Conceals(rel)
-	}, func(rel string) bool { return secret.Bulky(rel) || ownRecords[rel] })
+	}, func(rel string) bool { return secret.Bulky(rel) || secret.InRecords(rel) })
 	p.frozen = ws.Named(func(rel string, dir bool) bool { return a.judge != nil && a.judge.IsFrozen(rel, dir) }, func(rel string) bool {
 		return secret.Bulky(rel) || a.judge != nil && a.judge.IsFrozen(rel, true)
 	})
-	p.inner = ws.Named(func(rel string, _ bool) bool { return path.Base(rel) == ".git" && rel != ".git" }, secret.Bulky)
+	p.inner = ws.Named(func(rel string, dir bool) bool {
+		base := path.Base(rel)
+		return rel != base && (base == ".git" || dir && base == ".coder")
+	}, func(rel string) bool { return secret.Bulky(rel) || secret.InRecords(rel) })
 	return p
-}
-
-// ownRecords are the folders in which we write and no command may: what is there
-// has names that we gave.
-var ownRecords = map[string]bool{
-	".coder/log": true, ".coder/undo": true, ".coder/runs": true, ".coder/cache": true, ".coder/sessions": true, ".coder/tmp": true,
 }
 
 // hidden lists the files that commands which do not name them are not to see,
@@ -66,15 +71,30 @@ func (p *protectedFiles) full(name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
-	return filepath.Join(p.app.Root, name)
+	return p.app.Root + "/" + name
 }
 
 // repositories are the folders below the workspace that hold a repository of
 // their own.
-func (p *protectedFiles) repositories(ctx context.Context) (dirs []string) {
+func (p *protectedFiles) repositories(ctx context.Context) []string { return p.holding(ctx, ".git") }
+
+// projects are the folders below the workspace, and others that commands may
+// write, that may hold a .coder folder.
+func (p *protectedFiles) projects(ctx context.Context) []string {
+	dirs := p.holding(ctx, ".coder")
+	for _, dir := range p.app.Config.Safety.Writable {
+		dirs = append(dirs, p.app.resolve(dir))
+	}
+	return dirs
+}
+
+// holding lists the folders below the workspace that hold something of a name.
+func (p *protectedFiles) holding(ctx context.Context, base string) (dirs []string) {
 	names, _, _ := p.inner.List(ctx)
 	for _, name := range names {
-		dirs = append(dirs, filepath.Dir(p.full(name)))
+		if path.Base(name) == base {
+			dirs = append(dirs, filepath.Dir(p.full(name)))
+		}
 	}
 	return dirs
 }
@@ -85,7 +105,8 @@ var errTooManyFiles = errors.New("there are more files than can be looked at")
 // frozenPaths lists what no command may write. Folders that are frozen whole are in
 // it whether they are there or not.
 func (p *protectedFiles) frozenPaths(ctx context.Context) (paths []string, err error) {
-	if len(p.app.Config.Permission.Frozen) == 0 {
+	judge := p.app.judge
+	if judge == nil || !judge.Freezes() {
 		return nil, nil
 	}
 	names, whole, err := p.frozen.List(ctx)
@@ -106,7 +127,31 @@ func (p *protectedFiles) frozenPaths(ctx context.Context) (paths []string, err e
 			paths = append(paths, at)
 		}
 	}
+	denied, _ := judge.DeniedPaths("write") // also what is not there yet, or lies outside
+	for _, at := range denied {
+		if rel, isFolder := strings.CutSuffix(at, "/"); judge.IsFrozen(rel, isFolder) {
+			paths = append(paths, p.full(at))
+		}
+	}
 	return paths, err
+}
+
+// denied are the files and folders that no command may read, as far as their
+// names alone say that, and what of them may be read.
+func (p *protectedFiles) denied() (hide, show []string) {
+	if p.app.judge == nil {
+		return nil, nil
+	}
+	hide, show = p.app.judge.DeniedPaths("read")
+	outside := func(places []string) (all []string) {
+		for _, at := range places {
+			if filepath.IsAbs(at) {
+				all = append(all, filepath.Clean(at))
+			}
+		}
+		return all
+	}
+	return outside(hide), outside(show)
 }
 
 // tracked are those of some files that git keeps, by their full paths.

@@ -79,9 +79,15 @@ func (a *App) openStore() *Store {
 	}
 	s.Key = sync.OnceValue(s.key)
 	s.contents = sync.OnceValue(func() *undo.Store {
-		o := undo.StoreOptions{Quota: int64(a.Config.Storage.UndoBytes), NoSync: a.Config.Storage.Fsync == "never", Now: a.Env.Now}
+		o := undo.StoreOptions{
+			Quota: int64(a.Config.Storage.UndoBytes), NoSync: a.Config.Storage.Fsync == "never", Now: a.Env.Now,
+			Private: s.PrivateUndo(),
+		}
 		if a.Env.Disk != nil {
 			o.On = a.Env.Disk.Below
+		}
+		if a.hasFileRules() {
+			o.IsSecret = func(name string) bool { return a.judge != nil && a.judge.Conceals(name) }
 		}
 		return undo.OpenStore(s.Dir("undo"), o)
 	})
@@ -100,6 +106,15 @@ func (a *App) openStore() *Store {
 		Store: s.Logs, Sessions: s.Sessions, Dir: s.root, NewID: NewID, Now: a.Env.Now, Key: s.Key, Damaged: s.hadMore, Doubt: s.doubt, Copied: s.copied,
 	})
 	return s
+}
+
+// PrivateUndo is where the contents of files that may hold secrets are kept; ""
+// without a home.
+func (s *Store) PrivateUndo() string {
+	if s.home == "" {
+		return ""
+	}
+	return filepath.Join(s.home, "undo", shortHash(s.root))
 }
 
 // heads are where it is kept how far sessions go.

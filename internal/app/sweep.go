@@ -48,6 +48,9 @@ func (a *App) sweepFiles(ws *workspace.Workspace, t *toolkit) {
 		}
 		if !a.Options.Ephemeral {
 			atomicfile.Sweep(a.data(), ".", "sessions", filepath.Join("undo", "tmp"))
+			if private := a.Store().PrivateUndo(); private != "" {
+				atomicfile.Sweep(private, "tmp")
+			}
 		}
 	})
 }

@@ -124,7 +124,7 @@ var plan = []struct {
 	{"record/export", "chat display event frontmatter lazy sanitize secret session uip"},
 	{"record/undo/blob", "atomicfile disk"},
 	{"record/undo/gitindex", ""},
-	{"record/undo", "blob clip disk event gitindex program repofile tool workspace"},
+	{"record/undo", "blob clip disk event gitindex program repofile secret tool workspace"},
 	{"record/store/mem", "event session"},
 	{"record/store/jsonl", "atomicfile audit authkey disk event jsonx repofile session"},
 	{"record/store/failover", "event session"},

@@ -129,6 +129,9 @@ func prunable(ctx context.Context, store *app.Store, home string, now time.Time,
 	}
 	undo, cache := pruned{Kind: "undo", Name: "old undo"}, pruned{Kind: "cache", Name: "old cache"}
 	undo.add(kept, store.Dir("undo", "objects"))
+	if private := store.PrivateUndo(); private != "" {
+		undo.add(kept, filepath.Join(private, "objects"))
+	}
 	cache.add(before, store.Dir("cache"))
 	return slices.DeleteFunc(append(list, undo, cache), func(p pruned) bool { return len(p.paths) == 0 }), stay
 }

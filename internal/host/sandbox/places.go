@@ -49,6 +49,11 @@ func (s *Sandbox) places(l Limits) (p places, err error) {
 		p.protect = append(p.protect, more...)
 	}
 	p.protect = outermost(p.protect)
+	for _, path := range l.Hide {
+		if at := filepath.Clean(path); strings.HasSuffix(path, "/") && s.Protects() && !exists(at) {
+			_ = s.stand(at, true) // where it cannot be made now nobody else can make it either
+		}
+	}
 	if s.backend != Landlock { // which could only hide them with all of /proc
 		l.Hide = append(slices.Clone(l.Hide), keyLists...)
 	}

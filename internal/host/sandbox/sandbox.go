@@ -73,7 +73,8 @@ type Limits struct {
 
 	// Hide are files and directories that are not to be seen, absolute: a file
 	// cannot be opened, a directory is empty. Those that do not exist are passed
-	// over. Sockets listed here cannot be reached.
+	// over, unless a trailing slash says that a directory is to be made there, to
+	// be hidden from the start. Sockets listed here cannot be reached.
 	Hide []string
 
 	// Show are paths inside directories that are hidden, by us or by Hide, that

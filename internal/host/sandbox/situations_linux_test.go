@@ -41,6 +41,10 @@ func TestSituation(t *testing.T) {
 	}
 	w := newWorld(t)
 	l := w.secrets(t)
+	for _, name := range []string{".coder/undo", "sub/.coder/log"} {
+		put(t, filepath.Join(w.work, name, "kept"), "KEPT\n")
+		l.Hide = append(l.Hide, filepath.Join(w.work, name))
+	}
 	reading := l
 	reading.Write = []string{w.temp}
 	for _, c := range []struct {
@@ -55,6 +59,9 @@ func TestSituation(t *testing.T) {
 		{l, "cat .env", false, false},
 		{reading, "cat .env", false, true},
 		{reading, "grep -rq TODO .", true, true},
+		{l, "cat .coder/undo/kept || cat sub/.coder/log/kept", false, false},
+		{reading, "cat .coder/undo/kept || cat sub/.coder/log/kept", false, true},
+		{l, "tar cf $T/all.tar . && cp -r .coder $T/copy && find . >/dev/null && du -s . && grep -rq TODO .", true, false},
 		{l, "echo x >> .git/config", false, false},
 		{l, "$SELF __attack dial tcp 127.0.0.1:1", false, true},
 	} {

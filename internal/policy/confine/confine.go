@@ -64,6 +64,14 @@ type Options struct {
 	// Repositories, which may be nil, lists the folders below the workspace that
 	// hold repositories of their own.
 	Repositories func(ctx context.Context) []string
+	// Denied, which may be nil, lists files and folders outside the workspace that
+	// no command may read, even where it names them, and what of them it may. Denies
+	// reports whether a file is such a one.
+	Denied func() (hide, show []string)
+	Denies func(file string) bool
+	// Projects, which may be nil, lists the folders below the workspace that hold
+	// a .coder folder. No command sees the records of sessions in it.
+	Projects func(ctx context.Context) []string
 
 	// Rerun is set if nobody is here: approvals are taken from a record, and count
 	// for nothing beyond it.
@@ -352,6 +360,7 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 			l.Show = append(l.Show, filepath.Join(dir, name))
 		}
 	}
+	l.Hide = append(l.Hide, c.records(ctx, !r.ReadOnly)...)
 	sockets := c.sockets()
 	if approved {
 		agents := c.agents(programs(r))
@@ -374,6 +383,10 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 				l.Show = append(l.Show, name)
 			}
 		}
+	}
+	if c.o.Denied != nil {
+		hide, show := c.o.Denied()
+		l.Hide, l.Show = append(l.Hide, existing(hide)...), append(l.Show, existing(show)...)
 	}
 	return l, c.hide(ctx, &l, foreign.Hide)
 }

@@ -19,6 +19,37 @@ import (
 // write for the model to run.
 var open = []string{"skills", "commands", "agents", "AGENTS.md"}
 
+// records are the folders with the records of sessions. With early those of the
+// workspace are listed before they exist, for commands that run on when they do.
+func (c *Confiner) records(ctx context.Context, early bool) (dirs []string) {
+	projects := []string{c.o.Root}
+	if c.o.Projects != nil {
+		projects = append(projects, c.o.Projects(ctx)...)
+	}
+	for _, project := range projects {
+		if _, err := os.Lstat(filepath.Join(project, ".coder")); err != nil {
+			continue
+		}
+		for _, name := range secret.Records {
+			at := filepath.Join(project, ".coder", name)
+			info, err := os.Lstat(at)
+			switch {
+			case err != nil:
+				if early && project == c.o.Root {
+					dirs = append(dirs, at+"/")
+				}
+			case info.IsDir():
+				dirs = append(dirs, at)
+			default: // a link; one that leads out of the project is not used
+				if to, err := filepath.EvalSymlinks(at); err == nil && to != c.o.Root && holds(c.o.Root, to) {
+					dirs = append(dirs, to)
+				}
+			}
+		}
+	}
+	return dirs
+}
+
 // sockets are those on which programs listen that are no commands of this session,
 // those that the environment names, and the folder of the person's own.
 func (c *Confiner) sockets() (list []string) {
@@ -98,7 +129,10 @@ func (c *Confiner) inTree(ctx context.Context, r risk.Report) []string {
 		return all
 	}
 	tracked := c.o.Tracked(all)
-	return slices.DeleteFunc(all, func(p string) bool { return slices.Contains(tracked, p) })
+	onlyGit := !slices.ContainsFunc(r.Simple, func(s risk.Command) bool { return s.Name != "git" })
+	return slices.DeleteFunc(all, func(p string) bool {
+		return slices.Contains(tracked, p) && (onlyGit || c.o.Denies == nil || !c.o.Denies(p))
+	})
 }
 
 // headOf is how much of a file tells a certificate from a key.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"coder/internal/core/display"
@@ -58,7 +59,8 @@ type Judge struct {
 	facts  risk.Facts
 	memory *Memory // nil: nothing is remembered
 	heard  *heard
-	later  *later // rules that came since
+	later  *later        // rules that came since
+	logs   *atomic.Value // a string: where this session keeps output
 	o      Options
 }
 
@@ -98,7 +100,10 @@ func New(o Options) *Judge {
 		Glob:    w.glob, Below: w.below, Real: w.real,
 		Frozen: o.Frozen, Freezes: o.Freezes, Hidden: o.Hidden, Tracked: o.Tracked,
 	}
-	j := &Judge{state: o.State, book: book, facts: facts, heard: newHeard(), later: new(later), o: o}
+	j := &Judge{
+		state: o.State, book: book, facts: facts, heard: newHeard(), later: new(later), logs: new(atomic.Value), o: o,
+	}
+	book.Logs = func() string { dir, _ := j.logs.Load().(string); return dir }
 	book.Named = func(host string) bool {
 		return slices.ContainsFunc(o.Hosts, func(pattern string) bool {
 			above, wild := strings.CutPrefix(strings.ToLower(pattern), "*")
@@ -109,6 +114,10 @@ func New(o Options) *Judge {
 	book.Exceeds = j.heard.exceeds
 	return j
 }
+
+// SetLogs names the folder below the workspace where the session keeps output,
+// which its tools may open.
+func (j *Judge) SetLogs(dir string) { j.logs.Store(dir) }
 
 // AddRules takes rules of this run beside those it began with.
 func (j *Judge) AddRules(allow, deny []rule.Spec) {
@@ -180,23 +189,41 @@ func (j *Judge) Offers(c policy.Case) ([]policy.Offer, error) { return j.book.Of
 func (j *Judge) Hides(file string) bool {
 	_, preset := j.state.Current()
 	p, ok := rule.PresetNamed(preset)
-	return !ok || j.book.Hides(p, file)
+	return !ok || j.later.book(j.book).Hides(p, file)
 }
 
 // Names are the files that a command line names, by their full paths. What it
 // names it was judged by.
-func (j *Judge) Names(r risk.Report) []string { return j.book.Names(r) }
+// A file that a rule denies is not named by naming it.
+func (j *Judge) Names(r risk.Report) []string {
+	return slices.DeleteFunc(j.book.Names(r), func(file string) bool { return j.Denies("read", file) })
+}
+
+// Denies reports whether a rule denies every use of a file of a class, read or
+// write. That holds in every mode.
+func (j *Judge) Denies(class, file string) bool { return j.later.book(j.book).Denies(class, file) }
+
+// DeniedPaths are the files and folders that rules deny a class of use of by
+// their names alone, and those inside that are to be seen.
+func (j *Judge) DeniedPaths(class string) (denied, shown []string) {
+	return j.later.book(j.book).DeniedPaths(class)
+}
+
+// Freezes reports whether there may be anything that nobody may write.
+func (j *Judge) Freezes() bool {
+	return len(j.o.Frozen) > 0 || j.later.book(j.book).HasDenials("write")
+}
 
 // Conceals reports whether commands that do not name a file are not to see it:
 // it usually holds secrets, or a rule of the person asks about it or denies it.
 // That holds in every mode.
 func (j *Judge) Conceals(file string) bool {
 	p, _ := rule.PresetNamed("build")
-	return j.book.Hides(p, file)
+	return j.later.book(j.book).Hides(p, file)
 }
 
 // IsFrozen reports whether nobody may write a file, or anything in a folder.
-func (j *Judge) IsFrozen(file string, dir bool) bool { return j.book.IsFrozen(file, dir) }
+func (j *Judge) IsFrozen(file string, dir bool) bool { return j.later.book(j.book).IsFrozen(file, dir) }
 
 // Permissions shows what is really in force: what each sort of call meets, and
 // the rules a person wrote.

@@ -60,7 +60,14 @@ func matchFold(pattern, name string) bool {
 // IsFrozen reports whether a file may not be written by anybody here. Of a
 // folder it says whether nothing in it may be.
 func (b *Book) IsFrozen(file string, dir bool) bool {
-	_, frozen := b.freezes(b.place(file), dir)
+	place := b.place(file)
+	_, frozen := b.freezes(place, dir)
+	if !frozen && dir {
+		_, frozen = b.deniedFolder(place)
+	}
+	if !frozen && !dir {
+		_, frozen = b.denied("write", place)
+	}
 	return frozen
 }
 
@@ -88,7 +95,7 @@ func (b *Book) frozen(c policy.Case, e tool.Effect) (finding, bool) {
 	deny := func(text string) (finding, bool) {
 		return finding{verdict: policy.Deny, text: text, rule: "permission.frozen", once: true}, true
 	}
-	if len(b.Frozen) == 0 {
+	if len(b.Frozen) == 0 && (e.Kind != tool.Exec || !b.HasDenials("write")) {
 		return finding{}, false
 	}
 	switch e.Kind {
@@ -106,9 +113,10 @@ func (b *Book) frozen(c policy.Case, e tool.Effect) (finding, bool) {
 		switch {
 		case r.ReadOnly:
 		case c.Plan.Unconfined:
-			return deny("a command outside the sandbox could write what is frozen")
+			return deny("a command outside the sandbox could write what is frozen or denied")
 		case b.Freezes != nil && !b.Freezes():
-			return deny("nothing here keeps a command from writing what is frozen, so only those run that are known to only read")
+			return deny("nothing here keeps a command from writing what is frozen or denied, " +
+				"so only those run that are known to only read")
 		}
 	case tool.Read, tool.Net, tool.Note, tool.Unknown:
 	}

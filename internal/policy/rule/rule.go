@@ -56,6 +56,9 @@ type Book struct {
 	Freezes, Hidden func() bool
 	// Tracked, which may be nil, lists the secret files that git keeps.
 	Tracked func() []string
+	// Logs, which may be nil, is the folder below Root where this session keeps
+	// output; "" if it keeps none.
+	Logs func() string
 	// Real, which may be nil, is where a file lies once links are followed.
 	Real func(file string) string
 	// Glob, which may be nil, lists the files a shell pattern stands for.
@@ -126,7 +129,7 @@ func (b *Book) judge(p Preset, c policy.Case, e tool.Effect) []finding {
 			return []finding{denied(s)}
 		}
 		if p.Unchecked {
-			return nil
+			return b.unchecked(p, r)
 		}
 		fs := append([]finding{b.line(p, name, r)}, b.named(p, r)...)
 		if p.Wary { // there every command that does more than read is asked about anyway
@@ -137,6 +140,9 @@ func (b *Book) judge(p Preset, c policy.Case, e tool.Effect) []finding {
 		}
 		return fs
 	case tool.Read, tool.Write:
+		if f, ok := b.records(name, class, e.Target); ok {
+			return []finding{f}
+		}
 		return []finding{b.file(p, name, class, e.Target)}
 	case tool.Net:
 		f := b.address(p, name, e.Target)
@@ -287,7 +293,7 @@ func (b *Book) file(p Preset, name, class, target string) finding {
 // not name it: a rule about the file asks or denies.
 func (b *Book) Hides(p Preset, file string) bool {
 	f, ok := b.about(p, "", "read", b.place(file))
-	return ok && f.verdict != policy.Allow
+	return ok && f.verdict != policy.Allow || b.inRecords(b.place(file)) && !b.inOwnLogs(b.place(file))
 }
 
 // about finds what the rules about one file say of it, if there are any. What
@@ -306,6 +312,13 @@ func (b *Book) about(p Preset, name, class, place string) (f finding, ok bool) {
 	}
 	if i := slices.IndexFunc(b.Deny, func(s Spec) bool { return covers(s, tools) }); i >= 0 {
 		return denied(b.Deny[i]), true
+	}
+	if b.HasDenials(class) {
+		if real := b.real(place); real != "" {
+			if rule, denied := b.denied(class, b.place(real)); denied {
+				return finding{policy.Deny, wordsAbout(b.place(real), place, policy.Deny), rule, true}, true
+			}
+		}
 	}
 	f, ok = b.pattern(tools, name, place)
 	if !ok && (secret.Is(place) || b.isReallySecret(place)) && !p.Unchecked {

@@ -13,7 +13,6 @@ import (
 	"coder/internal/host/program"
 	"coder/internal/host/workspace"
 	"coder/internal/record/undo"
-	"coder/internal/record/undo/blob"
 	"coder/internal/tool"
 )
 
@@ -58,7 +57,7 @@ func benchKeeper(b *testing.B, dir string) *undo.Keeper {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { ws.Close() })
-	store := blob.Open(filepath.Join(b.TempDir(), "undo"), blob.Options{Now: time.Now})
+	store := undo.OpenStore(filepath.Join(b.TempDir(), "undo"), undo.StoreOptions{Now: time.Now})
 	b.Cleanup(func() { store.Close() })
 	return undo.New(ws, store, undo.Options{Now: time.Now, Door: program.Outside([]string{"PATH=" + os.Getenv("PATH")}, "/nowhere")})
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"coder/internal/host/workspace"
-	"coder/internal/record/undo/blob"
 
 	"pgregory.net/rapid"
 )
@@ -94,7 +93,7 @@ func TestOurClockDoesNotSayWhatIsFresh(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer ws.Close()
-		store := blob.Open(t.TempDir(), blob.Options{NoSync: true})
+		store := OpenStore(t.TempDir(), StoreOptions{NoSync: true})
 		defer store.Close()
 		k := New(ws, store, Options{Now: func() time.Time { return time.Now().Add(off) }})
 		write := func(name string) {
@@ -128,7 +127,7 @@ func TestOurClockDoesNotSayWhoseWorkItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ws.Close()
-	store := blob.Open(t.TempDir(), blob.Options{NoSync: true})
+	store := OpenStore(t.TempDir(), StoreOptions{NoSync: true})
 	defer store.Close()
 	now := time.Now().Add(-time.Hour)
 	k := New(ws, store, Options{Now: func() time.Time { // it is set right while we look
@@ -167,7 +166,7 @@ func TestTreesAreReadBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		k := &Keeper{store: blob.Open(dir, blob.Options{NoSync: true})}
+		k := &Keeper{store: OpenStore(dir, StoreOptions{NoSync: true})}
 		defer k.store.Close()
 		now := &tree{folders: map[string]*folder{".": {}}, roots: []string{"."}}
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {

@@ -59,12 +59,14 @@ func kindOf(s event.FileState) kind {
 func (k *Keeper) save(rel string) (event.FileState, error) { return k.describe(rel, k.put) }
 
 // current describes what stands at rel and keeps nothing.
-func (k *Keeper) current(rel string) (event.FileState, error) { return k.describe(rel, blob.Digest) }
+func (k *Keeper) current(rel string) (event.FileState, error) {
+	return k.describe(rel, func(_ string, content io.ReadSeeker) (string, error) { return blob.Digest(content) })
+}
 
-// describe says what stands at rel; name turns a content into its hash.
+// describe says what stands at rel; name turns its content into a hash.
 // Whatever cannot be read is lost, and only a store that fails is an error. What
 // is reached through a link is not at rel but elsewhere.
-func (k *Keeper) describe(rel string, name func(io.ReadSeeker) (string, error)) (event.FileState, error) {
+func (k *Keeper) describe(rel string, name func(string, io.ReadSeeker) (string, error)) (event.FileState, error) {
 	s := event.FileState{Path: rel}
 	if _, err := k.ws.Resolve(rel); err != nil {
 		s.Lost = true
@@ -117,19 +119,19 @@ func (k *Keeper) stateOf(rel string, f workspace.Found) (event.FileState, error)
 }
 
 // describeContent adds to s the name of its content.
-func (k *Keeper) describeContent(s *event.FileState, name func(io.ReadSeeker) (string, error)) error {
+func (k *Keeper) describeContent(s *event.FileState, name func(string, io.ReadSeeker) (string, error)) error {
 	err := k.withContent(s.Path, func(content io.ReadSeeker, size int64) (err error) {
-		s.Hash, err = name(content)
+		s.Hash, err = name(s.Path, content)
 		s.Size = size
 		return err
 	})
 	switch {
-	case errors.Is(err, errUnreadable):
-		s.Lost = true
-		return nil
-	case errors.Is(err, blob.ErrFull):
+	case errors.Is(err, blob.ErrFull), errors.Is(err, errNoPrivate):
 		s.Hash, s.Lost = "", true
 		k.warn(fmt.Sprintf("%v: what is overwritten now cannot be brought back", err))
+		return nil
+	case errors.Is(err, errUnreadable):
+		s.Lost = true
 		return nil
 	}
 	return err
@@ -202,7 +204,7 @@ func (r *reading) name(f find) error {
 	}
 	f.lose()
 	f.mark(nodeFresh) // another time, perhaps
-	if errors.Is(err, errUnreadable) {
+	if errors.Is(err, errUnreadable) || errors.Is(err, errNoPrivate) {
 		return nil
 	}
 	return err
@@ -233,19 +235,21 @@ func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (hash s
 		}
 		return hash, err
 	}
-	hash, err = r.k.putSparing(content, r.pinned)
+	hash, err = r.k.putSparing(f.path(), content, r.pinned)
 	if errors.Is(err, blob.ErrFull) {
 		r.full.Store(true)
 	}
 	return hash, err
 }
 
-// put keeps a content, making room for it if need be.
-func (k *Keeper) put(content io.ReadSeeker) (string, error) { return k.putSparing(content, k.pinned) }
+// put keeps the content of a file, making room for it if need be.
+func (k *Keeper) put(rel string, content io.ReadSeeker) (string, error) {
+	return k.putSparing(rel, content, k.pinned)
+}
 
 // putSparing is put that is told what must not go to make room.
-func (k *Keeper) putSparing(content io.ReadSeeker, pinned func() func(hash string) bool) (string, error) {
-	hash, err := k.store.Put(content)
+func (k *Keeper) putSparing(rel string, content io.ReadSeeker, pinned func() func(hash string) bool) (string, error) {
+	hash, err := k.store.Put(rel, content)
 	if !errors.Is(err, blob.ErrFull) {
 		return hash, err
 	}
@@ -254,7 +258,7 @@ func (k *Keeper) putSparing(content io.ReadSeeker, pinned func() func(hash strin
 		return "", errors.Join(errUnreadable, err)
 	}
 	k.store.Prune(size, pinned())
-	return k.store.Put(content)
+	return k.store.Put(rel, content)
 }
 
 func missing(err error) bool {

@@ -47,7 +47,7 @@ func (k *Keeper) persist(ctx context.Context, t *tree) error {
 		return nil
 	}
 	data := encodeTree(base, t)
-	hash, err := k.put(bytes.NewReader(data))
+	hash, err := k.put(treeFile, bytes.NewReader(data))
 	if err != nil {
 		return err
 	}

@@ -270,13 +270,3 @@ func (k *Keeper) pinned() func(hash string) bool {
 		return held[hash] || k.o.Needs != nil && k.o.Needs(hash)
 	}
 }
-
-// Store keeps the contents of files, and StoreOptions say how.
-type (
-	Store        = blob.Store
-	StoreOptions = blob.Options
-)
-
-// OpenStore returns the store in dir. It touches nothing: the directory is made
-// when there is something to put into it.
-func OpenStore(dir string, o StoreOptions) *Store { return blob.Open(dir, o) }

@@ -19,7 +19,6 @@ import (
 	"coder/internal/host/program"
 	"coder/internal/host/workspace"
 	"coder/internal/record/undo"
-	"coder/internal/record/undo/blob"
 	"coder/internal/tool"
 )
 
@@ -40,7 +39,7 @@ type world struct {
 	dir     string
 	data    string
 	ws      *workspace.Workspace
-	store   *blob.Store
+	store   *undo.Store
 	keeper  *undo.Keeper
 	history *undo.History
 	log     []event.Record
@@ -49,7 +48,7 @@ type world struct {
 	added   []string
 	clock   func() time.Time // dates requests
 	o       undo.Options
-	so      blob.Options
+	so      undo.StoreOptions
 }
 
 func newWorld(t *testing.T) *world {
@@ -62,14 +61,15 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { w.close() })
 	w.clock = time.Now
 	w.so, w.o = quick()
+	w.so.Private = filepath.Join(dir, "private")
 	w.restart()
 	return w
 }
 
 // quick are options for tests: nobody pulls the plug.
-func quick() (blob.Options, undo.Options) {
+func quick() (undo.StoreOptions, undo.Options) {
 	door := program.Outside([]string{"PATH=" + os.Getenv("PATH")}, "/nowhere")
-	return blob.Options{Now: time.Now, NoSync: true}, undo.Options{Now: time.Now, Door: door}
+	return undo.StoreOptions{Now: time.Now, NoSync: true}, undo.Options{Now: time.Now, Door: door}
 }
 
 func (w *world) close() {
@@ -87,7 +87,7 @@ func (w *world) restart() {
 	if w.ws, err = workspace.Open(w.dir, w.added...); err != nil {
 		w.t.Fatal(err)
 	}
-	w.store = blob.Open(w.data, w.so)
+	w.store = undo.OpenStore(w.data, w.so)
 	w.history = new(undo.History)
 	for _, r := range w.log {
 		w.history.Add(r)

@@ -287,6 +287,9 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 			r.Sandbox = why + ": the sandbox may be the reason (" + c.Words + "). If the command has to do that, call bash again with unconfined: true; the user is asked, once."
 		}
 	}
+	if !r.OK && strings.Contains(a.Command, ".coder/runs/") {
+		r.Note = tool.JoinNotes(r.Note, "commands do not see .coder/runs: open the file with read or grep")
+	}
 	if c.After != nil {
 		r.Note = tool.JoinNotes(r.Note, c.After(context.WithoutCancel(ctx)))
 	}

@@ -50,6 +50,15 @@ func (s *Store) Prune(need int64, pinned func(hash string) bool) int64 {
 	return freed
 }
 
+// Drop forgets a content.
+func (s *Store) Drop(hash string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if info, ok := s.find(hash); ok && info != nil && s.root.Remove(place(hash)) == nil {
+		s.total -= info.Size()
+	}
+}
+
 // slack is the part of the quota that pruning frees beyond what is asked for,
 // so that it is rarely needed.
 const slack = 16

@@ -1,0 +1,23 @@
+package secret
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Records are the folders of a .coder folder that hold the records of sessions:
+// what was said and shown, and what files held. Commands see none of them.
+var Records = []string{"log", "sessions", "undo", "runs", "cache", "tmp"}
+
+// InRecords reports whether a path is such a folder, or lies in one, in whatever
+// folder that .coder is. Case does not count.
+func InRecords(path string) bool {
+	parts := strings.Split(strings.ToLower(filepath.ToSlash(Direct(path))), "/")
+	for i, part := range parts[:len(parts)-1] {
+		if part == ".coder" && slices.Contains(Records, parts[i+1]) {
+			return true
+		}
+	}
+	return false
+}

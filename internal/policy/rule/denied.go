@@ -1,0 +1,158 @@
+package rule
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"coder/internal/policy"
+	"coder/internal/policy/risk"
+)
+
+// Denies reports whether a rule denies every use of a file of a class, read or
+// write: commands are kept from that, too, in every mode.
+func (b *Book) Denies(class, file string) bool {
+	if !b.HasDenials(class) {
+		return false
+	}
+	place := b.place(file)
+	_, denied := b.denied(class, place)
+	if real := b.real(place); !denied && real != "" {
+		_, denied = b.denied(class, b.place(real))
+	}
+	return denied
+}
+
+// toolsOf are the names under which people write rules about a class of use.
+func toolsOf(class string) []string {
+	if class == "write" {
+		return writeTools
+	}
+	return readTools
+}
+
+// denied finds the rule that denies a use of one file.
+func (b *Book) denied(class, place string) (rule string, ok bool) {
+	for d := range b.denials(class) {
+		if b.covers(d.pattern, place) && !d.excepts(func(pattern string) bool { return b.covers(pattern, place) }) {
+			return d.rule, true
+		}
+	}
+	return "", false
+}
+
+// deniedFolder finds the rule that denies writing anything in a folder, whatever
+// is made there later.
+func (b *Book) deniedFolder(place string) (rule string, ok bool) {
+	for d := range b.denials("write") {
+		folder, whole := d.folder()
+		inside := func(pattern string) bool {
+			return !strings.Contains(pattern, "/") || strings.ContainsAny(path.Dir(pattern), "*?[{~") ||
+				strings.HasPrefix(pattern, folder+"/")
+		}
+		if whole && b.covers(folder, place) && !d.excepts(inside) {
+			return d.rule, true
+		}
+	}
+	return "", false
+}
+
+// denial is a rule that denies a use of files.
+type denial struct {
+	pattern, rule string
+	others        risk.Patterns // of the same tool
+}
+
+// excepts reports whether a more exact rule, of those that matches says yes to,
+// allows what this one denies.
+func (d denial) excepts(matches func(pattern string) bool) bool {
+	for pattern, v := range d.others {
+		if v != policy.Deny && len(pattern) > len(d.pattern) && matches(pattern) {
+			return true
+		}
+	}
+	return false
+}
+
+// folder is the folder that a rule is about, if it is about all of one.
+func (d denial) folder() (folder string, whole bool) {
+	folder = strings.TrimSuffix(strings.TrimSuffix(d.pattern, "/"), "/**")
+	return folder, folder != d.pattern && folder != "" && folder != "**"
+}
+
+// denials yields the rules of the person and of the run that deny a class of use
+// of files.
+func (b *Book) denials(class string) func(yield func(denial) bool) {
+	return func(yield func(denial) bool) {
+		for _, s := range b.Deny {
+			d := denial{pattern: s.On, rule: "--disallowed-tools " + s.String()}
+			if s.On != "" && slices.Contains(toolsOf(class), strings.ToLower(s.Tool)) && !yield(d) {
+				return
+			}
+		}
+		for _, t := range toolsOf(class) {
+			for pattern, v := range b.Given[t] {
+				d := denial{pattern, `permission.` + t + `["` + pattern + `"] = deny`, b.Given[t]}
+				if pattern != "*" && v == policy.Deny && !yield(d) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// HasDenials reports whether any rule denies a class of use of some files.
+func (b *Book) HasDenials(class string) bool {
+	for range b.denials(class) {
+		return true
+	}
+	return false
+}
+
+// DeniedPaths are the files and folders that rules deny a class of use of by
+// their names alone, below the workspace by their paths from there, with a slash
+// behind a folder. Shown are those inside that other rules allow.
+func (b *Book) DeniedPaths(class string) (denied, shown []string) {
+	plain := func(pattern string) (string, bool) {
+		folder, whole := denial{pattern: pattern}.folder()
+		if rest, ok := strings.CutPrefix(folder, "~/"); ok && b.Home != "" {
+			folder = path.Join(b.Home, rest)
+		}
+		return b.place(folder), (whole || strings.Contains(folder, "/")) && !strings.ContainsAny(folder, "*?[{~")
+	}
+	for d := range b.denials(class) {
+		if at, ok := plain(d.pattern); ok {
+			if _, whole := d.folder(); whole {
+				at += "/"
+			}
+			denied = append(denied, at)
+		}
+		for pattern, v := range d.others {
+			at, ok := plain(pattern)
+			if ok && v == policy.Allow && len(pattern) > len(d.pattern) && !slices.Contains(shown, at) {
+				shown = append(shown, at)
+			}
+		}
+	}
+	return denied, shown
+}
+
+// unchecked is what binds a command where commands are not judged: what is said
+// of files holds for it, too.
+func (b *Book) unchecked(p Preset, r risk.Report) (fs []finding) {
+	if !b.HasDenials("read") && !b.HasDenials("write") {
+		return nil
+	}
+	for _, f := range b.named(p, r) {
+		if f.verdict == policy.Deny {
+			fs = append(fs, f)
+		}
+	}
+	vague := func(c risk.Command) bool { return !c.Exact || c.Fed }
+	hidden := b.Hidden == nil || b.Hidden() && (r.ReadOnly || b.Freezes == nil || b.Freezes())
+	if b.HasDenials("read") && !hidden && (!r.ReadOnly || slices.ContainsFunc(r.Simple, vague)) {
+		text := "a rule denies reading some files, and nothing here hides them from the command"
+		fs = append(fs, finding{policy.Ask, text, "permission.read", true})
+	}
+	return fs
+}
