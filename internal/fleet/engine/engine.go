@@ -31,7 +31,7 @@ import (
 type Role string
 
 // The roles. An admin enrols people and makes what the fleet needs; a worker
-// writes logs; a person hands in tasks, watches and answers.
+// writes logs and state; a person writes requests: tasks, answers, cancellations.
 const (
 	Admin  Role = "admin"
 	Worker Role = "worker"
@@ -150,7 +150,7 @@ func (l Link) Dial(name string) (*nats.Conn, jetstream.JetStream, error) {
 			return nil, nil, err
 		}
 		if l.Role != "" {
-			options = append(options, nats.UserInfo(string(l.Role), token))
+			options = append(options, nats.UserInfo(string(l.Role), token), nats.CustomInboxPrefix(inbox(l.Role)))
 		} else {
 			options = append(options, nats.Token(token))
 		}
@@ -252,10 +252,6 @@ type ServerOptions struct {
 	Peers   []string // where those are
 	Cert    string   // of the server, with Key: needed beyond this machine
 	Key     string
-	// Protected are the parts of subjects that only an admin may write to.
-	Protected []string
-	// Logs are the subjects that only workers may write to.
-	Logs []string
 }
 
 // Start starts a server. What is acknowledged is on the disk.
@@ -268,7 +264,7 @@ func Start(o ServerOptions) (*Server, error) {
 	opts := &server.Options{
 		ServerName: name, NoSigs: true, NoLog: true, DisableJetStreamBanner: true, MaxPayload: MaxPayload, MaxPending: 256 << 20,
 		JetStream: true, StoreDir: filepath.Join(o.Dir, "data", name), SyncAlways: true, SyncInterval: time.Minute,
-		Users: users(keys, o), AuthTimeout: patience.Seconds(),
+		AuthTimeout: patience.Seconds(),
 	}
 	if opts.Host, opts.Port, err = address(cmp.Or(o.Listen, "127.0.0.1:0")); err != nil {
 		return nil, err
@@ -293,7 +289,7 @@ func Start(o ServerOptions) (*Server, error) {
 	if err := os.MkdirAll(opts.StoreDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the server: %w", err)
 	}
-	s := &Server{options: opts}
+	s := &Server{options: opts, keys: keys}
 	if err := s.start(); err != nil {
 		return nil, err
 	}
@@ -341,22 +337,4 @@ func address(s string) (host string, port int, err error) {
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// users are those who may connect, and what they may not do. Only an admin makes,
-// changes or removes streams.
-func users(keys map[Role]string, o ServerOptions) []*server.User {
-	shape := []string{"$JS.API.STREAM.CREATE.>", "$JS.API.STREAM.UPDATE.>", "$JS.API.STREAM.DELETE.>", "$JS.API.STREAM.RESTORE.>", "$JS.API.STREAM.SNAPSHOT.>"}
-	deny := func(more ...[]string) *server.Permissions {
-		all := shape
-		for _, m := range more {
-			all = append(all[:len(all):len(all)], m...)
-		}
-		return &server.Permissions{Publish: &server.SubjectPermission{Deny: all}}
-	}
-	return []*server.User{
-		{Username: string(Admin), Password: keys[Admin]},
-		{Username: string(Worker), Password: keys[Worker], Permissions: deny(o.Protected)},
-		{Username: string(Person), Password: keys[Person], Permissions: deny(o.Protected, o.Logs)},
-	}
 }

@@ -15,17 +15,24 @@ import (
 type Server struct {
 	s       *server.Server
 	options *server.Options
+	keys    map[Role]string
 	Link    Link // of an admin
 }
 
 func (s *Server) start() (err error) {
-	if s.s, err = server.NewServer(s.options.Clone()); err != nil {
+	opts, d := s.options.Clone(), &door{keys: s.keys, ready: make(chan struct{})}
+	opts.CustomClientAuthentication = d
+	if s.s, err = server.NewServer(opts); err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}
 	go s.s.Start()
 	if !s.s.ReadyForConnections(patience) {
 		s.s.Shutdown()
 		return fmt.Errorf("the server could not listen on %s:%d; is a fleet up there already? coder fleet status tells", s.options.Host, s.options.Port)
+	}
+	if err := d.open(s.s); err != nil {
+		s.s.Shutdown()
+		return fmt.Errorf("give each role its rights: %w", err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package fleetcli
 import (
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"coder/internal/fleet/jetstore"
 	"coder/internal/fleet/queue"
 	"coder/internal/fleet/worker"
+	"coder/internal/host/authkey"
 	"coder/internal/host/program"
 	"coder/internal/ui/i18n"
 
@@ -99,6 +101,7 @@ func commands() []command {
 		{"prune", "[--older-than 30d] [--yes]", "what is kept of tasks that ended long ago; --yes removes it", (*call).prune, (*call).pruneFlags, nothing, nil, false, engine.Admin},
 		{"drain", "[WORKER]", "have a worker, or all, take nothing more and leave", (*call).drain, nil, maybeWorker, nil, false, engine.Worker},
 		{"enroll", "[NAME PUBLIC-KEY]", "your key for answers; with a name and a key, let somebody else answer", (*call).enroll, nil, anything, nil, true, ""},
+		{"rights", "", "who may what, as the configuration of a NATS server of your own", (*call).rights, nil, nothing, nil, true, ""},
 		{"metrics", "[--listen ADDR]", "figures for Prometheus", (*call).metrics, (*call).metricsFlags, nothing, nil, false, ""},
 	}
 }
@@ -274,8 +277,23 @@ func (c *call) reach(ctx context.Context) (err error) {
 	if c.conn, c.js, err = c.link.Dial("coder fleet"); err != nil {
 		return err
 	}
-	c.Queue, err = queue.Open(ctx, c.js, c.Now)
+	var key ed25519.PrivateKey
+	if exists(authkey.Path(c.dir)) {
+		if key, err = c.sealKey(); err != nil {
+			return err
+		}
+	}
+	c.Queue, err = queue.Open(ctx, c.js, c.Now, key)
 	return err
+}
+
+// sealKey is the key of the fleet, with which the state of tasks is sealed.
+func (c *call) sealKey() (ed25519.PrivateKey, error) {
+	key, err := authkey.Open(c.dir)
+	if err != nil {
+		return nil, err
+	}
+	return worker.SealKey(key), nil
 }
 
 func exists(path string) bool {

@@ -39,14 +39,17 @@ func (c *call) result(ctx context.Context) error {
 	case c.given.patch:
 		return c.Fetch(ctx, r.Patch, c.Stdout)
 	case c.given.branch:
-		return c.fetchBranch(ctx, r.Bundle, "refs/heads/"+r.Branch, r.Branch)
+		if t.Unsealed {
+			c.tell(t.Reason)
+		}
+		return c.fetchBranch(ctx, t.ID, r.Bundle, "refs/heads/"+queue.Branch(t.ID))
 	}
 	c.row(t)
 	if r.Answer != "" {
 		fmt.Fprintln(c.Stdout, sanitize.Text(r.Answer))
 	}
 	if r.Branch != "" {
-		c.say("branch %s, commit %s on %s; coder fleet result %s --patch or --branch fetches it", r.Branch, r.Commit, t.Commit, t.ID)
+		c.say("branch %s, commit %s on %s; coder fleet result %s --patch or --branch fetches it", r.Branch, oneLine(r.Commit), oneLine(t.Commit), t.ID)
 	} else {
 		c.say("no file was changed")
 	}
@@ -85,11 +88,16 @@ func (c *call) unfinished(ctx context.Context, t queue.Task) error {
 	case !c.given.branch:
 		return usagef("task %s has no result: it is %s; coder fleet result %[1]s --branch fetches the files of its last checkpoint", t.ID, status)
 	}
-	return c.fetchBranch(ctx, tip.Checkpoint, checkout.CheckpointRef, "coder/"+t.ID)
+	return c.fetchBranch(ctx, t.ID, tip.Checkpoint, checkout.CheckpointRef)
 }
 
-// fetchBranch makes a ref of a bundle a branch of the repository here.
-func (c *call) fetchBranch(ctx context.Context, from, ref, branch string) error {
+// fetchBranch makes a ref of a bundle the branch of a task in the repository here,
+// and writes no other.
+func (c *call) fetchBranch(ctx context.Context, task, from, ref string) error {
+	if !queue.ValidTask(task) {
+		return usagef("%s cannot name a branch", oneLine(task))
+	}
+	branch := queue.Branch(task)
 	var bundle bytes.Buffer
 	if err := c.Fetch(ctx, from, &bundle); err != nil {
 		return err
@@ -127,6 +135,9 @@ func (c *call) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !c.Seals() {
+		return queue.ErrOtherKey
+	}
 	key, err := authkey.Open(c.dir)
 	if err != nil {
 		return err
@@ -138,12 +149,15 @@ func (c *call) verify(ctx context.Context) error {
 		}
 		checked++
 		n, err := worker.Verify(s.Read(ctx, t.ID, 0), key, t.ID)
+		if t.Unsealed || t.Status == queue.Broken {
+			err = errors.New(t.Reason)
+		}
 		if err == nil && t.Result != nil && n < t.Result.Records {
 			err = fmt.Errorf("%d records are there, and the result is of %d", n, t.Result.Records)
 		}
 		if err != nil {
 			bad++
-			fmt.Fprintln(c.Stdout, t.ID+": "+c.words.Said(err.Error()))
+			fmt.Fprintln(c.Stdout, oneLine(t.ID)+": "+c.words.Said(err.Error()))
 		}
 	}
 	c.say("logs checked: %d, not whole: %d", checked, bad)

@@ -24,7 +24,6 @@ import (
 	"coder/internal/fleet/queue"
 	"coder/internal/fleet/worker"
 	"coder/internal/host/atomicfile"
-	"coder/internal/host/authkey"
 	"coder/internal/host/repofile"
 )
 
@@ -108,7 +107,11 @@ func (c *call) up(ctx context.Context) error {
 	if c.link, err = c.link.Absolute(); err != nil {
 		return err
 	}
-	if err := c.provision(ctx, patience); err != nil {
+	key, err := c.sealKey()
+	if err != nil {
+		return err
+	}
+	if err := c.provision(ctx, patience, key); err != nil {
 		return err
 	}
 	if most := c.conn.MaxPayload(); most < engine.MaxPayload {
@@ -116,9 +119,6 @@ func (c *call) up(ctx context.Context) error {
 	}
 	if err := c.link.Save(c.dir); err != nil {
 		return fmt.Errorf("keep how the fleet is reached: %w", err)
-	}
-	if _, err := authkey.Open(c.dir); err != nil {
-		return err
 	}
 	if err := c.enrollMe(ctx); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (c *call) startServer() (*engine.Server, error) {
 		return nil, usagef("the fleet of %s is at %s: name it with --url, or another folder with --dir", c.dir, engine.Shown(known.URL))
 	}
 	o := c.serving.server
-	o.Dir, o.Protected, o.Logs = c.dir, queue.Protected, queue.LogSubjects
+	o.Dir = c.dir
 	if c.serving.peers != "" {
 		o.Peers = strings.Split(c.serving.peers, ",")
 	}
@@ -164,7 +164,7 @@ func (c *call) startServer() (*engine.Server, error) {
 }
 
 // provision makes what the fleet needs, and tries for as long as patience lasts.
-func (c *call) provision(ctx context.Context, patience time.Duration) (err error) {
+func (c *call) provision(ctx context.Context, patience time.Duration, key ed25519.PrivateKey) (err error) {
 	deadline := time.Now().Add(patience)
 	for {
 		trying, stop := context.WithTimeout(ctx, 10*time.Second)
@@ -173,12 +173,12 @@ func (c *call) provision(ctx context.Context, patience time.Duration) (err error
 		}
 		if err == nil {
 			s := queue.Settings{Lease: c.serving.lease, Replicas: c.serving.replicas, MaxQueue: c.serving.maxQueue, Work: c.serving.work}
-			if err = queue.Provision(trying, c.js, s); err == nil {
-				c.Queue, err = queue.Open(trying, c.js, c.Now)
+			if err = queue.Provision(trying, c.js, s, key); err == nil {
+				c.Queue, err = queue.Open(trying, c.js, c.Now, key)
 			}
 		}
 		stop()
-		if err == nil || ctx.Err() != nil || time.Now().After(deadline) {
+		if err == nil || errors.Is(err, queue.ErrOtherKey) || ctx.Err() != nil || time.Now().After(deadline) {
 			return err
 		}
 		select {
@@ -207,6 +207,9 @@ func (c *call) worker(ctx context.Context) error {
 }
 
 func (c *call) work(ctx context.Context) error {
+	if !c.Seals() {
+		return queue.ErrOtherKey
+	}
 	host, _ := os.Hostname()
 	if i := strings.IndexByte(host, '.'); i > 0 {
 		host = host[:i]

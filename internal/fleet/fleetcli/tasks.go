@@ -182,7 +182,7 @@ func (c *call) latest(tasks []queue.Task, few int) []queue.Task {
 }
 
 func (c *call) row(t queue.Task) {
-	line := fmt.Sprintf("%-18s %-9s %5s  %s", t.ID, c.words.T(string(t.Status)), age(c.Now(), t.Created), sanitize.Line(t.Spec.Prompt, 60))
+	line := fmt.Sprintf("%-18s %-9s %5s  %s", oneLine(t.ID), c.words.T(string(t.Status)), age(c.Now(), t.Created), sanitize.Line(t.Spec.Prompt, 60))
 	if t.CostUSD > 0 {
 		line += fmt.Sprintf("  $%.4f", t.CostUSD)
 	}
@@ -303,7 +303,7 @@ func (c *call) listWorkers(ctx context.Context) error {
 		return c.printJSON(all)
 	}
 	for _, w := range all {
-		fmt.Fprintf(c.Stdout, "%-24s %d/%d  %s  %s\n", w.Name, w.Busy, w.Slots, w.Version, c.words.Said(w.State))
+		fmt.Fprintf(c.Stdout, "%-24s %d/%d  %s  %s\n", oneLine(w.Name), w.Busy, w.Slots, oneLine(w.Version), oneLine(c.words.Said(w.State)))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"coder/internal/core/display"
+	"coder/internal/fleet/engine"
 	"coder/internal/fleet/queue"
 	"coder/internal/fleet/worker"
 	"coder/internal/host/authkey"
@@ -173,13 +174,19 @@ func (c *call) figures(ctx context.Context) (string, error) {
 	}
 	metric("stream_messages", "gauge", "Messages that a stream of the engine holds.")
 	var bytesHeld strings.Builder
-	streams := c.js.ListStreams(ctx)
-	for info := range streams.Info() {
+	streams, err := c.Streams(ctx)
+	for _, info := range streams {
 		label := fmt.Sprintf("{stream=%q}", info.Config.Name)
 		value("stream_messages", label, float64(info.State.Msgs))
 		fmt.Fprintf(&bytesHeld, "coder_fleet_stream_bytes%s %d\n", label, info.State.Bytes)
 	}
 	metric("stream_bytes", "gauge", "Bytes that a stream of the engine holds.")
 	b.WriteString(bytesHeld.String())
-	return b.String(), streams.Err()
+	return b.String(), err
+}
+
+// rights prints the table of rights as a server reads it.
+func (c *call) rights(context.Context) error {
+	_, err := io.WriteString(c.Stdout, engine.Config())
+	return err
 }

@@ -65,9 +65,23 @@ func Provision(ctx context.Context, js jetstream.JetStream, l Layout) error {
 			return err
 		}
 	}
-	_, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: l.leases(), TTL: l.Lease, Replicas: replicas})
+	return Bucket(ctx, js, jetstream.KeyValueConfig{Bucket: l.leases(), TTL: l.Lease, Replicas: replicas})
+}
+
+// Bucket makes a bucket in which no message can remove those of other keys.
+func Bucket(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig) error {
+	_, err := js.CreateKeyValue(ctx, c)
 	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
-		return fmt.Errorf("make the leases: %w", err)
+		return fmt.Errorf("make the bucket %s: %w", c.Bucket, err)
+	}
+	stream, err := js.Stream(ctx, "KV_"+c.Bucket)
+	if err == nil && stream.CachedInfo().Config.AllowRollup {
+		config := stream.CachedInfo().Config
+		config.AllowRollup = false // else one message that says "all" is a purge
+		_, err = js.UpdateStream(ctx, config)
+	}
+	if err != nil {
+		return fmt.Errorf("make the bucket %s: %w", c.Bucket, err)
 	}
 	return nil
 }

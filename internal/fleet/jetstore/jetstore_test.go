@@ -113,7 +113,7 @@ func TestALateWriterIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := leases.Purge(t.Context(), "a"); err != nil { // as if it had lapsed
+	if err := leases.Delete(t.Context(), "a"); err != nil { // as if it had lapsed
 		t.Fatal(err)
 	}
 	eventtest.Claim(t, next, "a")
@@ -155,7 +155,7 @@ func TestALeaseLapsesWithItsHolder(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if err := leases.Purge(t.Context(), "a"); err != nil {
+	if err := leases.Delete(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
 	next := open(t, js, l, jetstore.Options{Holder: "second"})
@@ -164,7 +164,7 @@ func TestALeaseLapsesWithItsHolder(t *testing.T) {
 		if err == nil {
 			break
 		}
-		if err := leases.Purge(t.Context(), "a"); err != nil {
+		if err := leases.Delete(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,13 +3,16 @@ package jetstore
 import (
 	"bytes"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
+	"time"
 
 	"coder/internal/core/event"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -50,20 +53,28 @@ func (s *Store) kept(ctx context.Context, session string, until uint64) iter.Seq
 	}
 }
 
+// watchTime is how long a watch waits before it looks for new records.
+const watchTime = 250 * time.Millisecond
+
 // Watch yields the records of session newer than after, and goes on with those
 // that are written, until ctx ends.
 func (s *Store) Watch(ctx context.Context, session string, after uint64) iter.Seq2[event.Record, error] {
-	return decoded(func(yield func([]byte, error) bool) {
-		for m, err := range messages(ctx, s.stream, jetstream.OrderedConsumerConfig{FilterSubjects: []string{s.l.subject(session)}}, 0) {
-			if err != nil {
-				yield(nil, fmt.Errorf("read session %s: %w", session, err))
-				return
+	return func(yield func(event.Record, error) bool) {
+		for {
+			for r, err := range s.Read(ctx, session, after) {
+				if !yield(r, err) || err != nil {
+					return
+				}
+				after = r.Seq
 			}
-			if !yield(m.Data(), nil) {
+			select {
+			case <-ctx.Done():
+				yield(event.Record{}, ctx.Err())
 				return
+			case <-time.After(watchTime):
 			}
 		}
-	}, after)
+	}
 }
 
 // decoded yields the records in messages that are newer than after.
@@ -88,33 +99,118 @@ func decoded(messages iter.Seq2[[]byte, error], after uint64) iter.Seq2[event.Re
 	}
 }
 
-// messages yields what a stream holds, up to the message numbered until.
-func messages(ctx context.Context, stream jetstream.Stream, c jetstream.OrderedConsumerConfig, until uint64) iter.Seq2[jetstream.Msg, error] {
-	return func(yield func(jetstream.Msg, error) bool) {
-		consumer, err := stream.OrderedConsumer(ctx, c)
-		if err != nil {
-			yield(nil, cause(err, ctx.Err()))
-			return
-		}
-		it, err := consumer.Messages()
-		if err != nil {
-			yield(nil, cause(err, ctx.Err()))
-			return
-		}
-		defer it.Stop()
-		for {
-			m, err := it.Next(jetstream.NextContext(ctx))
+const (
+	batchSize  = 256
+	batchBytes = 8 << 20
+	batchTime  = 30 * time.Second // at most, for one batch
+)
+
+// Walk yields the messages that stream holds under subject, which may be a pattern,
+// in their order. It makes no consumer: whoever may make one may have the server
+// publish to any subject. The stream must allow direct reads.
+func Walk(ctx context.Context, js jetstream.JetStream, stream, subject string) iter.Seq2[*nats.Msg, error] {
+	return func(yield func(*nats.Msg, error) bool) {
+		for next := uint64(1); next > 0; {
+			batch, after, err := fetch(ctx, js.Conn(), stream, subject, next)
 			if err != nil {
-				if errors.Is(err, jetstream.ErrMsgIteratorClosed) && ctx.Err() != nil {
-					err = ctx.Err()
+				yield(nil, fmt.Errorf("read the stream %s: %w", stream, cause(err, ctx.Err())))
+				return
+			}
+			for _, m := range batch {
+				if !yield(m, nil) {
+					return
 				}
-				yield(nil, err)
-				return
 			}
-			at, err := m.Metadata()
-			if !yield(m, err) || err != nil || until > 0 && at.Sequence.Stream >= until {
-				return
-			}
+			next = after
 		}
 	}
+}
+
+// fetch reads one batch, and says where the next one begins: 0 if there is none.
+func fetch(ctx context.Context, conn *nats.Conn, stream, subject string, from uint64) (batch []*nats.Msg, next uint64, err error) {
+	ctx, stop := context.WithTimeout(ctx, batchTime)
+	defer stop()
+	replies, err := conn.SubscribeSync(conn.NewInbox())
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = replies.Unsubscribe() }()
+	body := fmt.Appendf(nil, `{"seq":%d,"next_by_subj":%q,"batch":%d,"max_bytes":%d}`, from, subject, batchSize, batchBytes)
+	if err := conn.PublishRequest("$JS.API.DIRECT.GET."+stream, replies.Subject, body); err != nil {
+		return nil, 0, err
+	}
+	for {
+		m, err := replies.NextMsgWithContext(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		seq := stored(m, jetstream.SequenceHeader)
+		if seq == "" { // no stored message: how the batch ended
+			switch status := m.Header.Get("Status"); status {
+			case "204":
+				if m.Header.Get("Nats-Num-Pending") == "0" {
+					next = 0
+				}
+				return batch, next, nil
+			case "404":
+				return batch, 0, nil
+			default:
+				return nil, 0, fmt.Errorf("the server says %s %s", status, m.Header.Get("Description"))
+			}
+		}
+		n, err := strconv.ParseUint(seq, 10, 64)
+		if err != nil {
+			return nil, 0, err
+		}
+		m.Subject, next = stored(m, jetstream.SubjectHeader), n+1
+		batch = append(batch, m)
+	}
+}
+
+// Message is a message that a stream holds.
+type Message struct {
+	Subject string    `json:"subject"`
+	Seq     uint64    `json:"seq"`
+	Data    []byte    `json:"data"`
+	Time    time.Time `json:"time"`
+}
+
+// Next is the first message numbered from or more that stream holds under subject,
+// which may be a pattern; nil if there is none. It reads no header of the message, so
+// that one that is made to mislead cannot.
+func Next(ctx context.Context, js jetstream.JetStream, stream, subject string, from uint64) (*Message, error) {
+	ctx, stop := context.WithTimeout(ctx, batchTime)
+	defer stop()
+	body := fmt.Appendf(nil, `{"seq":%d,"next_by_subj":%q}`, from, subject)
+	reply, err := js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, body)
+	if err != nil {
+		return nil, fmt.Errorf("read the stream %s: %w", stream, err)
+	}
+	var r struct {
+		Message *Message            `json:"message"`
+		Error   *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(reply.Data, &r); err != nil {
+		return nil, fmt.Errorf("read the stream %s: %w", stream, err)
+	}
+	if r.Error != nil && r.Error.ErrorCode != jetstream.JSErrCodeMessageNotFound {
+		return nil, fmt.Errorf("read the stream %s: %w", stream, r.Error)
+	}
+	return r.Message, nil
+}
+
+// stored is what the server says of a message that it holds. It says so after the
+// headers that came with the message, which may say anything.
+func stored(m *nats.Msg, header string) string {
+	all := m.Header[header]
+	if len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1]
+}
+
+// Written is when the server stored a message of [Walk].
+func Written(m *nats.Msg) time.Time {
+	at, _ := time.Parse(time.RFC3339Nano, stored(m, jetstream.TimeStampHeaer))
+	return at
 }

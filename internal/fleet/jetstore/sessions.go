@@ -139,14 +139,18 @@ func (ss *Sessions) heads(ctx context.Context) (heads []session.Head, broken []e
 	if info.State.Msgs == 0 {
 		return nil, nil, nil
 	}
-	of := jetstream.OrderedConsumerConfig{HeadersOnly: true}
-	for m, err := range messages(ctx, ss.stream, of, info.State.LastSeq) {
-		if err != nil {
-			return nil, nil, err
+	for next := uint64(1); next <= info.State.LastSeq; {
+		m, err := ss.stream.GetMsg(ctx, next, jetstream.WithGetMsgSubject(ss.l.Name+".session.*"))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			break
 		}
+		if err != nil {
+			return nil, nil, cause(err, ctx.Err())
+		}
+		next = m.Sequence + 1
 		var h session.Head
-		if err := json.Unmarshal([]byte(m.Headers().Get(hdrHead)), &h); err != nil {
-			broken = append(broken, fmt.Errorf("%s: %w", m.Subject(), err))
+		if err := json.Unmarshal([]byte(m.Header.Get(hdrHead)), &h); err != nil {
+			broken = append(broken, fmt.Errorf("%s: %w", m.Subject, err))
 			continue
 		}
 		heads = append(heads, h)

@@ -1,20 +1,21 @@
 // Package queue is the work of a fleet: tasks and how they stand, the jobs that
 // workers take, who may decide, and the files that belong to tasks.
 //
-// A task is one document, changed only by whoever read its newest state. A job is
+// A task is one document under the fleet's seal, changed only by a worker that read its
+// newest state. Persons write requests. A job is
 // a message that one worker at a time has, and that comes back if that worker
 // falls silent; it says only that a task is to be looked at. What is to be done is
 // read from the log of the task.
 package queue
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +28,10 @@ import (
 )
 
 // Version is that of what a fleet keeps: programs of another one do not join.
-const Version = 1
+const Version = 2
+
+// sealedSince is the version since which tasks carry a seal.
+const sealedSince = 2
 
 // Status is where a task stands.
 type Status string
@@ -40,11 +44,14 @@ const (
 	Done     Status = "done"
 	Failed   Status = "failed"
 	Canceled Status = "canceled"
-	Aside    Status = "aside" // taken up too often without an end
+	Aside    Status = "aside"  // taken up too often without an end
+	Broken   Status = "broken" // its entry cannot be read, or nobody vouches for it
 )
 
 // Ended reports whether nothing more happens to the task by itself.
-func (s Status) Ended() bool { return s == Done || s == Failed || s == Canceled || s == Aside }
+func (s Status) Ended() bool {
+	return s == Done || s == Failed || s == Canceled || s == Aside || s == Broken
+}
 
 // Spec is what a task is to do, as it was handed in. It holds no secrets.
 type Spec struct {
@@ -83,6 +90,7 @@ type Task struct {
 	CostUSD  float64      `json:"cost_usd"`
 	Created  time.Time    `json:"created"`
 	Updated  time.Time    `json:"updated"`
+	Unsealed bool         `json:"unsealed,omitempty"` // nobody vouches for it
 }
 
 // Result is what came of a task.
@@ -124,6 +132,8 @@ type Settings struct {
 	Lease    time.Duration `json:"lease"`
 	Replicas int           `json:"replicas"`
 	MaxQueue int64         `json:"max_queue"`
+	// SealKey is the public part of the key that tasks are sealed with.
+	SealKey ed25519.PublicKey `json:"seal_key"`
 	// Work is the folder that tasks are done in, the same on every machine: what
 	// was said and decided in a task names files by their place.
 	Work string `json:"work"`
@@ -131,13 +141,6 @@ type Settings struct {
 
 // name begins the names of everything of a fleet.
 const name = "coder"
-
-// Protected are the subjects that only an admin may write to, and LogSubjects those
-// that only workers may.
-var (
-	Protected   = []string{"$KV." + name + "-people.>", "$KV." + name + "-fleet.settings", "$JS.API.STREAM.PURGE.KV_" + name + "-people", "$JS.API.STREAM.PURGE." + name + "-log", "$JS.API.STREAM.MSG.DELETE.>"}
-	LogSubjects = []string{name + ".log.>", name + ".session.>", "$KV." + name + "-lease.>", "$KV." + name + "-worker.>", "$KV." + name + "-fleet.>"}
-)
 
 // Queue is a fleet as one of its members sees it. Use [Open].
 type Queue struct {
@@ -149,30 +152,36 @@ type Queue struct {
 	workers  jetstream.KeyValue
 	fleet    jetstream.KeyValue
 	jobs     jetstream.Consumer
-	stream   jetstream.Stream
-	files    jetstream.ObjectStore
+	files    jetstream.Stream
+	key      ed25519.PrivateKey // that seals tasks; nil for who has none
 	now      func() time.Time
 }
 
 // consumers is the name under which workers share the jobs.
 const consumers = "workers"
 
-// Provision makes what a fleet needs, and leaves alone what is there.
-func Provision(ctx context.Context, js jetstream.JetStream, s Settings) error {
-	s.Version = Version
+// Provision makes what a fleet needs, whose tasks are sealed with key, and leaves alone
+// what is there.
+func Provision(ctx context.Context, js jetstream.JetStream, s Settings, key ed25519.PrivateKey) error {
+	s.Version, s.SealKey = Version, key.Public().(ed25519.PublicKey)
 	replicas := max(s.Replicas, 1)
 	layout := jetstore.Layout{Name: name, Replicas: replicas, Lease: s.Lease}
 	if err := jetstore.Provision(ctx, js, layout); err != nil {
 		return err
 	}
 	for bucket, ttl := range map[string]time.Duration{"task": 0, "people": 0, "fleet": 0, "worker": 3 * reportTime} {
-		_, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name + "-" + bucket, TTL: ttl, Replicas: replicas})
-		if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
-			return fmt.Errorf("make the bucket %s: %w", bucket, err)
+		c := jetstream.KeyValueConfig{Bucket: name + "-" + bucket, TTL: ttl, Replicas: replicas}
+		if err := jetstore.Bucket(ctx, js, c); err != nil {
+			return err
 		}
 	}
-	_, err := js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: name + "-file", Replicas: replicas})
-	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
+	if err := provisionRequests(ctx, js, replicas); err != nil {
+		return err
+	}
+	_, err := js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: name + "-file", Subjects: []string{name + ".file.>"}, Replicas: replicas, MaxMsgsPerSubject: 1, DenyDelete: true,
+	})
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return fmt.Errorf("make the place for files: %w", err)
 	}
 	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{
@@ -191,19 +200,50 @@ func Provision(ctx context.Context, js jetstream.JetStream, s Settings) error {
 	if err != nil && !errors.Is(err, jetstream.ErrConsumerExists) {
 		return fmt.Errorf("make the queue: %w", err)
 	}
+	return agree(ctx, js, s, key)
+}
+
+// agree stores the settings of a new fleet. The fleet of an earlier release takes the
+// seal key, and its tasks that have not ended a seal.
+func agree(ctx context.Context, js jetstream.JetStream, s Settings, key ed25519.PrivateKey) error {
 	fleet, err := js.KeyValue(ctx, name+"-fleet")
 	if err == nil {
 		_, err = fleet.Create(ctx, "settings", jsonx.Must(s))
 	}
-	if err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
-		return fmt.Errorf("keep the settings: %w", err)
+	if !errors.Is(err, jetstream.ErrKeyExists) {
+		if err != nil {
+			err = fmt.Errorf("keep the settings: %w", err)
+		}
+		return err
+	}
+	var was Settings
+	e, err := fleet.Get(ctx, "settings")
+	if err == nil {
+		err = json.Unmarshal(e.Value(), &was)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the settings: %w", err)
+	case was.Version < sealedSince:
+		tasks, err := js.KeyValue(ctx, name+"-task")
+		if err == nil {
+			err = (&Queue{js: js, tasks: tasks, key: key}).sealOld(ctx)
+		}
+		if err == nil {
+			was.Version, was.SealKey = Version, s.SealKey
+			_, err = fleet.Update(ctx, "settings", jsonx.Must(was), e.Revision())
+		}
+		return err
+	case was.Version == Version && !was.SealKey.Equal(s.SealKey):
+		return ErrOtherKey
 	}
 	return nil
 }
 
-// Open joins the fleet that js leads to.
-func Open(ctx context.Context, js jetstream.JetStream, now func() time.Time) (q *Queue, err error) {
-	q = &Queue{js: js, now: now}
+// Open joins the fleet that js leads to. With the key of the fleet, and no other, its
+// tasks can be changed.
+func Open(ctx context.Context, js jetstream.JetStream, now func() time.Time, key ed25519.PrivateKey) (q *Queue, err error) {
+	q = &Queue{js: js, now: now, key: key}
 	buckets := map[string]*jetstream.KeyValue{"task": &q.tasks, "people": &q.people, "worker": &q.workers, "fleet": &q.fleet}
 	for bucket, kv := range buckets {
 		if *kv, err = js.KeyValue(ctx, name+"-"+bucket); errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -222,12 +262,12 @@ func Open(ctx context.Context, js jetstream.JetStream, now func() time.Time) (q 
 	if q.Settings.Version != Version {
 		return nil, fmt.Errorf("this fleet keeps its work in version %d, and this program knows version %d: use the same release everywhere", q.Settings.Version, Version)
 	}
-	q.Layout = jetstore.Layout{Name: name, Replicas: q.Settings.Replicas, Lease: q.Settings.Lease}
-	if q.stream, err = js.Stream(ctx, name+"-job"); err == nil {
-		q.jobs, err = q.stream.Consumer(ctx, consumers)
+	if key != nil && !q.Settings.SealKey.Equal(key.Public()) {
+		q.key = nil
 	}
-	if err == nil {
-		q.files, err = js.ObjectStore(ctx, name+"-file")
+	q.Layout = jetstore.Layout{Name: name, Replicas: q.Settings.Replicas, Lease: q.Settings.Lease}
+	if q.jobs, err = js.Consumer(ctx, name+"-job", consumers); err == nil {
+		q.files, err = js.Stream(ctx, name+"-file")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the fleet: %w", err)
@@ -235,11 +275,15 @@ func Open(ctx context.Context, js jetstream.JetStream, now func() time.Time) (q 
 	return q, nil
 }
 
+// Seals reports whether this member has the key of the fleet.
+func (q *Queue) Seals() bool { return q.key != nil }
+
 // Reasons why something is refused.
 var (
 	ErrNotFound = errors.New("there is no such task; coder fleet ps lists them")
 	ErrNone     = errors.New("this server holds no fleet yet; coder fleet up --url begins one there")
 	ErrFull     = errors.New("the queue is full; wait until workers have taken some of it")
+	ErrOtherKey = errors.New("the folder of the fleet lacks this fleet's key; copy the file key from the machine where the fleet was begun")
 )
 
 // Submit hands in a task. The job, which holds all of it, comes first: from then
@@ -247,18 +291,23 @@ var (
 func (q *Queue) Submit(ctx context.Context, id string, spec Spec, by string) (Task, error) {
 	now := q.now().UTC()
 	t := Task{ID: id, Spec: spec, By: by, Status: Queued, Created: now, Updated: now}
+	if !ValidTask(id) {
+		return t, fmt.Errorf("%s cannot name a task", id)
+	}
 	if err := q.publish(ctx, Job{Task: t, Version: Version}, id); err != nil {
 		return t, err
 	}
-	_, _ = q.tasks.Create(ctx, id, jsonx.Must(t)) // a worker makes it from the job, or was faster
+	q.list(ctx, t) // a worker makes the task from the job
 	return t, nil
 }
+
+// storeFailed is the server's code for a message that a stream has no room for.
+const storeFailed = 10077
 
 // publish sends a job once, however often it is tried.
 func (q *Queue) publish(ctx context.Context, j Job, once string) error {
 	_, err := q.js.Publish(ctx, name+".job."+j.Task.ID, jsonx.Must(j), jetstream.WithMsgID(once))
 	var api *jetstream.APIError
-	const storeFailed = 10077
 	if errors.As(err, &api) && api.ErrorCode == storeFailed && strings.Contains(api.Description, "maximum messages") {
 		return ErrFull
 	}
@@ -271,16 +320,20 @@ func (q *Queue) publish(ctx context.Context, j Job, once string) error {
 	return nil
 }
 
-// Ensure is the task that a job is about, made from the job if need be.
+// Ensure is the task that a job is about, made from the job if need be. Of what the job
+// says only what may be handed in counts.
 func (q *Queue) Ensure(ctx context.Context, j Job) (Task, error) {
-	t, err := q.Get(ctx, j.Task.ID)
+	_, _, err := q.state(ctx, j.Task.ID)
 	if errors.Is(err, ErrNotFound) && j.Answer == nil {
-		if _, err := q.tasks.Create(ctx, j.Task.ID, jsonx.Must(j.Task)); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
-			return t, err
+		value, err := sealed(j.Task.fresh(q.now()), q.key)
+		if err != nil {
+			return j.Task, err
 		}
-		return q.Get(ctx, j.Task.ID)
+		if _, err := q.tasks.Create(ctx, j.Task.ID, value); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
+			return j.Task, err
+		}
 	}
-	return t, err
+	return q.Get(ctx, j.Task.ID)
 }
 
 // Get returns a task.
@@ -289,18 +342,42 @@ func (q *Queue) Get(ctx context.Context, id string) (Task, error) {
 	return t, err
 }
 
+// get is the state of a task, or what was handed in if no worker has it yet, and
+// whether somebody canceled it.
 func (q *Queue) get(ctx context.Context, id string) (t Task, rev uint64, err error) {
-	e, err := q.tasks.Get(ctx, id)
-	if errors.Is(err, jetstream.ErrKeyNotFound) || errors.Is(err, jetstream.ErrInvalidKey) {
+	t, rev, err = q.state(ctx, id)
+	if errors.Is(err, ErrNotFound) && ValidTask(id) {
+		m, failed := q.request(ctx, requests+id)
+		if failed != nil {
+			return t, 0, fmt.Errorf("read task %s: %w", id, failed)
+		}
+		if m != nil {
+			t, err = handedIn(id, m.Data, m.Time), nil
+		}
+	}
+	if err != nil || t.Status.Ended() {
+		return t, rev, err
+	}
+	m, err := q.request(ctx, requests+id+cancelEnd)
+	if m != nil {
+		t = t.canceled(canceler(m.Data))
+	}
+	return t, rev, err
+}
+
+// state is what workers wrote of a task.
+func (q *Queue) state(ctx context.Context, id string) (t Task, rev uint64, err error) {
+	if !ValidTask(id) {
 		return t, 0, fmt.Errorf("%s: %w", id, ErrNotFound)
 	}
-	if err == nil {
-		err = json.Unmarshal(e.Value(), &t)
+	e, err := q.tasks.Get(ctx, id)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return t, 0, fmt.Errorf("%s: %w", id, ErrNotFound)
 	}
 	if err != nil {
 		return t, 0, fmt.Errorf("read task %s: %w", id, err)
 	}
-	return t, e.Revision(), nil
+	return q.read(id, e.Value(), e.Created()), e.Revision(), nil
 }
 
 // ErrMoved reports that a task is no longer what the caller takes it for.
@@ -314,11 +391,18 @@ func (q *Queue) Change(ctx context.Context, id string, change func(*Task) error)
 		if err != nil {
 			return t, err
 		}
+		if t.Status == Broken || t.Unsealed {
+			return t, fmt.Errorf("%w: %s", ErrMoved, t.Reason)
+		}
 		if err := change(&t); err != nil {
 			return t, err
 		}
 		t.Updated = q.now().UTC()
-		_, err = q.tasks.Update(ctx, id, jsonx.Must(t), rev)
+		value, err := sealed(t, q.key)
+		if err != nil {
+			return t, err
+		}
+		_, err = q.tasks.Update(ctx, id, value, rev)
 		if err == nil {
 			return t, nil
 		}
@@ -333,35 +417,28 @@ func (q *Queue) Change(ctx context.Context, id string, change func(*Task) error)
 	}
 }
 
-// List returns all tasks, the oldest first.
+// List returns all tasks, the oldest first. An entry that cannot be read is listed as
+// [Broken] under its name.
 func (q *Queue) List(ctx context.Context) ([]Task, error) {
-	all := []Task{}
-	for e, err := range entries(ctx, q.tasks) {
-		var t Task
-		if err == nil {
-			err = json.Unmarshal(e.Value(), &t)
-		}
+	tasks, cancels, err := q.asked(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the tasks: %w", err)
+	}
+	for e, err := range q.entries(ctx, "task") {
 		if err != nil {
 			return nil, fmt.Errorf("list the tasks: %w", err)
+		}
+		tasks[e.key] = q.read(e.key, e.value, e.at)
+	}
+	all := []Task{}
+	for id, t := range tasks {
+		if by := cancels[id]; by != "" {
+			t = t.canceled(by)
 		}
 		all = append(all, t)
 	}
 	slices.SortFunc(all, func(a, b Task) int { return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.ID, b.ID)) })
 	return all, nil
-}
-
-// Cancel asks for the end of a task. One that nobody works on ends at once.
-func (q *Queue) Cancel(ctx context.Context, id, by string) (Task, error) {
-	return q.Change(ctx, id, func(t *Task) error {
-		switch {
-		case t.Status.Ended():
-			return fmt.Errorf("task %s has ended: %s", id, t.Status)
-		case t.Status != Running:
-			t.Status, t.Reason, t.Question, t.Run = Canceled, "canceled by "+by, nil, ""
-		}
-		t.Cancel = by
-		return nil
-	})
 }
 
 // Next waits for a job, for at most wait; nil says that there was none.
@@ -387,98 +464,90 @@ func (q *Queue) Next(ctx context.Context, wait time.Duration) (jetstream.Msg, er
 	}
 }
 
-// Put keeps a file of the fleet.
-func (q *Queue) Put(ctx context.Context, name string, r io.Reader) error {
-	if _, err := q.files.Put(ctx, jetstream.ObjectMeta{Name: name}, r); err != nil {
-		return fmt.Errorf("keep %s: %w", name, err)
-	}
-	return nil
-}
-
-// Fetch writes a file of the fleet to w.
-func (q *Queue) Fetch(ctx context.Context, name string, w io.Writer) error {
-	r, err := q.files.Get(ctx, name)
-	if err != nil {
-		return fmt.Errorf("fetch %s: %w", name, err)
-	}
-	defer r.Close()
-	if _, err := io.Copy(w, r); err != nil {
-		return fmt.Errorf("fetch %s: %w", name, err)
-	}
-	return nil
-}
-
-// Drop removes files of the fleet. What is not there need not be removed.
-func (q *Queue) Drop(ctx context.Context, names ...string) error {
-	for _, n := range names {
-		if err := q.files.Delete(ctx, n); err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
-			return err
-		}
-	}
-	return nil
-}
-
-// Forget removes all that is kept of a task that has ended.
+// Forget removes all that is kept of a task that has ended. Only an admin may.
 func (q *Queue) Forget(ctx context.Context, t Task) error {
 	if !t.Status.Ended() {
 		return ErrMoved
 	}
-	var names []string
-	if t.Result != nil {
-		names = []string{t.Result.Bundle, t.Result.Patch}
-	}
-	kept, err := q.files.List(ctx)
-	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
-		return err
-	}
-	for _, f := range kept {
-		if strings.HasPrefix(f.Name, "checkpoint/"+t.ID+"/") {
-			names = append(names, f.Name)
-		}
-	}
-	err = q.Drop(ctx, slices.DeleteFunc(names, func(n string) bool { return n == "" })...)
+	err := q.forgetOld(ctx, t)
 	if err == nil {
 		err = jetstore.Remove(ctx, q.js, q.Layout, t.ID)
 	}
+	for subject, stream := range map[string]string{
+		name + ".file." + t.ID + ".>": "-file", requests + t.ID + cancelEnd: "-request", requests + t.ID: "-request",
+	} {
+		if err == nil {
+			err = q.purge(ctx, name+stream, subject)
+		}
+	}
 	if err == nil {
-		err = q.tasks.Purge(ctx, t.ID)
+		err = q.purge(ctx, "KV_"+name+"-task", "$KV."+name+"-task."+t.ID) // last: until then it is listed
 	}
 	return err
 }
 
+func (q *Queue) purge(ctx context.Context, stream, subject string) error {
+	s, err := q.js.Stream(ctx, stream)
+	if err == nil {
+		err = s.Purge(ctx, jetstream.WithPurgeSubject(subject))
+	}
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", subject, err)
+	}
+	return nil
+}
+
+// entry is one of a bucket.
+type entry struct {
+	key   string
+	value []byte
+	at    time.Time
+}
+
 // entries yields what a bucket holds now.
-func entries(ctx context.Context, kv jetstream.KeyValue) func(func(jetstream.KeyValueEntry, error) bool) {
-	return func(yield func(jetstream.KeyValueEntry, error) bool) {
-		w, err := kv.WatchAll(ctx, jetstream.IgnoreDeletes())
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		defer func() { _ = w.Stop() }()
-		for {
-			select {
-			case e := <-w.Updates():
-				if e == nil {
-					return
-				}
-				if !yield(e, nil) {
-					return
-				}
-			case <-ctx.Done():
-				yield(nil, ctx.Err())
+func (q *Queue) entries(ctx context.Context, bucket string) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		before := "$KV." + name + "-" + bucket + "."
+		for m, err := range jetstore.Walk(ctx, q.js, "KV_"+name+"-"+bucket, before+">") {
+			if err == nil && m.Header.Get("KV-Operation") != "" {
+				continue // a key that was deleted
+			}
+			e := entry{}
+			if err == nil {
+				e = entry{strings.TrimPrefix(m.Subject, before), m.Data, jetstore.Written(m)}
+			}
+			if !yield(e, err) {
 				return
 			}
 		}
 	}
 }
 
-// ReadJob reads a job.
-func ReadJob(data []byte) (j Job, err error) {
-	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&j); err != nil {
-		return j, fmt.Errorf("read a job: %w", err)
+// Streams describes the streams of the fleet.
+func (q *Queue) Streams(ctx context.Context) (all []*jetstream.StreamInfo, err error) {
+	for _, end := range []string{"coder-job", "coder-request", "coder-log", "coder-session", "coder-file", "KV_coder-task", "KV_coder-lease", "KV_coder-worker"} {
+		s, err := q.js.Stream(ctx, end)
+		if err != nil {
+			return nil, fmt.Errorf("look at the stream %s: %w", end, err)
+		}
+		all = append(all, s.CachedInfo())
 	}
-	if j.Version != Version {
+	return all, nil
+}
+
+// ErrBadJob is what a job is refused with that no worker can do, now or later.
+var ErrBadJob = errors.New("a job is skipped")
+
+// ReadJob reads a job, which must be about the task of its subject.
+func ReadJob(subject string, data []byte) (j Job, err error) {
+	if len(data) > maxEntry || json.Unmarshal(data, &j) != nil {
+		return j, fmt.Errorf("%w: %s holds no job", ErrBadJob, subject)
+	}
+	if j.Version > Version {
 		return j, fmt.Errorf("the job is of version %d, and this program knows version %d", j.Version, Version)
+	}
+	if id := j.Task.ID; !ValidTask(id) || subject != name+".job."+id || j.Answer != nil && j.Answer.Task != id {
+		return j, fmt.Errorf("%w: %s holds a job of another task", ErrBadJob, subject)
 	}
 	return j, nil
 }

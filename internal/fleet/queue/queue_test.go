@@ -20,21 +20,24 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// key seals the tasks of the fleets of these tests.
+var key = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+
 // fleet is a server of the test's own, with its folder.
 func fleet(t *testing.T, s queue.Settings) (dir string, link engine.Link) {
 	t.Helper()
 	dir = t.TempDir()
-	server, err := engine.Start(engine.ServerOptions{Dir: dir, Protected: queue.Protected, Logs: queue.LogSubjects})
+	server, err := engine.Start(engine.ServerOptions{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Stop)
 	_, js := dial(t, server.Link)
 	s.Lease = time.Minute
-	if err := queue.Provision(t.Context(), js, s); err != nil {
+	if err := queue.Provision(t.Context(), js, s, key); err != nil {
 		t.Fatal(err)
 	}
-	if err := queue.Provision(t.Context(), js, s); err != nil {
+	if err := queue.Provision(t.Context(), js, s, key); err != nil {
 		t.Fatalf("what is there already: %v", err)
 	}
 	return dir, server.Link
@@ -55,7 +58,7 @@ func as(t *testing.T, dir string, l engine.Link, r engine.Role) (*queue.Queue, j
 	t.Helper()
 	l.Role, l.TokenFile = r, engine.TokenFile(dir, r)
 	_, js := dial(t, l)
-	q, err := queue.Open(t.Context(), js, time.Now)
+	q, err := queue.Open(t.Context(), js, time.Now, key)
 	if err != nil {
 		t.Fatalf("%s: %v", r, err)
 	}
@@ -78,10 +81,10 @@ func TestRoles(t *testing.T) {
 		c.Close()
 		t.Error("somebody came in without a token")
 	}
-	key, _, _ := ed25519.GenerateKey(nil)
+	public, _, _ := ed25519.GenerateKey(nil)
 	for _, r := range []engine.Role{engine.Person, engine.Worker} {
 		q, js := as(t, dir, link, r)
-		if err := q.Enroll(short(t), "eve", key); err == nil {
+		if err := q.Enroll(short(t), "eve", public); err == nil {
 			t.Errorf("a %s enrolled somebody", r)
 		}
 		if err := js.DeleteStream(short(t), "coder-log"); err == nil {
@@ -183,7 +186,7 @@ func TestTasks(t *testing.T) {
 	if err != nil || m == nil {
 		t.Fatal(m, err)
 	}
-	job, err := queue.ReadJob(m.Data())
+	job, err := queue.ReadJob(m.Subject(), m.Data())
 	if err != nil || job.Task.ID != "t1" {
 		t.Fatalf("%+v, %v", job, err)
 	}
@@ -213,18 +216,18 @@ func TestTasks(t *testing.T) {
 // A program that knows another version neither joins nor takes jobs.
 func TestAnotherVersion(t *testing.T) {
 	dir, link := fleet(t, queue.Settings{MaxQueue: 2})
-	if _, err := queue.ReadJob([]byte(`{"version":2,"task":{"id":"t1"}}`)); err == nil || !strings.Contains(err.Error(), "version 2") {
+	if _, err := queue.ReadJob("coder.job.t1", []byte(`{"version":3,"task":{"id":"t1"}}`)); err == nil || !strings.Contains(err.Error(), "version 3") {
 		t.Errorf("a job of another version: %v", err)
 	}
 	_, js := as(t, dir, link, engine.Admin)
 	kv, err := js.KeyValue(t.Context(), "coder-fleet")
 	if err == nil {
-		_, err = kv.PutString(t.Context(), "settings", `{"version":2}`)
+		_, err = kv.PutString(t.Context(), "settings", `{"version":3}`)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := queue.Open(t.Context(), js, time.Now); err == nil || !strings.Contains(err.Error(), "same release") {
+	if _, err := queue.Open(t.Context(), js, time.Now, key); err == nil || !strings.Contains(err.Error(), "same release") {
 		t.Errorf("a fleet of another version: %v", err)
 	}
 }

@@ -29,7 +29,7 @@ type Depth struct {
 }
 
 // Statuses are all that there are.
-var Statuses = []Status{Queued, Running, Waiting, Done, Failed, Canceled, Aside}
+var Statuses = []Status{Queued, Running, Waiting, Done, Failed, Canceled, Aside, Broken}
 
 // Standing looks at the whole of the fleet.
 func (q *Queue) Standing(ctx context.Context) (s Standing, err error) {

@@ -42,13 +42,13 @@ func (q *Queue) Leave(ctx context.Context, name string) error { return q.workers
 // Workers lists who is there.
 func (q *Queue) Workers(ctx context.Context) ([]WorkerState, error) {
 	all := []WorkerState{}
-	for e, err := range entries(ctx, q.workers) {
-		var s WorkerState
-		if err == nil {
-			err = json.Unmarshal(e.Value(), &s)
-		}
+	for e, err := range q.entries(ctx, "worker") {
 		if err != nil {
 			return nil, fmt.Errorf("list the workers: %w", err)
+		}
+		var s WorkerState
+		if len(e.value) > maxEntry || json.Unmarshal(e.value, &s) != nil || s.Name != e.key || !ValidName(s.Name) {
+			s = WorkerState{Name: e.key, State: "broken: this entry is skipped", Seen: e.at}
 		}
 		all = append(all, s)
 	}

@@ -157,7 +157,7 @@ func (r *run) connect(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if r.queue, err = queue.Open(ctx, r.js, r.env.Now); err != nil {
+	if r.queue, err = queue.Open(ctx, r.js, r.env.Now, SealKey(r.key)); err != nil {
 		return err
 	}
 	if r.logs, err = jetstore.Open(ctx, r.js, r.queue.Layout, jetstore.Options{Token: r.Run, Checkpoint: r.checkpoint}); err != nil {
@@ -360,8 +360,8 @@ func (r *run) checkpoint(ctx context.Context, rs []event.Record) (string, error)
 	if err != nil || file == "" {
 		return "", err
 	}
-	name := fmt.Sprintf("checkpoint/%s/%s/%d", r.Task.ID, r.Run, rs[0].Seq)
-	if err := r.keep(ctx, name, file); err != nil {
+	name, err := r.keep(ctx, fmt.Sprintf("checkpoint-%d", rs[0].Seq), file)
+	if err != nil {
 		return "", err
 	}
 	r.checkpoints = append(r.checkpoints, name)
@@ -371,15 +371,18 @@ func (r *run) checkpoint(ctx context.Context, rs []event.Record) (string, error)
 	return name, nil
 }
 
-func (r *run) keep(ctx context.Context, name, file string) error {
-	return patiently(ctx, func(ctx context.Context) error {
+// keep stores a file of the task, and returns its name.
+func (r *run) keep(ctx context.Context, kind, file string) (name string, err error) {
+	err = patiently(ctx, func(ctx context.Context) error {
 		f, err := os.Open(file)
 		if err != nil {
 			return err
 		}
 		defer f.Close()
-		return r.queue.Put(ctx, name, f)
+		name, err = r.queue.Put(ctx, r.Task.ID, r.Run, kind, f)
+		return err
 	})
+	return name, err
 }
 
 // tryTime is how long one attempt to reach the engine may take.
@@ -404,14 +407,16 @@ func (r *run) end(ctx context.Context, v view) (Outcome, error) {
 	status := map[task.Status]queue.Status{task.Done: queue.Done, task.Failed: queue.Failed, task.Canceled: queue.Canceled}[v.task.Status]
 	out := Outcome{Status: status, Reason: v.task.Reason, CostUSD: v.cost, Commit: r.Task.Commit, Result: &v.result}
 	out.Result.Decisions = v.decisions(ctx, r.queue, r.Task.ID)
-	made, err := r.folder.Result(ctx, "coder/"+r.Task.ID, sanitize.Line(r.Task.Spec.Prompt, 72))
+	made, err := r.folder.Result(ctx, queue.Branch(r.Task.ID), sanitize.Line(r.Task.Spec.Prompt, 72))
 	if err != nil {
 		return out, err
 	}
 	if made.Branch != "" {
 		out.Result.Branch, out.Result.Commit = made.Branch, made.Commit
-		out.Result.Bundle, out.Result.Patch = "result/"+r.Task.ID+"/"+r.Run+".bundle", "result/"+r.Task.ID+"/"+r.Run+".patch"
-		if err := errors.Join(r.keep(ctx, out.Result.Bundle, made.Bundle), r.keep(ctx, out.Result.Patch, made.Patch)); err != nil {
+		if out.Result.Bundle, err = r.keep(ctx, "bundle", made.Bundle); err == nil {
+			out.Result.Patch, err = r.keep(ctx, "patch", made.Patch)
+		}
+		if err != nil {
 			return out, err
 		}
 	}

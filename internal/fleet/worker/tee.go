@@ -2,6 +2,8 @@ package worker
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
 	"fmt"
 	"iter"
 
@@ -123,6 +125,13 @@ func bring(ctx context.Context, records iter.Seq2[event.Record, error], to event
 		}
 	}
 	return flush()
+}
+
+// SealKey is the key by which the fleet that has key seals the state of its tasks. Its
+// public part is in the settings of the fleet, so that everybody can check a seal.
+func SealKey(key *authkey.Key) ed25519.PrivateKey {
+	seed := sha256.Sum256([]byte(key.Sign("fleet seal")))
+	return ed25519.NewKeyFromSeed(seed[:])
 }
 
 // Verify reports how many records of a log of the fleet there are, and whether

@@ -177,7 +177,12 @@ func wait(ctx context.Context, d time.Duration) {
 
 // handle does one job. A job is done with, given back, or left to come back.
 func (w *Worker) handle(ctx context.Context, m jetstream.Msg) {
-	job, err := queue.ReadJob(m.Data())
+	job, err := queue.ReadJob(m.Subject(), m.Data())
+	if errors.Is(err, queue.ErrBadJob) {
+		w.Say(err.Error())
+		_ = m.Term()
+		return
+	}
 	if err != nil {
 		w.Say(err.Error())
 		_ = m.NakWithDelay(w.queue.Settings.Lease) // for a worker that knows it

@@ -1,0 +1,126 @@
+package queue
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"coder/internal/core/jsonx"
+)
+
+// maxEntry bounds what is read of one entry.
+const maxEntry = 8 << 20
+
+// Reasons on entries that nobody vouches for.
+const (
+	notSealed = "not sealed: an earlier release wrote this entry, or somebody without the fleet's key"
+	skipped   = "this entry is skipped: "
+)
+
+// errKey is what a program without the fleet's key gets when it would write state.
+var errKey = errors.New("only a program with the key of the fleet changes tasks")
+
+// sealed is a task as it is stored: the signature of the fleet's key, then the text
+// that it signs, which holds the id, the attempt, the branch and the checks.
+func sealed(t Task, key ed25519.PrivateKey) ([]byte, error) {
+	if len(key) != ed25519.PrivateKeySize {
+		return nil, errKey
+	}
+	text := jsonx.Must(t)
+	signature := base64.StdEncoding.EncodeToString(ed25519.Sign(key, sealText(text)))
+	return append([]byte(signature+"\n"), text...), nil
+}
+
+func sealText(text []byte) []byte { return append([]byte("coder fleet task\n"), text...) }
+
+// read reads the entry of task id. An entry that is damaged, or whose seal is wrong,
+// is [Broken] and says why.
+func (q *Queue) read(id string, value []byte, at time.Time) Task {
+	t, err := q.unseal(id, value)
+	if err != nil {
+		return broken(id, err, at)
+	}
+	return t
+}
+
+func broken(id string, err error, at time.Time) Task {
+	return Task{ID: id, Status: Broken, Reason: skipped + err.Error(), Created: at.UTC(), Updated: at.UTC()}
+}
+
+func (q *Queue) unseal(id string, value []byte) (t Task, err error) {
+	if len(value) > maxEntry {
+		return t, fmt.Errorf("%d bytes are too many", len(value))
+	}
+	signature, text, isSealed := bytes.Cut(value, []byte("\n"))
+	if bytes.HasPrefix(value, []byte("{")) {
+		isSealed, text = false, value
+	}
+	if isSealed {
+		sum, err := base64.StdEncoding.DecodeString(string(signature))
+		if err != nil || len(q.Settings.SealKey) != ed25519.PublicKeySize || !ed25519.Verify(q.Settings.SealKey, sealText(text), sum) {
+			return t, errors.New("its seal is not that of the fleet")
+		}
+	}
+	if err := json.Unmarshal(text, &t); err != nil {
+		return t, errors.New("it is not a task")
+	}
+	if t.ID != id || !ValidTask(id) {
+		return t, errors.New("it names another task")
+	}
+	if !slices.Contains(Statuses, t.Status) || t.Status == Broken {
+		return t, errors.New("its status is unknown")
+	}
+	if t.Result != nil && t.Result.Branch != "" && t.Result.Branch != Branch(id) {
+		return t, errors.New("its branch is not its own")
+	}
+	if !isSealed {
+		if !t.Status.Ended() {
+			return t, errors.New(notSealed)
+		}
+		t.Unsealed, t.Reason = true, notSealed
+		if t.Result != nil {
+			t.Result.Verified = false
+		}
+	}
+	return t, nil
+}
+
+// sealOld gives tasks of an earlier release that have not ended a seal, so that they
+// go on. What has ended stays without one.
+func (q *Queue) sealOld(ctx context.Context) error {
+	for old, err := range q.entries(ctx, "task") {
+		if err != nil {
+			return err
+		}
+		var t Task
+		id := old.key
+		if json.Unmarshal(old.value, &t) != nil || t.ID != id || t.Status.Ended() {
+			continue
+		}
+		e, err := q.tasks.Get(ctx, id)
+		if err != nil {
+			return fmt.Errorf("seal task %s: %w", id, err)
+		}
+		value, err := sealed(t, q.key)
+		if err == nil {
+			_, err = q.tasks.Update(ctx, id, value, e.Revision())
+		}
+		if err != nil {
+			return fmt.Errorf("seal task %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// ValidTask reports whether a task can have an id: it names subjects, a folder and a
+// branch.
+func ValidTask(id string) bool { return ValidName(id) && id[0] != '-' }
+
+// Branch is the only branch that a task's result may be.
+func Branch(id string) string { return "coder/" + id }
