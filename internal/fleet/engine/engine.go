@@ -171,7 +171,8 @@ func (l Link) Dial(name string) (*nats.Conn, jetstream.JetStream, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("reach the fleet at %s: %w", Shown(l.URL), err)
 	}
-	js, err := jetstream.New(c, jetstream.WithDefaultTimeout(patience))
+	prefix := Local(l.Role, jetstream.DefaultAPIPrefix)
+	js, err := jetstream.NewWithAPIPrefix(c, prefix, jetstream.WithDefaultTimeout(patience))
 	return c, js, err
 }
 

@@ -3,10 +3,12 @@ package engine
 import (
 	"crypto/subtle"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Right is one row of the table of rights: a subject that a role may publish to.
@@ -68,6 +70,30 @@ func may(r Role) (all []string) {
 	return all
 }
 
+// Local is how a role names a subject of the table in its own account, in which the
+// server keeps $JS.API for itself.
+func Local(r Role, subject string) string {
+	switch {
+	case !slices.Contains(limited, r):
+		return subject
+	case strings.HasPrefix(subject, jetstream.DefaultAPIPrefix):
+		return api + strings.TrimPrefix(subject, jetstream.DefaultAPIPrefix)
+	case strings.HasPrefix(subject, "$KV."):
+		return api + subject
+	}
+	return subject
+}
+
+const api = "coder.api."
+
+// local lists the subjects that a role may publish to, as it names them.
+func local(r Role) (all []string) {
+	for _, subject := range may(r) {
+		all = append(all, Local(r, subject))
+	}
+	return all
+}
+
 // inbox begins the subjects on which a role gets replies.
 func inbox(r Role) string { return "_INBOX_" + string(r) }
 
@@ -82,23 +108,21 @@ var limited = []Role{Worker, Person}
 // could write. A reply to another account stays in that account.
 func Config() string {
 	var b strings.Builder
-	list := func(before string, all []string, line string) {
-		fmt.Fprintf(&b, "    %s: [\n", before)
-		for _, s := range all {
-			fmt.Fprintf(&b, "      "+line+"\n", s)
-		}
-		b.WriteString("    ]\n")
-	}
 	b.WriteString("jetstream { sync_interval: always }\nmax_payload: 16MB\naccounts {\n")
 	b.WriteString("  CODER {\n    jetstream: enabled\n    users: [{user: admin, password: ADMIN}]\n")
-	list("exports", may(Worker), `{service: %q, response_type: stream}`)
-	b.WriteString("  }\n")
+	b.WriteString("    exports: [\n")
+	for _, s := range may(Worker) {
+		fmt.Fprintf(&b, "      {service: %q, response_type: stream}\n", s)
+	}
+	b.WriteString("    ]\n  }\n")
 	for _, r := range limited {
 		name := strings.ToUpper(string(r))
-		fmt.Fprintf(&b, "  %s {\n", name)
-		list("imports", may(r), `{service: {account: CODER, subject: %q}}`)
-		fmt.Fprintf(&b, "    users: [{user: %s, password: %s, permissions: {subscribe: %q, publish: [\n", r, name, inbox(r)+".>")
+		fmt.Fprintf(&b, "  %s {\n    imports: [\n", name)
 		for _, s := range may(r) {
+			fmt.Fprintf(&b, "      {service: {account: CODER, subject: %q}, to: %q}\n", s, Local(r, s))
+		}
+		fmt.Fprintf(&b, "    ]\n    users: [{user: %s, password: %s, permissions: {subscribe: %q, publish: [\n", r, name, inbox(r)+".>")
+		for _, s := range local(r) {
 			fmt.Fprintf(&b, "      %q\n", s)
 		}
 		b.WriteString("    ]}}]\n  }\n")
@@ -121,18 +145,18 @@ func (d *door) open(s *server.Server) error {
 	d.users = map[Role]*server.User{Admin: {Username: string(Admin), Account: all}}
 	for _, subject := range may(Worker) {
 		if err := all.AddServiceExportWithResponse(subject, server.Streamed, nil); err != nil {
-			return fmt.Errorf("export %s: %w", subject, err)
+			return err
 		}
 	}
 	for _, r := range limited {
 		account, _ := s.LookupOrRegisterAccount(string(r))
 		for _, subject := range may(r) {
-			if err := account.AddServiceImport(all, subject, subject); err != nil {
-				return fmt.Errorf("import %s: %w", subject, err)
+			if err := account.AddServiceImport(all, Local(r, subject), subject); err != nil {
+				return err
 			}
 		}
 		d.users[r] = &server.User{Username: string(r), Account: account, Permissions: &server.Permissions{
-			Publish:   &server.SubjectPermission{Allow: may(r)},
+			Publish:   &server.SubjectPermission{Allow: local(r)},
 			Subscribe: &server.SubjectPermission{Allow: []string{inbox(r) + ".>"}},
 		}}
 	}

@@ -2,12 +2,14 @@ package jetstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"coder/internal/core/event"
@@ -111,7 +113,7 @@ const (
 func Walk(ctx context.Context, js jetstream.JetStream, stream, subject string) iter.Seq2[*nats.Msg, error] {
 	return func(yield func(*nats.Msg, error) bool) {
 		for next := uint64(1); next > 0; {
-			batch, after, err := fetch(ctx, js.Conn(), stream, subject, next)
+			batch, after, err := fetch(ctx, js, stream, subject, next)
 			if err != nil {
 				yield(nil, fmt.Errorf("read the stream %s: %w", stream, cause(err, ctx.Err())))
 				return
@@ -127,16 +129,17 @@ func Walk(ctx context.Context, js jetstream.JetStream, stream, subject string) i
 }
 
 // fetch reads one batch, and says where the next one begins: 0 if there is none.
-func fetch(ctx context.Context, conn *nats.Conn, stream, subject string, from uint64) (batch []*nats.Msg, next uint64, err error) {
+func fetch(ctx context.Context, js jetstream.JetStream, stream, subject string, from uint64) (batch []*nats.Msg, next uint64, err error) {
 	ctx, stop := context.WithTimeout(ctx, batchTime)
 	defer stop()
+	conn := js.Conn()
 	replies, err := conn.SubscribeSync(conn.NewInbox())
 	if err != nil {
 		return nil, 0, err
 	}
 	defer func() { _ = replies.Unsubscribe() }()
 	body := fmt.Appendf(nil, `{"seq":%d,"next_by_subj":%q,"batch":%d,"max_bytes":%d}`, from, subject, batchSize, batchBytes)
-	if err := conn.PublishRequest("$JS.API.DIRECT.GET."+stream, replies.Subject, body); err != nil {
+	if err := conn.PublishRequest(api(js)+"DIRECT.GET."+stream, replies.Subject, body); err != nil {
 		return nil, 0, err
 	}
 	for {
@@ -167,6 +170,11 @@ func fetch(ctx context.Context, conn *nats.Conn, stream, subject string, from ui
 	}
 }
 
+// api begins the subjects of requests to JetStream, up to the last dot.
+func api(js jetstream.JetStream) string {
+	return strings.TrimSuffix(cmp.Or(js.Options().APIPrefix, jetstream.DefaultAPIPrefix), ".") + "."
+}
+
 // Message is a message that a stream holds.
 type Message struct {
 	Subject string    `json:"subject"`
@@ -182,7 +190,7 @@ func Next(ctx context.Context, js jetstream.JetStream, stream, subject string, f
 	ctx, stop := context.WithTimeout(ctx, batchTime)
 	defer stop()
 	body := fmt.Appendf(nil, `{"seq":%d,"next_by_subj":%q}`, from, subject)
-	reply, err := js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, body)
+	reply, err := js.Conn().RequestWithContext(ctx, api(js)+"STREAM.MSG.GET."+stream, body)
 	if err != nil {
 		return nil, fmt.Errorf("read the stream %s: %w", stream, err)
 	}

@@ -17,11 +17,8 @@ import (
 // maxEntry bounds what is read of one entry.
 const maxEntry = 8 << 20
 
-// Reasons on entries that nobody vouches for.
-const (
-	notSealed = "not sealed: an earlier release wrote this entry, or somebody without the fleet's key"
-	skipped   = "this entry is skipped: "
-)
+// notSealed is the reason on an entry that nobody vouches for.
+const notSealed = "not sealed: an earlier release wrote this entry, or somebody without the fleet's key"
 
 // errKey is what a program without the fleet's key gets when it would write state.
 var errKey = errors.New("only a program with the key of the fleet changes tasks")
@@ -50,7 +47,7 @@ func (q *Queue) read(id string, value []byte, at time.Time) Task {
 }
 
 func broken(id string, err error, at time.Time) Task {
-	return Task{ID: id, Status: Broken, Reason: skipped + err.Error(), Created: at.UTC(), Updated: at.UTC()}
+	return Task{ID: id, Status: Broken, Reason: fmt.Errorf("this entry is skipped: %w", err).Error(), Created: at.UTC(), Updated: at.UTC()}
 }
 
 func (q *Queue) unseal(id string, value []byte) (t Task, err error) {

@@ -118,7 +118,7 @@ func lost(ctx context.Context, q *queue.Queue, id string, last uint64) (bool, er
 	if errors.Is(err, queue.ErrNotFound) {
 		return true, nil
 	}
-	return err == nil && t.Result != nil && t.Result.Records > last, err
+	return err == nil && (t.Taken == 0 || t.Result != nil && t.Result.Records > last), err
 }
 
 // follows makes sure that a record of the fleet is also the one on this disk.
