@@ -41,7 +41,10 @@ func Rights() []Right {
 			Right{"$JS.API.DIRECT.GET.KV_coder-" + b, Person, "read the bucket coder-" + b},
 			Right{"$JS.API.DIRECT.GET.KV_coder-" + b + ".>", Person, "the same"})
 	}
-	for _, s := range []string{"coder-job", "coder-request", "coder-log", "coder-session", "coder-file", "KV_coder-task", "KV_coder-people", "KV_coder-worker", "KV_coder-fleet", "KV_coder-lease", "OBJ_coder-file"} {
+	for _, s := range []string{
+		"coder-job", "coder-request", "coder-log", "coder-session", "coder-file",
+		"KV_coder-task", "KV_coder-people", "KV_coder-worker", "KV_coder-fleet", "KV_coder-lease", "OBJ_coder-file",
+	} {
 		all = append(all, Right{"$JS.API.STREAM.INFO." + s, Person, "open the stream " + s})
 	}
 	return append(all,
@@ -121,7 +124,8 @@ func Config() string {
 		for _, s := range may(r) {
 			fmt.Fprintf(&b, "      {service: {account: CODER, subject: %q}, to: %q}\n", s, Local(r, s))
 		}
-		fmt.Fprintf(&b, "    ]\n    users: [{user: %s, password: %s, permissions: {subscribe: %q, publish: [\n", r, name, inbox(r)+".>")
+		fmt.Fprintf(&b, "    ]\n    users: [{user: %s, password: %s, ", r, name)
+		fmt.Fprintf(&b, "permissions: {subscribe: %q, publish: [\n", inbox(r)+".>")
 		for _, s := range local(r) {
 			fmt.Fprintf(&b, "      %q\n", s)
 		}
@@ -173,7 +177,8 @@ func (d *door) Check(c server.ClientAuthentication) bool {
 	}
 	o := c.GetOpts()
 	role := Role(o.Username)
-	if d.users[role] == nil || d.keys[role] == "" || subtle.ConstantTimeCompare([]byte(o.Password), []byte(d.keys[role])) != 1 {
+	key := d.keys[role]
+	if d.users[role] == nil || key == "" || subtle.ConstantTimeCompare([]byte(o.Password), []byte(key)) != 1 {
 		return false
 	}
 	c.RegisterUser(d.users[role])

@@ -47,7 +47,8 @@ func (q *Queue) read(id string, value []byte, at time.Time) Task {
 }
 
 func broken(id string, err error, at time.Time) Task {
-	return Task{ID: id, Status: Broken, Reason: fmt.Errorf("this entry is skipped: %w", err).Error(), Created: at.UTC(), Updated: at.UTC()}
+	err = fmt.Errorf("this entry is skipped: %w", err)
+	return Task{ID: id, Status: Broken, Reason: err.Error(), Created: at.UTC(), Updated: at.UTC()}
 }
 
 func (q *Queue) unseal(id string, value []byte) (t Task, err error) {
@@ -60,7 +61,8 @@ func (q *Queue) unseal(id string, value []byte) (t Task, err error) {
 	}
 	if isSealed {
 		sum, err := base64.StdEncoding.DecodeString(string(signature))
-		if err != nil || len(q.Settings.SealKey) != ed25519.PublicKeySize || !ed25519.Verify(q.Settings.SealKey, sealText(text), sum) {
+		key := q.Settings.SealKey
+		if err != nil || len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, sealText(text), sum) {
 			return t, errors.New("its seal is not that of the fleet")
 		}
 	}
