@@ -51,6 +51,7 @@ func (a *App) confiner(p *protectedFiles) *confine.Confiner {
 			}
 			return a.judge.Names(r)
 		},
+		MemoryMB: a.Config.Safety.MemoryLimitMB, Processes: a.Config.Safety.MaxProcesses,
 		Rerun: a.Recorded != nil, Warn: a.warn, Bare: sync.OnceFunc(a.eraseStartEnv),
 	})
 }

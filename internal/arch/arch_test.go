@@ -369,6 +369,7 @@ var mayOpen = map[string]string{
 	"app/startenv_linux.go":           "its own memory, by way of the kernel",
 	"host/sandbox/attend_linux.go":    "asks the kernel about processes",
 	"host/sandbox/backends_linux.go":  "asks the kernel what it allows",
+	"host/sandbox/bounds_linux.go":    "asks the kernel about memory",
 	"host/sandbox/listening_linux.go": "asks the kernel about sockets and processes",
 	"host/sandbox/landlock_linux.go":  "lists folders, which is never waited for",
 	"policy/confine/hide.go":          "tells a certificate from a key: what counts as a secret by its name, regular, bounded, without waiting",

@@ -119,6 +119,8 @@ type Safety struct {
 	Network          bool     `json:"network" doc:"let confined commands use the network; never in plan mode" project:"off"`
 	Writable         []string `json:"writable" doc:"more folders that confined commands may write to"`
 	EnvAllow         []string `json:"env_allow" doc:"variables that commands get although they look like secrets"`
+	MemoryLimitMB    int      `json:"memory_limit_mb" doc:"memory that a command you did not approve may use; -1 means half of this machine's, 0 no limit" range:"-1..16777216"`
+	MaxProcesses     int      `json:"max_processes" doc:"processes and threads that a command you did not approve may run; 0 means no limit" range:"0..4194304"`
 	Sandbox          string   `json:"sandbox" doc:"confine commands: always or fail, where possible, or not at all" enum:"require|auto|off" project:"stricter"`
 }
 
@@ -253,6 +255,8 @@ func Default() Config {
 			Network:          true,
 			Writable:         []string{},
 			EnvAllow:         []string{},
+			MemoryLimitMB:    -1,
+			MaxProcesses:     4096,
 			Sandbox:          "auto",
 		},
 		Compaction: Compaction{

@@ -27,7 +27,7 @@ func TestAnUntrustedProjectMaySet(t *testing.T) {
 	want := config.Default()
 	want.Provider.Model = "m"
 	want.Runtime.MaxSteps = 10
-	want.Safety = config.Safety{CommandTimeoutMS: 1000, OutputLimitBytes: 2048, Writable: []string{}, EnvAllow: []string{}, Sandbox: "require"}
+	want.Safety = config.Safety{CommandTimeoutMS: 1000, OutputLimitBytes: 2048, Writable: []string{}, EnvAllow: []string{}, MemoryLimitMB: -1, MaxProcesses: 4096, Sandbox: "require"}
 	want.Workflow.AutoVerifyAfterEdit, want.Workflow.MaxVerifyAttempts = false, 1
 	want.Approval.OnReject = "stop"
 	want.Permission.Default = "deny"

@@ -2,9 +2,11 @@ package sandbox
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strconv"
@@ -26,6 +28,10 @@ var attacks = map[string]func(args []string) error{
 	"handle": func(a []string) error { return openByHandle(a[0], a[1]) },
 	"thaw":   func(a []string) error { return thaw(a[0]) },
 	"call":   func(a []string) error { return call(a[0]) },
+	"fill":   func(a []string) error { return fill(number(a[0]), -1, time.Minute) },
+	"some":   func(a []string) error { return fill(number(a[0]), -1, time.Second) },
+	"map":    func(a []string) error { return fill(number(a[0]), 3, time.Second) },
+	"share":  func(a []string) error { return share(number(a[0])) },
 	"write":  func(a []string) error { return openToWrite(a[0]) },
 }
 
@@ -138,6 +144,46 @@ func call(name string) error {
 	_, _, errno := unix.RawSyscall6(args[0], args[1], args[2], args[3], args[4], args[5], args[6])
 	fmt.Print(cmp.Or(unix.ErrnoName(errno), "done"))
 	return nil
+}
+
+// fill writes to megabytes of memory, those of a file if one is given, and holds them
+// for a while.
+func fill(megabytes, file int, hold time.Duration) error {
+	kind := unix.MAP_PRIVATE | unix.MAP_ANON
+	if file >= 0 {
+		kind = unix.MAP_SHARED
+	}
+	data, err := unix.Mmap(file, 0, megabytes<<20, unix.PROT_READ|unix.PROT_WRITE, kind)
+	for at := 0; at < len(data); at += os.Getpagesize() {
+		data[at] = 1
+	}
+	time.Sleep(hold)
+	return err
+}
+
+// share has four processes hold the same megabytes.
+func share(megabytes int) error {
+	fd, err := unix.MemfdCreate("shared", 0)
+	if err != nil {
+		return err
+	}
+	file := os.NewFile(uintptr(fd), "shared")
+	if err := file.Truncate(int64(megabytes) << 20); err != nil {
+		return err
+	}
+	var all []*exec.Cmd
+	for range 4 {
+		cmd := exec.Command("/proc/self/exe", attackName, "map", strconv.Itoa(megabytes))
+		cmd.ExtraFiles = []*os.File{file}
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		all = append(all, cmd)
+	}
+	for _, cmd := range all {
+		err = errors.Join(err, cmd.Wait())
+	}
+	return err
 }
 
 func openToWrite(path string) error {

@@ -28,6 +28,7 @@ const (
 type attendant struct {
 	command int  // its process number
 	alone   bool // the process table is ours
+	bounds  Bounds
 	ended   bool // the command has ended, as status says
 	status  syscall.WaitStatus
 }
@@ -43,7 +44,7 @@ func attend(o order, tell *os.File) (code int, err error) {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // caught, not ignored: that the command would inherit
-	a := &attendant{alone: os.Getpid() == 1}
+	a := &attendant{alone: os.Getpid() == 1, bounds: o.bounds}
 	// The first of its own process table has the orphans anyway, and nobody in there is to look into it; the kernel ends
 	// the command with it. Otherwise they are made ours, and the command dies with us.
 	option, on, death := unix.PR_SET_CHILD_SUBREAPER, uintptr(1), syscall.SIGKILL
@@ -75,13 +76,26 @@ func attend(o order, tell *os.File) (code int, err error) {
 }
 
 // see waits for the end of the command, or for being asked to end it, and stops
-// what is left. It reports whether anything had to be stopped.
+// what is left. It reports whether anything had to be stopped. Processes that use
+// more than they may are killed at once, and what they used is said.
 func (a *attendant) see(asked <-chan os.Signal) (stopped bool) {
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
+	var look <-chan time.Time
+	if a.bounds != (Bounds{}) {
+		ticker := time.NewTicker(lookEvery)
+		defer ticker.Stop()
+		look = ticker.C
+	}
 	for a.reap() && !a.ended {
 		select {
 		case <-children:
+		case <-look:
+			if over := a.bounds.exceeded(descendants(processNumber())); over != "" {
+				fmt.Fprintln(os.Stderr, "coder stopped the command: "+over)
+				a.kill(children)
+				return false
+			}
 		case <-asked:
 			return a.stop(children)
 		}
@@ -120,6 +134,12 @@ func (a *attendant) stop(children <-chan os.Signal) bool {
 		}
 		break
 	}
+	a.kill(children)
+	return true
+}
+
+// kill ends every process, those included that are born meanwhile.
+func (a *attendant) kill(children <-chan os.Signal) {
 	for range killRounds {
 		if !a.reap() {
 			break
@@ -130,7 +150,6 @@ func (a *attendant) stop(children <-chan os.Signal) bool {
 		case <-time.After(endGrace / killRounds):
 		}
 	}
-	return true
 }
 
 // signal reaches all processes but us.

@@ -52,6 +52,9 @@ func (o order) args() []string {
 	if o.trace {
 		args = append(args, "--trace")
 	}
+	if o.bounds != (Bounds{}) {
+		args = append(args, fmt.Sprintf("--bounds=%d,%d", o.bounds.Memory, o.bounds.Processes))
+	}
 	if o.outer != "" {
 		args = append(args, "--outer="+o.outer)
 	}
@@ -80,6 +83,10 @@ func parse(args []string) (o order, err error) {
 			o.network = true
 		case "--trace":
 			o.trace = true
+		case "--bounds":
+			if _, err := fmt.Sscanf(value, "%d,%d", &o.bounds.Memory, &o.bounds.Processes); err != nil {
+				return order{}, fmt.Errorf("bad bounds %q", value)
+			}
 		case "--outer":
 			o.outer = value
 		case "--starter":

@@ -20,13 +20,14 @@ type places struct {
 	show    []string // what is to be seen in them; may be symbolic links
 	network bool
 	trace   bool
+	bounds  Bounds
 }
 
 // places makes out limits. Paths to write are resolved once for the life of the
 // sandbox, so that a command cannot have a later one write elsewhere by putting
 // a link in the way.
 func (s *Sandbox) places(l Limits) (p places, err error) {
-	p.network, p.trace = l.Network, l.Trace
+	p.network, p.trace, p.bounds = l.Network, l.Trace, l.Bounds
 	for _, path := range l.Write {
 		real, err := s.resolve(path)
 		if err != nil {

@@ -88,6 +88,16 @@ type Limits struct {
 
 	// Trace says that the command may trace its own processes, as debuggers do.
 	Trace bool
+
+	// Bounds are what its processes may use together.
+	Bounds Bounds
+}
+
+// Bounds are what all processes of a command may use together, where a helper
+// attends to them. A zero bound is none.
+type Bounds struct {
+	Memory    int64 // bytes
+	Processes int   // processes and threads
 }
 
 // Backend names.
@@ -227,7 +237,7 @@ func (s *Sandbox) line(p places) Line {
 	case Bubblewrap:
 		line := append(slices.Clone(s.through), bwrapArgs(p)...)
 		line = append(line, helper(s.exe, order{stage: stageBwrap, places: p})...)
-		return attended(helper(s.exe, order{stage: stageOpen, argv: line})) // what bwrap starts does not always die with it
+		return attended(helper(s.exe, order{stage: stageOpen, places: places{bounds: p.bounds}, argv: line})) // what bwrap starts does not always die with it
 	case Landlock:
 		return attended(helper(s.exe, order{stage: stageLandlock, places: p}))
 	default:
@@ -246,13 +256,13 @@ func helper(exe string, o order) []string {
 }
 
 // Attended is the line of a command that is not confined: all that is seen to
-// is that none of its processes outlives it, or whoever starts it. Exe is as in
-// [Options]. Where that cannot be had it is the zero Line.
-func Attended(exe string) Line {
+// is that none of its processes outlives it, or whoever starts it, and that they keep
+// within bounds. Exe is as in [Options]. Where that cannot be had it is the zero Line.
+func Attended(exe string, b Bounds) Line {
 	if runtime.GOOS != "linux" || exe == "" {
 		return Line{}
 	}
-	return attended(helper(exe, order{stage: stageOpen}))
+	return attended(helper(exe, order{stage: stageOpen, places: places{bounds: b}}))
 }
 
 // attended is the line of a helper that ends the others itself: it is asked to
@@ -353,6 +363,9 @@ func (s *Sandbox) Report(l Limits) Report {
 func (s *Sandbox) reportBeyond(r *Report, l Limits) {
 	if r.Backend == Seatbelt {
 		r.NotEnforced = append(r.NotEnforced, "services of the system can be asked to start programs", "signals reach other programs")
+		if l.Bounds != (Bounds{}) {
+			r.NotEnforced = append(r.NotEnforced, "memory and processes are not bounded")
+		}
 		return
 	}
 	own := r.Backend != Landlock // process tables

@@ -73,6 +73,10 @@ type Options struct {
 	// a .coder folder. No command sees the records of sessions in it.
 	Projects func(ctx context.Context) []string
 
+	// MemoryMB and Processes bound what a command may use that no person approved;
+	// zero is no bound. Memory below zero is half of the machine's.
+	MemoryMB, Processes int
+
 	// Rerun is set if nobody is here: approvals are taken from a record, and count
 	// for nothing beyond it.
 	Rerun bool
@@ -125,9 +129,12 @@ func (c *Confiner) Command(ctx context.Context, read tool.Line) (bash.Confinemen
 	if err != nil {
 		return bash.Confinement{}, err
 	}
+	if !tool.Approved(ctx) || c.o.Rerun {
+		limits.Bounds = c.bounds()
+	}
 	line, report, err := c.line(ctx, limits)
 	if err != nil || report.Backend == sandbox.None {
-		return c.Attended(), err
+		return through(c.bare(limits.Bounds)), err
 	}
 	confined := through(line)
 	confined.Words, confined.After = words(report), c.planted(ctx, read)
@@ -139,6 +146,18 @@ func (c *Confiner) Command(ctx context.Context, read tool.Line) (bash.Confinemen
 	}
 	return confined, nil
 }
+
+// bounds are those of a command that no person approved.
+func (c *Confiner) bounds() sandbox.Bounds {
+	b := sandbox.Bounds{Memory: int64(c.o.MemoryMB) << 20, Processes: c.o.Processes}
+	if b.Memory < 0 {
+		b.Memory = max(sandbox.Memory()/2, leastMemory)
+	}
+	return b
+}
+
+// leastMemory is what builds and tests need on a small machine.
+const leastMemory = 2 << 30
 
 // Holds says what a command will be confined to, or nothing if it will not.
 func (c *Confiner) Holds(ctx context.Context, read tool.Line) (string, error) {
@@ -171,14 +190,14 @@ func (c *Confiner) report(ctx context.Context, limits sandbox.Limits) (sandbox.R
 // that enforces.
 func (c *Confiner) line(ctx context.Context, limits sandbox.Limits) (sandbox.Line, sandbox.Report, error) {
 	if c.o.Demand == Off {
-		return c.bare(), sandbox.Report{Backend: sandbox.None}, nil
+		return c.bare(limits.Bounds), sandbox.Report{Backend: sandbox.None}, nil
 	}
 	report, err := c.report(ctx, limits)
 	if err != nil {
 		return sandbox.Line{}, report, err
 	}
 	if report.Backend == sandbox.None {
-		return c.bare(), report, nil
+		return c.bare(limits.Bounds), report, nil
 	}
 	line, err := c.find(ctx).Wrap(limits)
 	return line, report, err
@@ -186,13 +205,13 @@ func (c *Confiner) line(ctx context.Context, limits sandbox.Limits) (sandbox.Lin
 
 // Attended is how a command is run that is not confined: nothing of it outlives
 // it, or us.
-func (c *Confiner) Attended() bash.Confinement { return through(c.bare()) }
+func (c *Confiner) Attended() bash.Confinement { return through(c.bare(sandbox.Bounds{})) }
 
-func (c *Confiner) bare() sandbox.Line {
+func (c *Confiner) bare(b sandbox.Bounds) sandbox.Line {
 	if c.o.Bare != nil {
 		c.o.Bare()
 	}
-	return sandbox.Attended(c.o.Exe)
+	return sandbox.Attended(c.o.Exe, b)
 }
 
 func through(l sandbox.Line) bash.Confinement {
@@ -251,7 +270,7 @@ func (c *Confiner) Helper(ctx context.Context, cmd *program.Cmd, h Helper) (conf
 
 // Bare has a program that was not started yet run without bounds. Nothing of it
 // outlives it, or us.
-func (c *Confiner) Bare(cmd *program.Cmd) { c.bare().Apply(cmd) }
+func (c *Confiner) Bare(cmd *program.Cmd) { c.bare(sandbox.Bounds{}).Apply(cmd) }
 
 // Words say how a command would be confined, in one line.
 func (c *Confiner) Words(ctx context.Context) string {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -166,5 +167,35 @@ func startListening(t *testing.T, cmd *exec.Cmd) {
 	})
 	if n, _ := out.Read(make([]byte, 32)); n == 0 {
 		t.Fatal("it does not listen")
+	}
+}
+
+// TestOnlyAnApprovedLineIsUnbounded: whether or not anything else confines it.
+func TestOnlyAnApprovedLineIsUnbounded(t *testing.T) {
+	o, _ := helpless(t, confine.Off)
+	o.MemoryMB, o.Processes = 64, 7
+	rerun := o
+	rerun.Rerun = true
+	for _, c := range []struct {
+		what     string
+		o        confine.Options
+		approved bool
+		line     tool.Line
+		bounded  bool
+	}{
+		{"let pass", o, false, read("make"), true},
+		{"only reads", o, false, read("ls"), true},
+		{"approved", o, true, read("make"), false},
+		{"approved on record", rerun, true, read("make"), true},
+	} {
+		got, err := confine.New(c.o).Command(tool.WithApproval(t.Context(), c.approved), c.line)
+		if err != nil || slices.Contains(got.Through, "--bounds=67108864,7") != c.bounded {
+			t.Errorf("%s: bounded is not %v: %q, %v", c.what, c.bounded, got.Through, err)
+		}
+	}
+	o.MemoryMB = -1
+	got, err := confine.New(o).Command(t.Context(), read("make"))
+	if argv := strings.Join(got.Through, " "); err != nil || !strings.Contains(argv, "--bounds=") || strings.Contains(argv, "--bounds=-") {
+		t.Errorf("half of the memory: %q, %v", argv, err)
 	}
 }

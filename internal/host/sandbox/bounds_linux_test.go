@@ -1,0 +1,48 @@
+package sandbox
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestConfinedBounds runs commands that use more than they may, in every way that
+// they are attended to.
+func TestConfinedBounds(t *testing.T) {
+	commands := []struct {
+		what, script string
+		bounds       Bounds
+		over         string // what the message says; nothing if it ends well
+	}{
+		{"one process", `$SELF __attack fill 300`, Bounds{Memory: 100 << 20}, "more than 100 MB of memory (safety.memory_limit_mb)"},
+		{"several together", `for i in 1 2 3; do $SELF __attack fill 60 & done; sleep 30`, Bounds{Memory: 120 << 20}, "more than 120 MB"},
+		{"one that left the group", `setsid $SELF __attack fill 300 & sleep 30`, Bounds{Memory: 100 << 20}, "more than 100 MB"},
+		{"a bomb", `i=0; while [ $i -lt 300 ]; do sleep 30 & i=$((i+1)); done; sleep 30`, Bounds{Processes: 100}, "more than 100 processes and threads (safety.max_processes)"},
+		{"shared memory", `$SELF __attack share 80`, Bounds{Memory: 200 << 20}, ""},
+		{"too much of that", `$SELF __attack share 300`, Bounds{Memory: 200 << 20}, "more than 200 MB"},
+		{"enough", `$SELF __attack some 20`, Bounds{Memory: 200 << 20, Processes: 100}, ""},
+		{"no bound", `$SELF __attack some 100`, Bounds{}, ""},
+	}
+	run := func(t *testing.T, w world, through func(Bounds) Line) {
+		for _, c := range commands {
+			got := w.run(t, through(c.bounds), c.script)
+			switch {
+			case c.over == "" && (got.code != 0 || got.stderr != ""):
+				t.Errorf("%s: %+v", c.what, got)
+			case c.over != "" && (got.signal != syscall.SIGKILL || !strings.Contains(got.stderr, "coder stopped the command: ") || !strings.Contains(got.stderr, c.over)):
+				t.Errorf("%s: %+v", c.what, got)
+			}
+		}
+	}
+	eachBackend(t, func(t *testing.T, s *Sandbox) {
+		w := newWorld(t)
+		run(t, w, func(b Bounds) Line {
+			l := w.limits()
+			l.Bounds = b
+			return wrap(t, s, l)
+		})
+	})
+	t.Run("unconfined", func(t *testing.T) {
+		run(t, newWorld(t), func(b Bounds) Line { return Attended(self(t), b).Telling() })
+	})
+}
