@@ -220,6 +220,9 @@ func TestBlocked(t *testing.T) {
 		{1, "connect: network is unreachable", true},
 		{1, "connect to 127.0.0.1 port 80: Connection refused", false},
 		{1, "sh: 1: kill: Operation not permitted", true},
+		{1, "strace: ptrace(PTRACE_TRACEME, ...): Operation not permitted", true},
+		{1, "==8==LeakSanitizer has encountered a fatal error.", true},
+		{1, "could not launch process: fork/exec ./m: operation not permitted", true},
 		{1, "--- FAIL: TestX: assertion failed", false},
 	} {
 		if got := Blocked(c.code, "first line\n"+c.stderr+"\nlast", l); (got != "") != c.want {
