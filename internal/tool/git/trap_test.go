@@ -415,11 +415,16 @@ func TestSubmodulesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestADisguisedRepository: files that look like those of git, where a checkout
-// could bring them, do not make a repository.
+// TestADisguisedRepository: files that look like those of git, in a folder that a
+// checkout could bring, do not make a repository. In a folder called .git, which no
+// checkout brings, newer versions of git see one.
 func TestADisguisedRepository(t *testing.T) {
 	r, program, mark := trapped(t)
-	r.dir = filepath.Join(r.dir, ".git")
+	disguised := filepath.Join(r.dir, "docs")
+	if err := os.Rename(filepath.Join(r.dir, ".git"), disguised); err != nil {
+		t.Fatal(err)
+	}
+	r.dir = disguised
 	r.git("config", "core.worktree", r.dir)
 	config(r, "core.fsmonitor", program)
 	if r.git("status"); os.Remove(mark) != nil {
