@@ -79,6 +79,9 @@ type Plan struct {
 	// Sends says what the call would hand to another machine besides asking it
 	// for a page; empty if nothing.
 	Sends string
+	// Executable are the files that the call would make executable: a program may
+	// come to be run by its name alone.
+	Executable []string
 	// Line is the reading of the command line that the call would run, if one
 	// was made. Whatever decides about the line, confines it or guards it looks
 	// at this one value, so that what was judged is what runs.

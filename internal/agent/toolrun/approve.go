@@ -295,7 +295,8 @@ func (a *admission) digest() string {
 		Confined              string
 		Unconfined            bool
 		Sends                 string
-	}{a.call.ID, a.tool, string(a.call.Args), plan.Title, effects, plan.Confined, plan.Unconfined, plan.Sends}))
+		Executable            []string `json:",omitempty"` // questions that are still open have none
+	}{a.call.ID, a.tool, string(a.call.Args), plan.Title, effects, plan.Confined, plan.Unconfined, plan.Sends, plan.Executable}))
 	return hex.EncodeToString(sum[:])
 }
 

@@ -27,6 +27,11 @@ func judgeOf(facts Facts, commands bool) policy.Policy {
 		if c.Plan.Sends != "" && commands {
 			object(&o, policy.Ask, "sends "+plain(c.Plan.Sends)+" to another machine")
 		}
+		for _, name := range c.Plan.Executable {
+			if commands {
+				object(&o, policy.Ask, "makes a file executable: "+plain(name))
+			}
+		}
 		if c.Plan.Unconfined {
 			object(&o, policy.Ask, "runs outside the sandbox: nothing but your own rights limits what it can change")
 		}

@@ -11,6 +11,18 @@ import (
 	"coder/internal/tool"
 )
 
+// TestMakingAFileExecutableIsAskedAbout, in every mode that judges commands.
+func TestMakingAFileExecutableIsAskedAbout(t *testing.T) {
+	c := policy.Case{Tool: "patch", Plan: tool.Plan{Effects: []tool.Effect{{Kind: tool.Write, Target: "bin/git"}}, Executable: []string{"bin/git"}}}
+	o, err := risk.New(facts()).Judge(t.Context(), c)
+	if err != nil || o.Verdict != policy.Ask || len(o.Reasons) != 1 || o.Reasons[0].Text != "makes a file executable: bin/git" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if o, err := risk.Unchecked(facts()).Judge(t.Context(), c); err != nil || o.Verdict != policy.Allow {
+		t.Errorf("unchecked: %+v, %v", o, err)
+	}
+}
+
 func TestThePolicyJudgesByEffects(t *testing.T) {
 	tests := []struct {
 		effect tool.Effect
@@ -24,6 +36,9 @@ func TestThePolicyJudgesByEffects(t *testing.T) {
 		{tool.Effect{Kind: tool.Write, Target: ".gitignore"}, policy.Allow},
 		{tool.Effect{Kind: tool.Write, Target: ".git/config"}, policy.Ask},
 		{tool.Effect{Kind: tool.Write, Target: "sub/.GIT/hooks/pre-push"}, policy.Ask},
+		{tool.Effect{Kind: tool.Write, Target: "git~1/config"}, policy.Ask},
+		{tool.Effect{Kind: tool.Write, Target: "sub/.git::$INDEX_ALLOCATION/config"}, policy.Ask},
+		{tool.Effect{Kind: tool.Write, Target: "x/objects/info/alternates"}, policy.Ask},
 		{tool.Effect{Kind: tool.Write, Target: ".coder/config.json"}, policy.Ask},
 		{tool.Effect{Kind: tool.Write, Target: "docs/../AGENTS.md"}, policy.Ask},
 		{tool.Effect{Kind: tool.Write, Target: "home/.bashrc"}, policy.Ask},

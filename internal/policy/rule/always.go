@@ -267,7 +267,7 @@ func (b *Book) grants(c policy.Case, s policy.Scope) ([]Grant, error) {
 	switch {
 	case s == policy.ThisProject && b.Always == nil, s != policy.ThisProject && b.Session == nil:
 		return nil, errors.New("nothing is remembered here")
-	case len(c.Plan.Effects) == 0 || c.Plan.Unconfined || c.Plan.Sends != "":
+	case len(c.Plan.Effects) == 0 || c.Plan.Unconfined || c.Plan.Sends != "" || len(c.Plan.Executable) > 0:
 		return nil, errEveryTime
 	case s == policy.BelowFolder:
 		// The folder is the one right below the root, or the whole project for a file that lies in none.

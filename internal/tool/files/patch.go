@@ -295,6 +295,18 @@ func executable(perm fs.FileMode, m patch.Mode) fs.FileMode {
 	return perm
 }
 
+// makesExecutable reports whether a change gives a name to an executable file that
+// had none, or had a plain one.
+func (s *changeSet) makesExecutable(c patch.Change) bool {
+	const plain = 0o644
+	was, known := s.modes[cmp.Or(c.From, c.Path)]
+	if !known {
+		was = plain
+	}
+	runs := executable(was.Perm(), c.Mode)&0o111 != 0
+	return c.New != nil && runs && (c.From != "" || was.Perm()&0o111 == 0)
+}
+
 // maxTitles is how many files a title names.
 const maxTitles = 3
 
@@ -321,6 +333,9 @@ func (s *changeSet) plan() tool.Plan {
 			plan.Effects = append(plan.Effects, tool.Effect{Kind: kind, Target: c.From})
 		}
 		plan.Effects = append(plan.Effects, tool.Effect{Kind: kind, Target: c.Path})
+		if !s.dry && s.makesExecutable(c) {
+			plan.Executable = append(plan.Executable, c.Path)
+		}
 	}
 	if len(plan.Effects) == 0 { // a file made and deleted again
 		plan.Effects = []tool.Effect{{Kind: tool.Read, Target: "."}}

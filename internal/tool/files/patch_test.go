@@ -326,3 +326,37 @@ func TestPatchForOneFile(t *testing.T) {
 		}
 	}
 }
+
+// TestPatchSaysWhatItMakesExecutable: a new name for something that can be run, or the
+// right to run it, however the patch says so.
+func TestPatchSaysWhatItMakesExecutable(t *testing.T) {
+	tools, dir := open(t)
+	put(t, dir+"/run", "a\n")
+	put(t, dir+"/text", "a\n")
+	if err := os.Chmod(dir+"/run", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"diff --git a/new b/new\nnew file mode 100755\n--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+a\n":     "new",
+		"diff --git a/new b/new\nnew file mode 100644\n--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+a\n":     "",
+		"diff --git a/text b/text\nold mode 100644\nnew mode 100755\n":                                    "text",
+		"diff --git a/run b/run\nold mode 100755\nnew mode 100644\n":                                      "",
+		"diff --git a/run b/git\nsimilarity index 100%\nrename from run\nrename to git\n":                 "git",
+		"diff --git a/run b/git\nold mode 100755\nnew mode 100644\nrename from run\nrename to git\n":      "",
+		"diff --git a/text b/git\nold mode 100644\nnew mode 100755\nrename from text\nrename to git\n":    "git",
+		"diff --git a/text b/git\nsimilarity index 100%\nrename from text\nrename to git\n":               "",
+		"--- a/run\n+++ b/run\n@@ -1 +1 @@\n-a\n+b\n":                                                     "",
+		"*** Begin Patch\n*** Update File: run\n*** Move to: git\n@@\n-a\n+b\n*** End Patch\n":            "git",
+		"diff --git a/run b/run\ndeleted file mode 100755\n--- a/run\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n": "",
+		"diff --git a/run b/run\nindex 1..2 100755\n--- a/run\n+++ b/run\n@@ -1 +1 @@\n-a\n+b\n":          "",
+	} {
+		c, err := prepare(t, tools, "patch", "patch", text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := strings.Join(c.Plan().Executable, " "); got != want {
+			t.Errorf("%s\nmakes %q executable, want %q", text, got, want)
+		}
+	}
+}
