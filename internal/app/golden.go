@@ -257,13 +257,10 @@ func (a *App) repository(ctx context.Context, root string, g rerun.Golden) (keep
 			cmd := git.Command(ctx, steps[i]...)
 			cmd.Env, cmd.Stdin = append(cmd.Env, "GIT_LITERAL_PATHSPECS=1"), strings.NewReader(names)
 			if out, failed := cmd.CombinedOutput(); failed != nil {
-				err = fmt.Errorf("git %s: %w: %s", steps[i][0], failed, bytes.TrimSpace(out))
+				err = fmt.Errorf("make a repository of the copy: git %s: %w: %s", steps[i][0], failed, bytes.TrimSpace(out))
 			}
 		}
-		if err != nil {
-			return fmt.Errorf("make a repository of the copy: %w", err)
-		}
-		return nil
+		return err
 	}
 	keep = func(ctx context.Context) error {
 		tracked := slices.DeleteFunc(slices.Clone(g.Tracked), func(name string) bool {

@@ -87,7 +87,7 @@ var plan = []struct {
 
 	// whether it may
 	{"policy", "chat tool"},
-	{"policy/risk", "lazy lists policy program tool"},
+	{"policy/risk", "lazy lists policy program repofile tool"},
 	{"policy/rule", "policy risk secret tool"},
 	{"policy/mode", "policy tool"},
 	{"policy/trust", "atomicfile repofile"},

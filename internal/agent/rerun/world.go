@@ -17,6 +17,7 @@ import (
 
 	"coder/internal/core/event"
 	"coder/internal/core/secret"
+	"coder/internal/host/repofile"
 	"coder/internal/host/workspace"
 )
 
@@ -235,6 +236,9 @@ const shownMissing = 5
 // later ones ready. Nothing is written anywhere else.
 func (w *World) LayOut(ctx context.Context, copy *workspace.Workspace, kept Contents) error {
 	w.copy, w.root, w.kept = copy, copy.Root(), kept
+	if err := w.check(); err != nil {
+		return err
+	}
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(w.Start)) {
 		err := w.place(ctx, w.Start[name])
@@ -260,6 +264,35 @@ func (w *World) LayOut(ctx context.Context, copy *workspace.Workspace, kept Cont
 	}
 	return nil
 }
+
+// check refuses, before anything is laid out, what git would take for a repository.
+func (w *World) check() error {
+	all := slices.Collect(maps.Values(w.Start))
+	for _, list := range w.later {
+		all = append(all, list...)
+	}
+	for _, s := range all {
+		if err := checkState(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkState refuses to lay out what git would obey. What is not there may be called
+// anything; a worktree's link to its repository is made for the copy.
+func checkState(s event.FileState) error {
+	if s.Path == gitName || s.Hash == "" && !s.Lost {
+		return nil
+	}
+	if err := repofile.CheckLayout(s.Path, s.Link); err != nil {
+		return fmt.Errorf("%s: %w", s.Path, err)
+	}
+	return nil
+}
+
+// gitName is where git looks for the repository of a folder.
+const gitName = ".git"
 
 // errMissing reports a content that cannot be had.
 var errMissing = errors.New("it was not kept")
@@ -318,7 +351,10 @@ func (w *World) place(ctx context.Context, s event.FileState) error {
 	if path.IsAbs(s.Path) || !fs.ValidPath(s.Path) {
 		return fmt.Errorf("%w: %s lies outside of the workspace", errMissing, s.Path)
 	}
-	if s.Path == ".git" { // what a worktree is linked to is made for the copy: it must not be the repository there is
+	if err := checkState(s); err != nil {
+		return err
+	}
+	if repofile.CheckLayout(s.Path, "") != nil { // gone, or made for the copy
 		return nil
 	}
 	kept := s

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"coder/internal/core/lists"
+	"coder/internal/host/repofile"
 )
 
 // steering lists the files by which a project, or a person's machine, tells
@@ -46,6 +47,9 @@ var steers = sync.OnceValue(func() (all struct {
 // files that decide what runs or is obeyed later, or what is recorded. It is
 // empty for all other paths.
 func Protected(p string) string {
+	if repofile.CheckLayout(p, "") != nil {
+		return "the repository's own files"
+	}
 	p = strings.ToLower(path.Clean(strings.Map(unseen, strings.ReplaceAll(p, `\`, "/"))))
 	parts := strings.Split(strings.TrimPrefix(p, "/"), "/")
 	for i := range parts {
