@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -43,7 +44,7 @@ func (a *App) confiner(p *protectedFiles) *confine.Confiner {
 		},
 		AnyNetwork: a.Config.Safety.Network,
 		State:      hidden, Sockets: sync.OnceValue(a.sockets), Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
-		Secrets: p.hidden, Tracked: p.tracked, Frozen: p.frozenPaths, Repositories: p.repositories, Projects: p.projects,
+		Secrets: a.secretFiles(p), Tracked: p.tracked, Frozen: p.frozenPaths, Repositories: p.repositories, Projects: p.projects,
 		Denied: p.denied, Denies: func(file string) bool { return a.judge != nil && a.judge.Denies("read", file) },
 		Named: func(r risk.Report) []string {
 			if a.judge == nil {
@@ -54,6 +55,18 @@ func (a *App) confiner(p *protectedFiles) *confine.Confiner {
 		MemoryMB: a.Config.Safety.MemoryLimitMB, Processes: a.Config.Safety.MaxProcesses,
 		Rerun: a.Recorded != nil, Warn: a.warn, Bare: sync.OnceFunc(a.eraseStartEnv),
 	})
+}
+
+// secretFiles lists the secret files of the workspace, and of the one that a copy
+// stands for.
+func (a *App) secretFiles(p *protectedFiles) func(context.Context) ([]string, bool) {
+	if a.Recorded == nil {
+		return p.hidden
+	}
+	return func(ctx context.Context) (files []string, all bool) {
+		files, all = p.hidden(ctx)
+		return append(files, a.Recorded.secrets...), all
+	}
 }
 
 // writable are the folders beside the workspace that commands may write to.

@@ -40,6 +40,8 @@ type Recorded struct {
 	others map[string][]event.ToolCallRequested // calls of tools of other programs
 	hidden []string                             // folders that commands do not see
 	keyed  []string                             // tools with calls that were made with keys
+
+	secrets []string // secret files of the workspace that the copy stands for
 }
 
 // judged is p, but for what was let pass unasked for reasons that are not there
@@ -296,6 +298,7 @@ func (a *App) again(ctx context.Context, s staging) (*rerun.Report, *rerun.Golde
 		if err != nil {
 			return nil, err
 		}
+		b.Recorded.secrets = a.secretsHere(ctx)
 		f.Compare(b.kept(copied))
 		return b.Open(ctx, b.Supervise(f), which, event.Discard)
 	})
@@ -307,6 +310,17 @@ func (a *App) again(ctx context.Context, s staging) (*rerun.Report, *rerun.Golde
 	}
 	learnt, err := f.Golden(ctx, rerun.Golden{Session: s.take.ID, Root: s.take.Root, Platform: platform(), Version: Version, Made: a.Env.Now()})
 	return report, learnt, err
+}
+
+// secretsHere are the secret files of the workspace.
+func (a *App) secretsHere(ctx context.Context) []string {
+	ws, err := workspace.Open(a.Root)
+	if err != nil {
+		return nil // there is nothing to hide
+	}
+	defer ws.Close()
+	files, _ := a.protect(ws).hidden(ctx)
+	return files
 }
 
 // date gives files of the copy the times of then: those that they still have, or one
@@ -393,7 +407,7 @@ func (a *App) another(take *rerun.Take, f *rerun.Follower, root, home string, hi
 	b.Root, b.Project, b.Home, b.Trust.Path = root, root, home, filepath.Join(home, "trust.json")
 	b.mcpServers, b.mcpLeft, b.telemetry = nil, nil, telemetry.Settings{}
 	b.Play = f
-	b.Recorded = &Recorded{f, take.OfOthers(), hidden, take.Keyed()}
+	b.Recorded = &Recorded{Follower: f, others: take.OfOthers(), hidden: hidden, keyed: take.Keyed()}
 	if model := take.Model(); model != "" {
 		b.chosen.Store(&model)
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"coder/internal/core/secret"
 	"coder/internal/host/program"
 	"coder/internal/host/sandbox"
 	"coder/internal/policy/risk"
@@ -78,7 +79,7 @@ type Options struct {
 	MemoryMB, Processes int
 
 	// Rerun is set if nobody is here: approvals are taken from a record, and count
-	// for nothing beyond it.
+	// for nothing beyond it. Outside of the workspace no secret is shown.
 	Rerun bool
 
 	Warn func(string) // tells the person, once, what is not enforced
@@ -370,6 +371,17 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 	} else if c.o.Named != nil {
 		named = c.o.Named(r)
 	}
+	needy := programs(r)
+	if c.o.Rerun {
+		needy = nil
+		outside := func(file string) bool { return !holds(c.o.Root, file) }
+		for _, file := range existing(named) {
+			if outside(file) && secret.Is(file) {
+				l.Hide = append(l.Hide, file)
+			}
+		}
+		named = slices.DeleteFunc(slices.Clone(named), outside)
+	}
 	for _, dir := range existing(c.o.State) {
 		if holds(dir, c.o.Root) {
 			continue // the work is there
@@ -392,7 +404,7 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 			return isSocket(name) || slices.ContainsFunc(sockets, func(place string) bool { return holds(place, name) })
 		})
 	}
-	for _, place := range slices.Concat(c.known(programs(r)), c.inTree(ctx, r), sockets) {
+	for _, place := range slices.Concat(c.known(needy), c.inTree(ctx, r), sockets) {
 		if slices.Contains(named, place) || slices.Contains(l.Show, place) || holds(place, c.o.Root) {
 			continue
 		}
