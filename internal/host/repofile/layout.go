@@ -8,7 +8,8 @@ import (
 )
 
 // ErrGit is the error of what git would take for a repository, or for a part of one.
-var ErrGit = errors.New("a record, golden session or bundle may hold nothing at or below .git, nor a link to it: git would obey it")
+var ErrGit = errors.New(
+	"a record, golden session or bundle may hold nothing at or below .git, nor a link to it: git would obey it")
 
 // CheckLayout refuses names under which git would find a repository, or a part of
 // one, and links that lead there. Whatever lays files out that somebody else named
@@ -19,8 +20,10 @@ func CheckLayout(name, target string) error {
 		if slices.ContainsFunc(parts, isGit) {
 			return ErrGit
 		}
-		if n := len(parts); n > 2 && isOneOf(parts[n-1], "alternates", "http-alternates") && isOneOf(parts[n-2], "info") && isOneOf(parts[n-3], "objects") {
-			return ErrGit
+		if n := len(parts); n > 2 && plainName(parts[n-3]) == "objects" && plainName(parts[n-2]) == "info" {
+			if last := plainName(parts[n-1]); last == "alternates" || last == "http-alternates" {
+				return ErrGit
+			}
 		}
 	}
 	return nil
@@ -34,8 +37,6 @@ func isGit(name string) bool {
 	number, short := strings.CutPrefix(name, "git~")
 	return name == ".git" || short && number != "" && strings.Trim(number, "0123456789") == ""
 }
-
-func isOneOf(name string, names ...string) bool { return slices.Contains(names, plainName(name)) }
 
 func plainName(name string) string {
 	name, _, _ = strings.Cut(name, ":")
