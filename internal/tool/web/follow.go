@@ -12,7 +12,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
+
+	"coder/internal/host/egress"
 )
 
 const (
@@ -141,7 +142,7 @@ func (o Options) send(ctx context.Context, r request) (*http.Response, error) {
 // checked before; the proxy itself is the user's choice.
 func (o Options) transport(ctx context.Context, req *http.Request) (*http.Transport, error) {
 	t := &http.Transport{
-		DialContext: o.dial, DisableKeepAlives: true, MaxResponseHeaderBytes: maxHead,
+		DialContext: o.dialer().Dial, DisableKeepAlives: true, MaxResponseHeaderBytes: maxHead,
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: o.SkipTLSVerify},
 	}
 	if o.Proxy == nil {
@@ -151,81 +152,27 @@ func (o Options) transport(ctx context.Context, req *http.Request) (*http.Transp
 	if err != nil || proxy == nil {
 		return t, err
 	}
-	if !o.allowed(req.URL.Hostname(), portOf(req.URL)) {
-		if _, err := o.addresses(ctx, req.URL.Hostname(), portOf(req.URL)); err != nil {
+	if !o.Allows(req.URL.Hostname(), portOf(req.URL)) {
+		if _, err := o.dialer().Addresses(ctx, req.URL.Hostname(), portOf(req.URL)); err != nil {
 			return nil, err
 		}
 	}
 	own := o
 	own.AllowPrivate = true
-	t.Proxy, t.DialContext = http.ProxyURL(proxy), own.dial
+	t.Proxy, t.DialContext = http.ProxyURL(proxy), own.dialer().Dial
 	return t, nil
 }
 
 // ErrAddress is the error of a host whose address may not be reached.
-var ErrAddress = errors.New("only public addresses can be fetched")
+var ErrAddress = egress.ErrAddress
 
-// patience is how long one of several addresses of a host may take to answer.
-const patience = 5 * time.Second
-
-// reserved are the ranges, beyond those that package netip knows, which are not
-// part of the public network.
-var reserved = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),       // this network
-	netip.MustParsePrefix("100.64.0.0/10"),   // behind the provider's address translation
-	netip.MustParsePrefix("192.0.0.0/24"),    // protocol assignments
-	netip.MustParsePrefix("192.0.2.0/24"),    // documentation
-	netip.MustParsePrefix("192.88.99.0/24"),  // relays to version 6
-	netip.MustParsePrefix("198.18.0.0/15"),   // measurement
-	netip.MustParsePrefix("198.51.100.0/24"), // documentation
-	netip.MustParsePrefix("203.0.113.0/24"),  // documentation
-	netip.MustParsePrefix("240.0.0.0/4"),     // the future, and broadcast
-	netip.MustParsePrefix("2001::/23"),       // protocol assignments, tunnels
-	netip.MustParsePrefix("2001:db8::/32"),   // documentation
-	netip.MustParsePrefix("3fff::/20"),       // documentation
+// dialer connects to hosts whose address may be reached.
+func (o Options) dialer() egress.Dialer {
+	return egress.Dialer{Allow: o.Allows, Lookup: o.Lookup, Connect: o.Connect}
 }
 
-// Addresses of version 6 that stand for one of version 4, which is what counts.
-var (
-	global6 = netip.MustParsePrefix("2000::/3")
-	sixTo4  = netip.MustParsePrefix("2002::/16")
-	nat64   = netip.MustParsePrefix("64:ff9b::/96")
-)
-
-// why tells what keeps an address from being public; "" if nothing does.
-func why(a netip.Addr) string {
-	a = a.Unmap()
-	if a.Is6() { // it may stand for one of version 4, which is what counts
-		b := a.As16()
-		switch plain := a.WithZone(""); {
-		case sixTo4.Contains(plain):
-			a = netip.AddrFrom4([4]byte(b[2:6]))
-		case nat64.Contains(plain):
-			a = netip.AddrFrom4([4]byte(b[12:16]))
-		}
-	}
-	switch {
-	case !a.IsValid():
-		return "invalid"
-	case a.IsLoopback():
-		return "loopback"
-	case a.IsPrivate():
-		return "private"
-	case a.IsLinkLocalUnicast():
-		return "link-local"
-	case a.IsMulticast():
-		return "multicast"
-	case a.IsUnspecified():
-		return "unspecified"
-	case a.Is6() && !global6.Contains(a.WithZone("")),
-		slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(a.WithZone("")) }):
-		return "reserved"
-	}
-	return ""
-}
-
-// allowed reports whether a host may be reached whatever its address is.
-func (o Options) allowed(host, port string) bool { return o.AllowPrivate || o.listed(host, port) }
+// Allows reports whether a host may be reached whatever its address is.
+func (o Options) Allows(host, port string) bool { return o.AllowPrivate || o.listed(host, port) }
 
 // listed reports whether a host is one of those the user named.
 func (o Options) listed(host, port string) bool {
@@ -246,10 +193,10 @@ func (o Options) plainlyForbidden(u *url.URL) error {
 	if name := strings.ToLower(strings.TrimSuffix(host, ".")); err != nil && (name == "localhost" || strings.HasSuffix(name, ".localhost")) {
 		a, err = netip.IPv6Loopback(), nil
 	}
-	if err != nil || o.allowed(host, portOf(u)) {
+	if err != nil || o.Allows(host, portOf(u)) {
 		return nil
 	}
-	return refuse(host, a)
+	return egress.Refuse(host, a)
 }
 
 func portOf(u *url.URL) string {
@@ -260,75 +207,4 @@ func portOf(u *url.URL) string {
 		return "443"
 	}
 	return "80"
-}
-
-// barred is what keeps an address from being public, in words.
-var barred = map[string]string{
-	"invalid": "%s is no address of a machine", "loopback": "%s is an address of this machine", "private": "%s is an address of a private network", "link-local": "%s is an address of this link alone",
-	"multicast": "%s is an address of many at once", "unspecified": "%s is an address of no machine", "reserved": "%s is an address that is reserved",
-}
-
-func refuse(host string, a netip.Addr) error {
-	reason := barred[why(a)]
-	switch {
-	case reason == "":
-		return nil
-	case host == a.String():
-		return fmt.Errorf("%w: "+reason, ErrAddress, host)
-	}
-	return fmt.Errorf("%w: "+reason, ErrAddress, host+"="+a.String())
-}
-
-// addresses looks a host up and refuses it if any of its addresses may not be
-// reached: one that is public in part may be public only to pass this check.
-func (o Options) addresses(ctx context.Context, host, port string) ([]netip.Addr, error) {
-	list := []netip.Addr{}
-	if a, err := netip.ParseAddr(host); err == nil {
-		list = append(list, a)
-	} else if list, err = o.Lookup(ctx, host); err != nil {
-		if named := (*net.DNSError)(nil); errors.As(err, &named) && ctx.Err() == nil {
-			err = errors.New(named.Err) // the rest names the host once more, and who was asked
-		}
-		return nil, fmt.Errorf("look up %s: %w", host, err)
-	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("look up %s: it has no address", host)
-	}
-	for _, a := range list {
-		if err := refuse(host, a); err != nil && !o.allowed(host, port) {
-			return nil, err
-		}
-	}
-	return list, nil
-}
-
-// dial connects to a host at an address that was checked: the very one, so that
-// the name cannot come to mean another in between.
-func (o Options) dial(ctx context.Context, _, to string) (net.Conn, error) {
-	host, port, err := net.SplitHostPort(to)
-	if err != nil {
-		return nil, err
-	}
-	list, err := o.addresses(ctx, host, port)
-	if err != nil {
-		return nil, err
-	}
-	number, err := net.LookupPort("tcp", port)
-	if err != nil {
-		return nil, err
-	}
-	var failed error
-	for i, a := range list {
-		attempt, cancel := ctx, func() {}
-		if i < len(list)-1 { // only the last may take all the time there is
-			attempt, cancel = context.WithTimeout(ctx, patience)
-		}
-		conn, err := o.Connect(attempt, netip.AddrPortFrom(a.Unmap(), uint16(number)))
-		cancel()
-		if err == nil {
-			return conn, nil
-		}
-		failed = errors.Join(failed, err)
-	}
-	return nil, failed
 }

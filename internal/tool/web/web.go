@@ -84,16 +84,6 @@ func (o Options) withDefaults() Options {
 	o.MaxImage = cmp.Or(max(o.MaxImage, 0), defaultImage)
 	o.Timeout = cmp.Or(max(o.Timeout, 0), defaultTimeout)
 	o.UserAgent = cmp.Or(o.UserAgent, defaultAgent)
-	if o.Lookup == nil {
-		o.Lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
-			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-		}
-	}
-	if o.Connect == nil {
-		o.Connect = func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "tcp", to.String())
-		}
-	}
 	return o
 }
 

@@ -1,0 +1,173 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Dialer connects to hosts of the public network, and to others only where Allow
+// says so. The zero Dialer is usable.
+type Dialer struct {
+	// Allow, which may be nil, reports whether a host may be reached whatever
+	// its address is.
+	Allow func(host, port string) bool
+	// Lookup and Connect stand in for the network: the addresses of a host, and
+	// a connection to one of them.
+	Lookup  func(ctx context.Context, host string) ([]netip.Addr, error)
+	Connect func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
+}
+
+func (d Dialer) allows(host, port string) bool { return d.Allow != nil && d.Allow(host, port) }
+
+func (d Dialer) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	if d.Lookup != nil {
+		return d.Lookup(ctx, host)
+	}
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+}
+
+func (d Dialer) connect(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	if d.Connect != nil {
+		return d.Connect(ctx, to)
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", to.String())
+}
+
+// ErrAddress is the error of a host whose address may not be reached.
+var ErrAddress = errors.New("only public addresses can be fetched")
+
+// patience is how long one of several addresses of a host may take to answer.
+const patience = 5 * time.Second
+
+// reserved are the ranges, beyond those that package netip knows, which are not
+// part of the public network.
+var reserved = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),       // this network
+	netip.MustParsePrefix("100.64.0.0/10"),   // behind the provider's address translation
+	netip.MustParsePrefix("192.0.0.0/24"),    // protocol assignments
+	netip.MustParsePrefix("192.0.2.0/24"),    // documentation
+	netip.MustParsePrefix("192.88.99.0/24"),  // relays to version 6
+	netip.MustParsePrefix("198.18.0.0/15"),   // measurement
+	netip.MustParsePrefix("198.51.100.0/24"), // documentation
+	netip.MustParsePrefix("203.0.113.0/24"),  // documentation
+	netip.MustParsePrefix("240.0.0.0/4"),     // the future, and broadcast
+	netip.MustParsePrefix("2001::/23"),       // protocol assignments, tunnels
+	netip.MustParsePrefix("2001:db8::/32"),   // documentation
+	netip.MustParsePrefix("3fff::/20"),       // documentation
+}
+
+// Addresses of version 6 that stand for one of version 4, which is what counts.
+var (
+	global6 = netip.MustParsePrefix("2000::/3")
+	sixTo4  = netip.MustParsePrefix("2002::/16")
+	nat64   = netip.MustParsePrefix("64:ff9b::/96")
+)
+
+// Why tells what keeps an address from being public; "" if nothing does.
+func Why(a netip.Addr) string {
+	a = a.Unmap()
+	if a.Is6() { // it may stand for one of version 4, which is what counts
+		b := a.As16()
+		switch plain := a.WithZone(""); {
+		case sixTo4.Contains(plain):
+			a = netip.AddrFrom4([4]byte(b[2:6]))
+		case nat64.Contains(plain):
+			a = netip.AddrFrom4([4]byte(b[12:16]))
+		}
+	}
+	switch {
+	case !a.IsValid():
+		return "invalid"
+	case a.IsLoopback():
+		return "loopback"
+	case a.IsPrivate():
+		return "private"
+	case a.IsLinkLocalUnicast():
+		return "link-local"
+	case a.IsMulticast():
+		return "multicast"
+	case a.IsUnspecified():
+		return "unspecified"
+	case a.Is6() && !global6.Contains(a.WithZone("")),
+		slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(a.WithZone("")) }):
+		return "reserved"
+	}
+	return ""
+}
+
+// barred is what keeps an address from being public, in words.
+var barred = map[string]string{
+	"invalid": "%s is no address of a machine", "loopback": "%s is an address of this machine", "private": "%s is an address of a private network", "link-local": "%s is an address of this link alone",
+	"multicast": "%s is an address of many at once", "unspecified": "%s is an address of no machine", "reserved": "%s is an address that is reserved",
+}
+
+// Refuse is the error of a host with an address that is not public; nil if it is.
+func Refuse(host string, a netip.Addr) error {
+	reason := barred[Why(a)]
+	switch {
+	case reason == "":
+		return nil
+	case host == a.String():
+		return fmt.Errorf("%w: "+reason, ErrAddress, host)
+	}
+	return fmt.Errorf("%w: "+reason, ErrAddress, host+"="+a.String())
+}
+
+// Addresses looks a host up and refuses it if any of its addresses may not be
+// reached: one that is public in part may be public only to pass this check.
+func (d Dialer) Addresses(ctx context.Context, host, port string) ([]netip.Addr, error) {
+	list := []netip.Addr{}
+	if a, err := netip.ParseAddr(host); err == nil {
+		list = append(list, a)
+	} else if list, err = d.lookup(ctx, host); err != nil {
+		if named := (*net.DNSError)(nil); errors.As(err, &named) && ctx.Err() == nil {
+			err = errors.New(named.Err) // the rest names the host once more, and who was asked
+		}
+		return nil, fmt.Errorf("look up %s: %w", host, err)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("look up %s: it has no address", host)
+	}
+	for _, a := range list {
+		if err := Refuse(host, a); err != nil && !d.allows(host, port) {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// Dial connects to a host at an address that was checked: the very one, so that
+// the name cannot come to mean another in between.
+func (d Dialer) Dial(ctx context.Context, _, to string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(to)
+	if err != nil {
+		return nil, err
+	}
+	list, err := d.Addresses(ctx, host, port)
+	if err != nil {
+		return nil, err
+	}
+	number, err := net.LookupPort("tcp", port)
+	if err != nil {
+		return nil, err
+	}
+	var failed error
+	for i, a := range list {
+		attempt, cancel := ctx, func() {}
+		if i < len(list)-1 { // only the last may take all the time there is
+			attempt, cancel = context.WithTimeout(ctx, patience)
+		}
+		conn, err := d.connect(attempt, netip.AddrPortFrom(a.Unmap(), uint16(number)))
+		cancel()
+		if err == nil {
+			return conn, nil
+		}
+		failed = errors.Join(failed, err)
+	}
+	return nil, failed
+}
