@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,10 +11,13 @@ import (
 	"sync"
 
 	"coder/internal/core/secret"
+	"coder/internal/host/egress"
 	"coder/internal/host/program"
+	"coder/internal/policy"
 	"coder/internal/policy/confine"
 	"coder/internal/policy/risk"
 	"coder/internal/tool"
+	"coder/internal/tool/web"
 )
 
 // confiner keeps the commands of one session within bounds.
@@ -40,10 +44,10 @@ func (a *App) confiner(p *protectedFiles) *confine.Confiner {
 		Protect: protect,
 		Network: func() bool {
 			m, _ := a.Modes.Current()
-			return a.Config.Safety.Network && !m.ReadOnly
+			return a.Config.Safety.Network.All() && !m.ReadOnly
 		},
-		AnyNetwork: a.Config.Safety.Network,
-		State:      hidden, Sockets: sync.OnceValue(a.sockets), Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
+		AnyNetwork: a.Config.Safety.Network.All(), Reach: a.reach(),
+		State: hidden, Sockets: sync.OnceValue(a.sockets), Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
 		Secrets: a.secretFiles(p), Tracked: p.tracked, Frozen: p.frozenPaths, Repositories: p.repositories, Projects: p.projects,
 		Denied: p.denied, Denies: func(file string) bool { return a.judge != nil && a.judge.Denies("read", file) },
 		Named: func(r risk.Report) []string {
@@ -89,6 +93,32 @@ func (a *App) places() program.Places {
 
 // Door starts programs outside the sandbox, with the environment of commands.
 func (a *App) Door() program.Door { return a.door.With(a.ChildEnv()) }
+
+// reach decides which hosts commands reach where the settings list them. In a
+// mode that only reads they reach none.
+func (a *App) reach() func() *confine.Reach {
+	named := a.Config.Safety.Network.Hosts()
+	if len(named) == 0 {
+		return nil
+	}
+	fetch := web.Options{AllowPrivate: a.Config.Fetch.AllowPrivate, AllowHosts: a.Config.Fetch.AllowHosts}
+	r := &confine.Reach{
+		Named: named, Dialer: egress.Dialer{Allow: fetch.Allows}, Upstream: http.ProxyFromEnvironment,
+		Remembered: func(host string) bool { return a.judge != nil && a.judge.Connects(host) },
+		Remember: func(host string, s policy.Scope, why string) error {
+			if a.judge == nil {
+				return nil
+			}
+			return a.judge.Connect(host, s, why)
+		},
+	}
+	return func() *confine.Reach {
+		if m, _ := a.Modes.Current(); m.ReadOnly {
+			return nil
+		}
+		return r
+	}
+}
 
 // sockets are those that the environment names: of an agent, a bus, a terminal
 // that others can type into.

@@ -34,10 +34,19 @@ func (a *App) newJudge(c *confine.Confiner, p *protectedFiles) (*judge.Judge, er
 		Frozen: a.Config.Permission.Frozen, Tracked: p.trackedSecrets,
 		Hidden:  func() bool { return c.Hides(context.Background()) },
 		Freezes: func() bool { return c.Freezes(context.Background()) },
-		Given:   given, Allow: byMember(a.Options.AllowTools), Deny: byMember(a.Options.DenyTools), Exact: a.Config.Permission.AllowlistMatch == "exact",
+		Network: hostList(a.Config.Safety.Network), Bounds: func() bool { return c.Bounds(context.Background()) },
+		Given: given, Allow: byMember(a.Options.AllowTools), Deny: byMember(a.Options.DenyTools), Exact: a.Config.Permission.AllowlistMatch == "exact",
 		Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now,
 		Unasked: unasked, Fearless: unasked && approval.DangerousNoninteractive == "allow",
 	}), nil
+}
+
+// hostList is what commands may reach, in words; empty if that is all or nothing.
+func hostList(n config.Network) string {
+	if n.All() {
+		return ""
+	}
+	return strings.Join(n, ", ")
 }
 
 // remember gives the judge its memory, with what was said for a session. Where

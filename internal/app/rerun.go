@@ -412,7 +412,7 @@ func (a *App) another(take *rerun.Take, f *rerun.Follower, root, home string, hi
 		b.chosen.Store(&model)
 	}
 	c := &b.Config
-	c.Safety.Sandbox, c.Safety.Network = "require", false
+	c.Safety.Sandbox, c.Safety.Network = "require", nil
 	c.Storage.Fsync, c.Provider.ToolMode = "never", "native"
 	b.Store().Records.Store = f.Store(b.Store().Logs)
 	c.Runtime.MaxSteps = take.MaxSteps(c.Runtime.MaxSteps)

@@ -40,6 +40,7 @@ var plan = []struct {
 	{"core/secret", "jsonx lists"},
 	{"core/sanitize", "clip secret"},
 	{"core/nearest", ""},
+	{"core/hosts", ""},
 	{"core/event/eventtest", "chat display event uip"},
 
 	// this machine: files, processes, languages
@@ -53,13 +54,14 @@ var plan = []struct {
 	{"host/shell", "program sanitize"},
 	{"host/patch", "lazy"},
 	{"host/sandbox", "lazy program repofile"},
+	{"host/egress", "hosts"},
 	{"host/child", "program"},
 	{"host/lsp/lsptest", "program"},
 	{"host/lsp", "child clip clock jsonx program repofile"},
 	{"host/codeindex", "disk workspace"},
 	{"host/stdio", ""},
 	{"host/pathfind", ""},
-	{"config", "jsonx nearest repofile"},
+	{"config", "hosts jsonx nearest repofile"},
 
 	// what people write for the agent
 	{"authored/frontmatter", ""},
@@ -76,7 +78,7 @@ var plan = []struct {
 	{"tool/search", "tool workspace"},
 	{"tool/bash", "clip display secret shell tool workspace"},
 	{"tool/git", "display program repofile sanitize tool workspace"},
-	{"tool/web", "chat display lazy sanitize tool"},
+	{"tool/web", "chat display egress lazy sanitize tool"},
 	{"tool/codenav", "jsonx lsp tool workspace"},
 	{"tool/codesearch", "codeindex display tool workspace"},
 	{"tool/plan", "display event tool uip"},
@@ -92,7 +94,7 @@ var plan = []struct {
 	{"policy/mode", "policy tool"},
 	{"policy/trust", "atomicfile repofile"},
 	{"policy/judge", "atomicfile chat display event mode policy program repofile risk rule secret tool"},
-	{"policy/confine", "bash program risk sandbox secret tool"},
+	{"policy/confine", "bash egress hosts policy program risk sandbox secret tool uip"},
 
 	// who is asked: the contract, and the wires
 	{"model/provider", "chat clock"},
@@ -166,7 +168,7 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config conversation display event git ledger mcp mode orchestrator patch prompt provenance sanitize session skills trust undo"},
-	{"app", "anthropic asof atomicfile audit authkey bash bundle catalogue chat clip codeindex codenav codesearch config confine conversation delegate dialect disk display event export failover files frontmatter fulltext gemini git gitindex hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace"},
+	{"app", "anthropic asof atomicfile audit authkey bash bundle catalogue chat clip codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace"},
 	{"cli", "acp app asof audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy program provenance provider repl repofile rerun rule sanitize scripted session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo verify"},
 
 	// beyond one machine: the second program, coder-fleet

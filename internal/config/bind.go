@@ -97,6 +97,12 @@ func (y *layer) single(f *field, v hujson.Value) {
 		}
 		now = reflect.ValueOf(all)
 	}
+	if y.untrusted && f.kind == reach {
+		var out []string
+		if now, out = narrower(place, now); len(out) > 0 {
+			y.warn(v.StartOffset, f.path, "the user's settings do not allow "+strings.Join(out, ", "))
+		}
+	}
 	switch {
 	case y.untrusted && reflect.DeepEqual(place.Interface(), now.Interface()):
 		return
@@ -127,6 +133,16 @@ func (y *layer) value(f *field, v hujson.Value) (reflect.Value, error) {
 	case f.kind == texts:
 		list, err := y.list(f, v)
 		return reflect.ValueOf(list), err
+	case f.kind == reach && isLiteral && lit.Kind() == 't':
+		return reflect.ValueOf(AllHosts), nil
+	case f.kind == reach && isLiteral && lit.Kind() == 'f':
+		return reflect.ValueOf(Network(nil)), nil
+	case f.kind == reach && !isLiteral:
+		list, err := y.list(f, v)
+		if err == nil {
+			err = checkHosts(list)
+		}
+		return reflect.ValueOf(Network(list)), err
 	case f.kind == command && isLiteral && lit.Kind() == '"':
 		return reflect.ValueOf(shellLine(lit.String())), nil
 	case f.kind == command:
@@ -356,6 +372,8 @@ func (f *field) wanted() string {
 		return "a string"
 	case texts:
 		return "a list of strings"
+	case reach:
+		return "true, false or a list of hosts"
 	case command:
 		return "a list of words, or a line for the shell"
 	}

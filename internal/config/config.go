@@ -24,7 +24,8 @@ import "encoding/json"
 //	project  what a project that is not trusted may do with it: "free" to set
 //	         it, "stricter" to move it towards the first of enum, "lower" to
 //	         make a number smaller, "off" to turn it off, "adds" to add to a
-//	         list, as every file does; without the tag, nothing. "never" is
+//	         list, as every file does, "narrower" to keep some of the hosts;
+//	         without the tag, nothing. "never" is
 //	         for what not even a project that is trusted may set
 //	shell    "yes" if a shell reads it, so that ${VAR} is left to the shell
 //	layers   "join" if the lists of all files count; which is whose is told by
@@ -116,7 +117,7 @@ type Budget struct {
 type Safety struct {
 	CommandTimeoutMS int      `json:"command_timeout_ms" doc:"longest run of a command" range:"1..86400000" project:"lower"`
 	OutputLimitBytes int      `json:"output_limit_bytes" doc:"output of a command that is kept" range:"1..1073741824" project:"lower"`
-	Network          bool     `json:"network" doc:"let confined commands use the network; never in plan mode" project:"off"`
+	Network          Network  `json:"network" doc:"what confined commands may reach, never in plan mode: true (the network), false (nothing), or a list of hosts, such as registry.example.org, *.example.org or example.org:8080" project:"narrower"`
 	Writable         []string `json:"writable" doc:"more folders that confined commands may write to"`
 	EnvAllow         []string `json:"env_allow" doc:"variables that commands get although they look like secrets"`
 	MemoryLimitMB    int      `json:"memory_limit_mb" doc:"memory that a command you did not approve may use; -1 means half of this machine's, 0 no limit" range:"-1..16777216"`
@@ -252,7 +253,7 @@ func Default() Config {
 		Safety: Safety{
 			CommandTimeoutMS: 120_000,
 			OutputLimitBytes: 1 << 20,
-			Network:          true,
+			Network:          AllHosts,
 			Writable:         []string{},
 			EnvAllow:         []string{},
 			MemoryLimitMB:    -1,

@@ -24,6 +24,7 @@ const (
 	foreign // JSON by name, not looked into
 	rules   // verdicts by tool and pattern
 	command // words, or a line for the shell
+	reach   // true, false, or a list of hosts
 )
 
 // field is one setting, or a block of them. Its tags are read when asked for:
@@ -110,6 +111,9 @@ func kindOf(t reflect.Type) kind {
 	case reflect.Slice:
 		if t == reflect.TypeFor[Command]() {
 			return command
+		}
+		if t == reflect.TypeFor[Network]() {
+			return reach
 		}
 		return texts
 	}

@@ -252,7 +252,7 @@ func literal(f *field, words []string, value any) (hujson.Value, error) {
 		return hujson.Parse(data)
 	case f.kind == text, f.kind == command, len(words) > 0 && f.kind != foreign, f.kind == rules:
 		return hujson.Value{Value: hujson.String(s)}, nil
-	case f.kind == texts:
+	case f.kind == texts, f.kind == reach && s != "true" && s != "false":
 		list := &hujson.Array{}
 		for item := range strings.SplitSeq(s, ",") {
 			if item = strings.TrimSpace(item); item != "" {
@@ -260,7 +260,7 @@ func literal(f *field, words []string, value any) (hujson.Value, error) {
 			}
 		}
 		return hujson.Value{Value: list}, nil
-	case f.kind == boolean, f.kind == whole, f.kind == decimal:
+	case f.kind == boolean, f.kind == reach, f.kind == whole, f.kind == decimal:
 		if lit := hujson.Literal(s); lit.IsValid() {
 			return hujson.Value{Value: lit}, nil
 		}

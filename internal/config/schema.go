@@ -56,7 +56,7 @@ func rulesSchema(f *field, def Rules) *schema {
 }
 
 var schemaTypes = []string{
-	boolean: "boolean", whole: "integer", decimal: "number", text: "string", texts: "array", command: "array", named: "object", foreign: "object",
+	boolean: "boolean", whole: "integer", decimal: "number", text: "string", texts: "array", command: "array", reach: "", named: "object", foreign: "object",
 }
 
 func fieldSchema(f *field, def *Config) *schema {
@@ -70,6 +70,8 @@ func fieldSchema(f *field, def *Config) *schema {
 	switch f.kind {
 	case command:
 		s.Type, s.AnyOf = "", []*schema{{Type: "string"}, {Type: "array", Items: &schema{Type: "string"}}}
+	case reach:
+		s.AnyOf = []*schema{{Type: "boolean"}, {Type: "array", Items: &schema{Type: "string"}}}
 	case texts:
 		s.Items = &schema{Type: "string"}
 	case named:

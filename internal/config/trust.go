@@ -17,6 +17,8 @@ func (f *field) mayBecome(old, now reflect.Value) bool {
 		return true
 	case "lower":
 		return now.Int() <= old.Int()
+	case "narrower":
+		return true // narrower left only what may be
 	case "off":
 		return !now.Bool()
 	case "stricter":

@@ -21,6 +21,7 @@ const attackName = "__attack"
 // attacks are ways out, each given the rest of the arguments.
 var attacks = map[string]func(args []string) error{
 	"dial":   func(a []string) error { return dial(a[0], a[1]) },
+	"hear":   func(a []string) error { return hear(a[0]) },
 	"own":    func([]string) error { return dialMyself() },
 	"family": func(a []string) error { return openSocket(number(a[0])) },
 	"kill":   func(a []string) error { return unix.Kill(number(a[0]), 0) },

@@ -55,8 +55,12 @@ func attend(o order, tell *os.File) (code int, err error) {
 		return 0, fmt.Errorf("start command: %w", err)
 	}
 	_, noTerminal := unix.IoctlGetTermios(0, unix.TCGETS)
+	files := []uintptr{0, 1, 2}
+	if o.outlet && o.stage == stageOpen { // the helper in there hands it over
+		files = append(files, ^uintptr(0), OutletOn)
+	}
 	a.command, err = program.Fork(path, o.argv, &syscall.ProcAttr{
-		Env: unix.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: noTerminal == nil, Pdeathsig: death},
+		Env: unix.Environ(), Files: files, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: noTerminal == nil, Pdeathsig: death},
 	})
 	if err != nil {
 		return 0, fmt.Errorf("start %s: %w", path, err)

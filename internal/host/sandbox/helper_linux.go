@@ -88,6 +88,11 @@ func confine(o order) error {
 		}
 	}
 	partWithKeys()
+	if o.outlet {
+		if err := handOver(); err != nil {
+			return fmt.Errorf("open an outlet: %w", err)
+		}
+	}
 	if err := landlock(o); err != nil {
 		return err
 	}

@@ -55,6 +55,9 @@ func (o order) args() []string {
 	if o.bounds != (Bounds{}) {
 		args = append(args, fmt.Sprintf("--bounds=%d,%d", o.bounds.Memory, o.bounds.Processes))
 	}
+	if o.outlet {
+		args = append(args, "--outlet")
+	}
 	if o.outer != "" {
 		args = append(args, "--outer="+o.outer)
 	}
@@ -87,6 +90,8 @@ func parse(args []string) (o order, err error) {
 			if _, err := fmt.Sscanf(value, "%d,%d", &o.bounds.Memory, &o.bounds.Processes); err != nil {
 				return order{}, fmt.Errorf("bad bounds %q", value)
 			}
+		case "--outlet":
+			o.outlet = true
 		case "--outer":
 			o.outer = value
 		case "--starter":

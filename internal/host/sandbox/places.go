@@ -21,6 +21,7 @@ type places struct {
 	network bool
 	trace   bool
 	bounds  Bounds
+	outlet  bool // without network: a listener is handed over
 }
 
 // places makes out limits. Paths to write are resolved once for the life of the
@@ -28,6 +29,7 @@ type places struct {
 // a link in the way.
 func (s *Sandbox) places(l Limits) (p places, err error) {
 	p.network, p.trace, p.bounds = l.Network, l.Trace, l.Bounds
+	p.outlet = !l.Network && len(l.Hosts) > 0 && s.HasOutlets()
 	for _, path := range l.Write {
 		real, err := s.resolve(path)
 		if err != nil {

@@ -89,6 +89,11 @@ type Limits struct {
 	// Trace says that the command may trace its own processes, as debuggers do.
 	Trace bool
 
+	// Hosts are those that the command reaches all the same, in words for
+	// people. It does so through an [Outlet] alone, which somebody else serves; where
+	// there can be none ([Sandbox.HasOutlets]) it reaches nothing.
+	Hosts []string
+
 	// Bounds are what its processes may use together.
 	Bounds Bounds
 }
@@ -189,6 +194,9 @@ func (s *Sandbox) Hides(l Limits) bool {
 	return s.Protects() || s.Backend() == Landlock && !slices.ContainsFunc(l.Hide, l.writable)
 }
 
+// HasOutlets reports whether commands without network can be given a [Outlet].
+func (s *Sandbox) HasOutlets() bool { return s.Backend() == Namespaces || s.Backend() == Bubblewrap }
+
 // Protects reports whether what lies where it may be written can be protected.
 func (s *Sandbox) Protects() bool {
 	return slices.Contains([]string{Namespaces, Bubblewrap, Seatbelt}, s.Backend())
@@ -237,7 +245,7 @@ func (s *Sandbox) line(p places) Line {
 	case Bubblewrap:
 		line := append(slices.Clone(s.through), bwrapArgs(p)...)
 		line = append(line, helper(s.exe, order{stage: stageBwrap, places: p})...)
-		return attended(helper(s.exe, order{stage: stageOpen, places: places{bounds: p.bounds}, argv: line})) // what bwrap starts does not always die with it
+		return attended(helper(s.exe, order{stage: stageOpen, places: places{bounds: p.bounds, outlet: p.outlet}, argv: line})) // what bwrap starts does not always die with it
 	case Landlock:
 		return attended(helper(s.exe, order{stage: stageLandlock, places: p}))
 	default:
@@ -322,7 +330,11 @@ func (s *Sandbox) Report(l Limits) Report {
 		if len(l.Hide) > 0 {
 			r.lacks("secret files hidden")
 		}
-		if !l.Network {
+		switch {
+		case l.Network:
+		case len(l.Hosts) > 0:
+			r.lacks("network only to " + several(l.Hosts))
+		default:
 			r.lacks("no network")
 		}
 		return r
@@ -350,6 +362,10 @@ func (s *Sandbox) Report(l Limits) Report {
 	switch {
 	case l.Network:
 		r.NotEnforced = append(r.NotEnforced, "the network can be used")
+	case len(l.Hosts) > 0 && s.HasOutlets():
+		r.Enforced = append(r.Enforced, "network only to "+several(l.Hosts)+", by HTTP and HTTPS through a proxy")
+	case len(l.Hosts) > 0:
+		r.Enforced = append(r.Enforced, "no network, not even to hosts of safety.network: that needs namespaces or bubblewrap")
 	case r.Backend == Namespaces || r.Backend == Bubblewrap:
 		r.Enforced = append(r.Enforced, "no network beyond a loopback of its own")
 	default:
@@ -401,6 +417,15 @@ func (l Limits) writable(path string) bool {
 func (r *Report) lacks(what string) {
 	r.NotEnforced = append(r.NotEnforced, what)
 	r.Whole = false
+}
+
+// several names the first of hosts.
+func several(hosts []string) string {
+	const most = 8
+	if len(hosts) <= most {
+		return strings.Join(hosts, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(hosts[:most], ", "), len(hosts)-most)
 }
 
 // list names each of paths once.

@@ -190,7 +190,7 @@ func (w world) command(t testing.TB, through Line, script string, args ...string
 	return cmd
 }
 
-func finish(t testing.TB, cmd *exec.Cmd) ended {
+func finish(t testing.TB, cmd *exec.Cmd, more ...*os.File) ended {
 	t.Helper()
 	runtime.LockOSThread() // the command dies with the thread that started it
 	defer runtime.UnlockOSThread()
@@ -205,9 +205,11 @@ func finish(t testing.TB, cmd *exec.Cmd) ended {
 		t.Fatal(err)
 	}
 	defer told.Close()
-	cmd.ExtraFiles = []*os.File{tell}
+	cmd.ExtraFiles = append([]*os.File{tell}, more...)
 	err = cmd.Start()
-	tell.Close()
+	for _, f := range cmd.ExtraFiles {
+		f.Close()
+	}
 	if err == nil {
 		err = cmd.Wait()
 	}

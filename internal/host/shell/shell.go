@@ -85,6 +85,9 @@ type Spec struct {
 	// signal that ended it or 0, and whether others had to be stopped.
 	Init bool
 
+	// Outlet, if set, is given to that program as descriptor 4, and closed here.
+	Outlet *os.File
+
 	// Terminal, if set, is what the command has for its input and output, instead
 	// of nothing and of what is kept.
 	Terminal *os.File
@@ -381,7 +384,9 @@ func (s Spec) listen(cmd *program.Cmd) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd.ExtraFiles = []*os.File{w}
+	if cmd.ExtraFiles = []*os.File{w}; s.Outlet != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, s.Outlet)
+	}
 	return r, nil
 }
 

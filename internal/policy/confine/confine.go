@@ -44,6 +44,9 @@ type Options struct {
 	Protect    []string    // more paths that may not, wherever they lie
 	Network    func() bool // may commands use it now?
 	AnyNetwork bool        // may they in some mode?
+	// Reach, which may be nil, decides which hosts commands may reach where they
+	// may not use the network, and returns nil while they may reach none.
+	Reach func() *Reach
 
 	// State are folders of the program itself, which no command sees.
 	State []string
@@ -83,6 +86,8 @@ type Options struct {
 	Rerun bool
 
 	Warn func(string) // tells the person, once, what is not enforced
+	// Only, if not empty, is the one way to confine that is tried.
+	Only string
 	// Doubtful, which may be nil, is asked in place of [sandbox.Doubtful].
 	Doubtful func() bool
 	// Bare, which may be nil, is called before anything runs that nothing
@@ -112,7 +117,7 @@ func New(o Options) *Confiner {
 
 func (c *Confiner) find(ctx context.Context) *sandbox.Sandbox {
 	c.once.Do(func() {
-		c.box = sandbox.Find(context.WithoutCancel(ctx), sandbox.Options{Exe: c.o.Exe, Door: c.o.Door})
+		c.box = sandbox.Find(context.WithoutCancel(ctx), sandbox.Options{Exe: c.o.Exe, Door: c.o.Door, Only: c.o.Only})
 	})
 	return c.box
 }
@@ -133,12 +138,19 @@ func (c *Confiner) Command(ctx context.Context, read tool.Line) (bash.Confinemen
 	if !tool.Approved(ctx) || c.o.Rerun {
 		limits.Bounds = c.bounds()
 	}
+	reach := c.reach()
+	if reach == nil { // the mode may have changed
+		limits.Hosts = nil
+	}
 	line, report, err := c.line(ctx, limits)
 	if err != nil || report.Backend == sandbox.None {
 		return through(c.bare(limits.Bounds)), err
 	}
 	confined := through(line)
 	confined.Words, confined.After = words(report), c.planted(ctx, read)
+	if len(limits.Hosts) > 0 && c.find(ctx).HasOutlets() {
+		confined.Reach = func(ctx context.Context) (bash.Way, error) { return reach.open(ctx, read.Written()) }
+	}
 	confined.Blocked = func(code int, stderr string) string {
 		if why, failed := sandbox.SetupFailed(code, stderr); failed {
 			return "the sandbox could not be set up (" + why + ")"
@@ -248,6 +260,7 @@ func (c *Confiner) Helper(ctx context.Context, cmd *program.Cmd, h Helper) (conf
 		return false, err
 	}
 	limits.Network = h.Network && (limits.Network || h.AnyMode && c.o.AnyNetwork)
+	limits.Hosts = nil
 	if h.ReadOnly {
 		limits.Write = slices.DeleteFunc(limits.Write, func(dir string) bool { return holds(dir, c.o.Root) || holds(c.o.Root, dir) })
 	}
@@ -301,7 +314,7 @@ func (c *Confiner) Check(ctx context.Context) error {
 		// Limits such as commands have here, without a look at what is in the workspace.
 		in := func(name string) string { return filepath.Join(c.o.Root, name) }
 		c.tell(c.find(ctx).Report(sandbox.Limits{
-			Write: []string{c.o.Root}, Protect: []string{in(".git"), in(".coder")}, Hide: []string{in(".env")}, Network: c.o.Network(),
+			Write: []string{c.o.Root}, Protect: []string{in(".git"), in(".coder")}, Hide: []string{in(".env")}, Network: c.o.Network(), Hosts: c.hosts(),
 		}))
 	}
 	if c.o.Demand != Require {
@@ -343,7 +356,7 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 	if r, ok := line.(risk.Report); ok && r.ReadOnly {
 		l = c.readingLimits()
 	} else {
-		l = sandbox.Limits{Network: c.o.Network(), Write: c.writable()}
+		l = sandbox.Limits{Network: c.o.Network(), Hosts: c.hosts(), Write: c.writable()}
 		protect := slices.Clone(c.o.Protect)
 		for _, dir := range l.Write { // a home may lie in any of them, in temporary ones too
 			if dir == c.o.Root || c.o.Home != "" && holds(dir, c.o.Home) {
@@ -506,6 +519,30 @@ func changed(before, after map[string]string) string {
 
 // Temporary are the folders for what does not last, which commands may write to.
 func Temporary() []string { return []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"} }
+
+// reach decides which hosts commands may reach now; nil if they may reach none.
+func (c *Confiner) reach() *Reach {
+	if c.o.Reach == nil {
+		return nil
+	}
+	return c.o.Reach()
+}
+
+// hosts are those that the settings name, while commands may reach them.
+func (c *Confiner) hosts() (list []string) {
+	if r := c.reach(); r != nil {
+		for _, p := range r.Named {
+			list = append(list, p.String())
+		}
+	}
+	return list
+}
+
+// Bounds reports whether commands reach no other hosts than those of the list,
+// where there is one.
+func (c *Confiner) Bounds(ctx context.Context) bool {
+	return len(c.hosts()) == 0 || c.o.Demand != Off && c.find(ctx).Backend() != sandbox.None
+}
 
 // writable are the folders that commands may write to, if they are there.
 func (c *Confiner) writable() []string {

@@ -48,6 +48,11 @@ type Options struct {
 	Freezes, Hidden func() bool
 	Tracked         func() []string
 
+	// Network is what commands may reach, in words. Bounds, which may be nil,
+	// reports whether they are kept to that.
+	Network string
+	Bounds  func() bool
+
 	// Unasked lets pass what is only asked about; Fearless risks as well.
 	Unasked, Fearless bool
 }
@@ -167,7 +172,7 @@ func (j *Judge) In(m mode.Mode, preset string) policy.Policy {
 	if p.Unchecked {
 		danger = risk.Unchecked(j.facts)
 	}
-	all := policy.All(m, j.later.book(j.book).In(p), danger)
+	all := policy.All(m, j.later.book(j.book).In(p), danger, policy.Func(j.unbounded))
 	switch {
 	case j.o.Fearless && !m.ReadOnly:
 		return policy.Fearless(all)
@@ -175,6 +180,20 @@ func (j *Judge) In(m mode.Mode, preset string) policy.Policy {
 		return policy.Unasked(all)
 	}
 	return all
+}
+
+// unbounded asks about commands that could reach more hosts than the settings name.
+func (j *Judge) unbounded(_ context.Context, c policy.Case) (policy.Opinion, error) {
+	for _, e := range c.Plan.Effects {
+		if e.Kind != tool.Exec || j.o.Bounds == nil || j.o.Bounds() {
+			continue
+		}
+		if r, read := c.Plan.Line.(risk.Report); !read && !j.Analyse(e.Target).ReadOnly || read && !r.ReadOnly {
+			text := "it could reach any host: nothing here keeps commands to " + j.o.Network + " of safety.network"
+			return policy.Opinion{Verdict: policy.Ask, Reasons: []policy.Reason{{By: "sandbox", Text: text}}}, nil
+		}
+	}
+	return policy.Opinion{Verdict: policy.Allow}, nil
 }
 
 // Analyse says what a command line would do here.
@@ -237,6 +256,9 @@ func (j *Judge) Permissions() display.Table {
 			why = err.Error()
 		}
 		t.Rows = append(t.Rows, display.Words(s.what, o.Verdict.String(), why))
+	}
+	if j.o.Network != "" {
+		t.Rows = append(t.Rows, display.Words("commands reaching "+j.o.Network, policy.Allow.String(), "safety.network"))
 	}
 	// What the person wrote, said for this run, and answered "always".
 	for _, name := range slices.Sorted(maps.Keys(j.book.Given)) {

@@ -136,6 +136,27 @@ func (m *Memory) Add(_ context.Context, c policy.Case, s policy.Scope) error {
 	return m.save()
 }
 
+// Connects reports whether commands were always allowed to reach a host.
+func (j *Judge) Connects(host string) bool {
+	return j.memory != nil && j.memory.refresh() == nil && j.book.Connects(host)
+}
+
+// Connect remembers that commands may reach a host, and what they reached for then.
+func (j *Judge) Connect(host string, s policy.Scope, why string) error {
+	m := j.memory
+	if m == nil {
+		return nil // it holds as long as we run
+	}
+	if err := m.refresh(); err != nil {
+		return err
+	}
+	m.book.Connect(host, s, m.now(), why)
+	if s != policy.ThisProject && m.session == "" {
+		return nil
+	}
+	return m.save()
+}
+
 func (m *Memory) save() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -38,6 +38,7 @@ const (
 	Changes Kind = "write"   // one file
 	Below   Kind = "below"   // the files below a folder
 	Host    Kind = "host"    // fetching from a host
+	Connect Kind = "connect" // commands that connect to a host
 	Use     Kind = "tool"    // every use of a tool
 )
 
@@ -62,6 +63,8 @@ func (g Grant) String() string {
 		return "edits below " + g.What
 	case Host:
 		return "fetching from " + g.What
+	case Connect:
+		return "commands reaching " + g.What
 	case Use:
 		if g.As != "" && !g.When.IsZero() {
 			return "every use of " + g.What + " as it was described then"
@@ -260,6 +263,19 @@ func (b *Book) Add(c policy.Case, s policy.Scope, now time.Time) ([]Grant, error
 		b.Session.Add(grants...)
 	}
 	return grants, nil
+}
+
+// Connects reports whether commands were always allowed to reach a host.
+func (b *Book) Connects(host string) bool { return b.granted(Connect, host) }
+
+// Connect remembers that they are.
+func (b *Book) Connect(host string, s policy.Scope, now time.Time, why string) {
+	grant := Grant{Kind: Connect, What: host, When: now, Why: why}
+	if s == policy.ThisProject {
+		b.Always.Add(grant)
+	} else {
+		b.Session.Add(grant)
+	}
 }
 
 // grants is what remembering a call would add.

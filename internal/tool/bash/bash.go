@@ -78,6 +78,9 @@ type Confinement struct {
 	Through []string
 	Attr    func(*syscall.SysProcAttr)
 	Init    bool
+	// Reach, if set, opens the command's way to the hosts that it may reach, for
+	// as long as it runs.
+	Reach func(ctx context.Context) (Way, error)
 	// Words say what is enforced, in a few words.
 	Words string
 	// Blocked, if set, says why a command that failed may have failed because
@@ -86,6 +89,28 @@ type Confinement struct {
 	// After, if set, looks when the command has ended for what it left behind
 	// that others would obey, and says what it found.
 	After func(ctx context.Context) string
+}
+
+// Way is a command's way to hosts of the network.
+type Way struct {
+	Outlet *os.File      // see [shell.Spec]
+	Env    []string      // variables by which programs find it
+	Close  func() string // ends it, and says which hosts were refused; empty if none was
+}
+
+// run runs a command within c, and says which hosts it was refused.
+func (c Confinement) run(ctx context.Context, spec shell.Spec) (o shell.Outcome, refused string, err error) {
+	if c.Reach == nil {
+		o, err = shell.Run(ctx, spec)
+		return o, "", err
+	}
+	way, err := c.Reach(ctx)
+	if err != nil {
+		return o, "", err
+	}
+	spec.Outlet, spec.Env = way.Outlet, slices.Concat(spec.Env, way.Env)
+	o, err = shell.Run(ctx, spec)
+	return o, way.Close(), err
 }
 
 const (
@@ -251,16 +276,17 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 		spec.Timeout = min(time.Duration(min(a.Timeout, 1<<31))*time.Millisecond, b.CommandTimeout)
 	}
 	var o shell.Outcome
+	var refused string
 	var err error
 	if lend := tool.TerminalOf(ctx); lend != nil {
 		spec.Timeout, spec.Env = 0, line.Environ(b.Env)
 		err = lend(ctx, func(terminal *os.File) (err error) {
 			spec.Terminal = terminal
-			o, err = shell.Run(ctx, spec)
+			o, refused, err = c.run(ctx, spec)
 			return err
 		})
 	} else {
-		o, err = shell.Run(ctx, spec)
+		o, refused, err = c.run(ctx, spec)
 	}
 	live.end()
 	seen.end()
@@ -282,6 +308,7 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 	case o.Stopped && !o.TimedOut:
 		r.Note = "processes left running in the background were stopped"
 	}
+	r.Note = tool.JoinNotes(r.Note, refused)
 	if c.Blocked != nil && !o.TimedOut {
 		if why := c.Blocked(o.ExitCode, o.Stderr.Text()); why != "" {
 			r.Sandbox = why + ": the sandbox may be the reason (" + c.Words + "). If the command has to do that, call bash again with unconfined: true; the user is asked, once."

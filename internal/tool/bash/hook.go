@@ -144,7 +144,7 @@ func (c hookCall) one(ctx context.Context, i int) tool.ShellResult {
 	if err != nil {
 		return failed(err)
 	}
-	o, err := shell.Run(ctx, shell.Spec{
+	o, refused, err := bounds.run(ctx, shell.Spec{
 		Shell: h.Shell, Command: line.Runs(), Dir: h.Workspace.Root(), Env: line.Environ(slices.Concat(h.Env, quiet, cmd.Env)),
 		Timeout: time.Duration(cmd.Seconds * float64(time.Second)), Limit: maxHookOutput, Stdin: c.run.Input,
 		Through: bounds.Through, Attr: bounds.Attr, Init: bounds.Init, Now: h.Now,
@@ -160,8 +160,8 @@ func (c hookCall) one(ctx context.Context, i int) tool.ShellResult {
 			r.Sandbox = clip.Text(why, 200) + ": the sandbox may be the reason (" + bounds.Words + ")"
 		}
 	}
-	if bounds.After != nil {
-		r.Note = bounds.After(context.WithoutCancel(ctx))
+	if r.Note = refused; bounds.After != nil {
+		r.Note = tool.JoinNotes(r.Note, bounds.After(context.WithoutCancel(ctx)))
 	}
 	return r
 }

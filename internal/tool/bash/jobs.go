@@ -158,12 +158,13 @@ func (j *Jobs) begin(line tool.Line, c Confinement) (*job, error) {
 		live := newLive(b, nil, j.o.Conceals)
 		spec := j.o.spec(line, c, live)
 		spec.Started = func() { close(b.started) }
-		out, err := shell.Run(ctx, spec)
+		out, said, err := c.run(ctx, spec)
 		live.end()
 		if c.After != nil {
-			if said := c.After(context.WithoutCancel(ctx)); said != "" {
-				_, _ = b.Write([]byte("[" + said + "]\n"))
-			}
+			said = tool.JoinNotes(said, c.After(context.WithoutCancel(ctx)))
+		}
+		if said != "" {
+			_, _ = b.Write([]byte("[" + said + "]\n"))
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()

@@ -1,0 +1,188 @@
+// Package hosts holds patterns of hosts: what safety.network may list, and how
+// a program may spell a host that it wants to reach.
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// Target is a host and a port of it. Its host is in the one spelling that
+// [Clean] returns.
+type Target struct{ Host, Port string }
+
+// String leaves out the usual ports of the web, which every name stands for.
+func (t Target) String() string {
+	if usual(t.Port) {
+		return t.Host
+	}
+	return net.JoinHostPort(t.Host, t.Port)
+}
+
+// usual reports whether a port needs no naming.
+func usual(port string) bool { return port == "80" || port == "443" }
+
+// NewTarget reads "host:port" as a client spells it; port is for a host without.
+func NewTarget(address, port string) (Target, error) {
+	host, own, err := split(address)
+	if err != nil {
+		return Target{}, err
+	}
+	if own != "" {
+		port = own
+	}
+	host, err = Clean(host)
+	return Target{host, port}, err
+}
+
+// split parts a host from its port, which is empty where there is none.
+func split(address string) (host, port string, err error) {
+	bare, ipv6 := strings.CutPrefix(address, "[")
+	if !ipv6 && strings.Count(address, ":") != 1 {
+		return address, "", nil // a name, or an address of version 6 without brackets
+	}
+	if host, ok := strings.CutSuffix(bare, "]"); ipv6 && ok {
+		return host, "", nil
+	}
+	if host, port, err = net.SplitHostPort(address); err != nil {
+		return "", "", errors.New("it is not a host and a port")
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 || port[0] == '0' || port[0] == '+' {
+		return "", "", fmt.Errorf("%q is not a port", port)
+	}
+	return host, port, nil
+}
+
+// maxName is the longest name that a name server knows.
+const maxName = 253
+
+// Clean returns the one spelling of a host: lower case, without the dot at the
+// end, an address as it is usually written. It refuses whatever two programs
+// could read in two ways: addresses in decimal, octal or hexadecimal numbers, zones,
+// a user's name before the host.
+func Clean(host string) (string, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		if a.Zone() != "" {
+			return "", errors.New("an address with a zone is not a host of the network")
+		}
+		return a.Unmap().String(), nil
+	}
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	if name == "" || len(name) > maxName {
+		return "", errors.New("it is not the name of a host")
+	}
+	labels := strings.Split(name, ".")
+	for _, label := range labels {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return "", errors.New("it is not the name of a host")
+		}
+		for _, c := range []byte(label) {
+			switch {
+			case c >= 0x80:
+				return "", errors.New("write the name in its ASCII form (xn--…)")
+			case c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z'):
+				return "", fmt.Errorf("%q cannot be in the name of a host", c)
+			}
+		}
+	}
+	if last := labels[len(labels)-1]; isNumber(last) {
+		return "", errors.New("write an address as four decimal numbers, such as 192.0.2.1")
+	}
+	return name, nil
+}
+
+// isNumber reports whether programs take a name that ends so for an address.
+func isNumber(label string) bool {
+	if digits, ok := strings.CutPrefix(label, "0x"); ok {
+		return strings.Trim(digits, "0123456789abcdef") == ""
+	}
+	return strings.Trim(label, "0123456789") == ""
+}
+
+// Pattern is one host, or all below a domain, with one port or the usual ones of
+// the web.
+type Pattern struct {
+	host  string // a name, an address, or the domain that the host is below
+	below bool
+	port  string // empty: the usual ones
+}
+
+// Parse reads a pattern: "example.org", "*.example.org", "example.org:8080".
+func Parse(text string) (p Pattern, err error) {
+	if scheme, rest, ok := strings.Cut(text, "://"); ok {
+		rest, _, _ = strings.Cut(rest, "/")
+		return p, fmt.Errorf("leave out %s://, write %q", scheme, rest)
+	}
+	host, port, err := split(text)
+	if err != nil {
+		return p, err
+	}
+	p.port = port
+	p.host, p.below = strings.CutPrefix(host, "*.")
+	switch {
+	case host == "*":
+		return p, errors.New("use true in place of the list to allow every host")
+	case strings.Contains(p.host, "*"):
+		return p, errors.New("a star stands only before the first dot, as in *.example.org")
+	}
+	if p.host, err = Clean(p.host); err != nil {
+		return p, err
+	}
+	if _, err := netip.ParseAddr(p.host); err == nil && p.below {
+		return p, errors.New("an address has no hosts below it")
+	}
+	return p, nil
+}
+
+// String is the pattern as it is written.
+func (p Pattern) String() string {
+	host := p.host
+	if p.below {
+		host = "*." + host
+	}
+	if p.port == "" {
+		return host
+	}
+	return net.JoinHostPort(host, p.port)
+}
+
+// Matches reports whether the pattern stands for a target.
+func (p Pattern) Matches(t Target) bool {
+	return p.has(t.Host) && (p.port == t.Port || p.port == "" && usual(t.Port))
+}
+
+func (p Pattern) has(host string) bool {
+	return host == p.host && !p.below || p.below && strings.HasSuffix(host, "."+p.host)
+}
+
+// IsAddress reports whether the pattern is an address rather than a name.
+func (p Pattern) IsAddress() bool {
+	_, err := netip.ParseAddr(p.host)
+	return err == nil
+}
+
+// And is the pattern of what both stand for, if there is anything.
+func (p Pattern) And(q Pattern) (Pattern, bool) {
+	narrow, wide := p, q
+	if p.below && (!q.below || strings.HasSuffix(q.host, "."+p.host)) {
+		narrow, wide = q, p
+	}
+	if !wide.has(narrow.host) && (narrow.host != wide.host || narrow.below != wide.below) {
+		return Pattern{}, false
+	}
+	switch {
+	case p.port == q.port:
+	case p.port == "" && usual(q.port):
+		narrow.port = q.port
+	case q.port == "" && usual(p.port):
+		narrow.port = p.port
+	default:
+		return Pattern{}, false
+	}
+	return narrow, true
+}

@@ -1,0 +1,338 @@
+package egress
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"coder/internal/core/hosts"
+)
+
+// Bounds of one gate.
+const (
+	maxHead     = 16 << 10 // bytes of a request's headers
+	maxConns    = 128      // at a time; others wait
+	maxRefused  = 50       // hosts that are listed
+	headTime    = 30 * time.Second
+	connectTime = 30 * time.Second
+	idleTime    = 10 * time.Minute // of a connection to a host
+)
+
+// Options are what a [Gate] is made of. Admit is required.
+type Options struct {
+	// Admit returns why the command may not reach a host; nil if it may. It may
+	// wait for an answer, until ctx ends.
+	Admit func(ctx context.Context, to hosts.Target) error
+	// Dialer connects to what was admitted.
+	Dialer Dialer
+	// Upstream, which may be nil, chooses the proxy of the user that a request
+	// goes on to, as in [http.Transport].
+	Upstream func(*http.Request) (*url.URL, error)
+}
+
+// Gate is the proxy of one command.
+type Gate struct {
+	o      Options
+	server http.Server
+	end    context.CancelFunc
+	slots  chan struct{}
+
+	mu      sync.Mutex // guards the fields below
+	closed  bool
+	refused map[string]string // why, by target
+	running sync.WaitGroup    // requests
+}
+
+// Open serves the connections that a listener accepts until Close.
+func Open(ctx context.Context, l net.Listener, o Options) *Gate {
+	ctx, end := context.WithCancel(ctx)
+	g := &Gate{o: o, end: end, refused: make(map[string]string), slots: make(chan struct{}, maxConns)}
+	g.server = http.Server{
+		Handler: g, ReadHeaderTimeout: headTime, IdleTimeout: headTime, MaxHeaderBytes: maxHead,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    silent(), DisableGeneralOptionsHandler: true,
+	}
+	g.running.Go(func() { _ = g.server.Serve(&bounded{l, g.slots, ctx.Done()}) })
+	return g
+}
+
+// Close ends the gate and every connection through it, and returns why hosts
+// were refused.
+func (g *Gate) Close() []string {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.end()
+	_ = g.server.Close()
+	g.running.Wait()
+	var list []string
+	for _, host := range slices.Sorted(maps.Keys(g.refused)) {
+		list = append(list, g.refused[host])
+	}
+	return list
+}
+
+// ServeHTTP lets one request pass, or refuses it.
+func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return
+	}
+	g.running.Add(1)
+	g.mu.Unlock()
+	defer g.running.Done()
+
+	to, err := target(r)
+	if err != nil {
+		answer(w, r, http.StatusBadRequest, err)
+		return
+	}
+	if err = g.admit(r.Context(), to); err != nil {
+		g.refuse(w, r, to, err)
+		return
+	}
+	if r.Method == http.MethodConnect {
+		g.tunnel(w, r, to)
+	} else {
+		g.forward(w, r, to)
+	}
+}
+
+// target is the host that a request names. What it may be read as beside that
+// is refused.
+func target(r *http.Request) (hosts.Target, error) {
+	u, port := r.URL, "80"
+	switch {
+	case r.Method == http.MethodConnect:
+		port = ""
+		if u.Path != "" || u.RawQuery != "" {
+			return hosts.Target{}, errors.New("CONNECT takes a host and a port")
+		}
+	case u.Scheme == "" || u.Host == "":
+		return hosts.Target{}, errors.New("this is a proxy: a request needs a whole address")
+	case u.Scheme != "http":
+		return hosts.Target{}, fmt.Errorf("use CONNECT for %s", strings.ToLower(u.Scheme))
+	}
+	to, err := hosts.NewTarget(u.Host, port)
+	switch {
+	case err != nil:
+		return to, fmt.Errorf("%.100q: %w", u.Host, err)
+	case u.User != nil:
+		return to, errors.New("an address for a proxy holds no user's name")
+	case to.Port == "":
+		return to, errors.New("CONNECT needs a port")
+	}
+	return to, nil
+}
+
+// admit reports why a target may not be reached. An address that is not public
+// is nothing to ask about.
+func (g *Gate) admit(ctx context.Context, to hosts.Target) error {
+	if a, err := netip.ParseAddr(to.Host); err == nil && !g.o.Dialer.allows(to.Host, to.Port) {
+		if err := Refuse(to.Host, a); err != nil {
+			return fmt.Errorf("%w; name it in safety.network to allow it", err)
+		}
+	}
+	return g.o.Admit(ctx, to)
+}
+
+// refuse tells the command why it does not reach a host, and keeps that.
+func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, to hosts.Target, err error) {
+	g.mu.Lock()
+	if len(g.refused) < maxRefused {
+		g.refused[to.String()] = err.Error()
+	}
+	g.mu.Unlock()
+	answer(w, r, http.StatusForbidden, err)
+}
+
+// failed answers a request whose host could not be reached.
+func (g *Gate) failed(w http.ResponseWriter, r *http.Request, to hosts.Target, err error) {
+	if errors.Is(err, ErrAddress) {
+		g.refuse(w, r, to, fmt.Errorf("%w; fetch.allow_hosts lets you allow a host at such an address", err))
+		return
+	}
+	answer(w, r, http.StatusBadGateway, err)
+}
+
+// answer writes an error. Programs show only the first line of what they get for
+// CONNECT, so the reason stands there, too.
+func answer(w http.ResponseWriter, r *http.Request, status int, err error) {
+	body := "coder: " + err.Error() + "\n"
+	if r.Method != http.MethodConnect {
+		http.Error(w, strings.TrimSuffix(body, "\n"), status)
+		return
+	}
+	conn, _, hijackErr := http.NewResponseController(w).Hijack()
+	if hijackErr != nil {
+		return
+	}
+	defer conn.Close()
+	reason := strings.Map(func(c rune) rune {
+		if c < ' ' || c > '~' {
+			return ' '
+		}
+		return c
+	}, strings.TrimSpace(body))
+	fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+		status, reason, len(body), body)
+}
+
+// tunnel joins the command's connection with one to the host.
+func (g *Gate) tunnel(w http.ResponseWriter, r *http.Request, to hosts.Target) {
+	ctx := r.Context()
+	far, err := g.connect(ctx, to)
+	if err != nil {
+		g.failed(w, r, to, err)
+		return
+	}
+	defer far.Close()
+	near, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer near.Close()
+	defer context.AfterFunc(ctx, func() { near.Close(); far.Close() })()
+	if _, err := io.WriteString(near, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	var sent sync.WaitGroup
+	sent.Go(func() { pass(far, buffered, near) })
+	pass(near, far, far)
+	sent.Wait()
+}
+
+// pass copies until its source ends; what then comes the other way still comes,
+// unless the connection broke.
+func pass(to net.Conn, from io.Reader, source net.Conn) {
+	if _, err := io.Copy(to, from); err != nil {
+		to.Close()
+		source.Close()
+		return
+	}
+	_ = closeWrite(to)
+}
+
+// forward sends one plain request on.
+func (g *Gate) forward(w http.ResponseWriter, r *http.Request, to hosts.Target) {
+	t := &http.Transport{
+		DisableCompression: true, DisableKeepAlives: true, MaxResponseHeaderBytes: 4 * maxHead,
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return g.dial(ctx, address, false) },
+	}
+	proxy, err := g.upstream(r.Context(), to)
+	if err == nil && proxy != nil {
+		t.Proxy = http.ProxyURL(proxy)
+		t.DialContext = func(ctx context.Context, _, address string) (net.Conn, error) { return g.dial(ctx, address, true) }
+	}
+	if err != nil {
+		g.failed(w, r, to, err)
+		return
+	}
+	(&httputil.ReverseProxy{
+		Rewrite:       func(p *httputil.ProxyRequest) { p.Out.Host = p.In.URL.Host },
+		Transport:     t,
+		FlushInterval: -1, ErrorLog: silent(),
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { g.failed(w, r, to, err) },
+	}).ServeHTTP(w, r)
+}
+
+// upstream is the proxy that leads to a host, if any. The host's address is
+// checked as far as it is known here: names may be known only to the proxy.
+func (g *Gate) upstream(ctx context.Context, to hosts.Target) (*url.URL, error) {
+	if g.o.Upstream == nil {
+		return nil, nil
+	}
+	scheme := "https"
+	if to.Port == "80" {
+		scheme = "http"
+	}
+	asked := &http.Request{Method: http.MethodGet, URL: &url.URL{Scheme: scheme, Host: net.JoinHostPort(to.Host, to.Port)}}
+	proxy, err := g.o.Upstream(asked)
+	if err != nil || proxy == nil {
+		return nil, err
+	}
+	if _, err := g.o.Dialer.Addresses(ctx, to.Host, to.Port); errors.Is(err, ErrAddress) {
+		return nil, err
+	}
+	return proxy, nil
+}
+
+// connect is a connection to a host, through the user's own proxy where there is
+// one.
+func (g *Gate) connect(ctx context.Context, to hosts.Target) (net.Conn, error) {
+	address := net.JoinHostPort(to.Host, to.Port)
+	proxy, err := g.upstream(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	if proxy == nil {
+		return g.dial(ctx, address, false)
+	}
+	port := map[string]string{"http": "80", "https": "443"}[proxy.Scheme]
+	if port == "" {
+		return nil, fmt.Errorf("the user's proxy speaks %s; commands can go on through one that speaks http or https", proxy.Scheme)
+	}
+	if proxy.Port() != "" {
+		port = proxy.Port()
+	}
+	conn, err := g.dial(ctx, net.JoinHostPort(proxy.Hostname(), port), true)
+	if err != nil {
+		return nil, fmt.Errorf("reach the user's proxy: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	if proxy.Scheme == "https" {
+		conn = tls.Client(conn, &tls.Config{ServerName: proxy.Hostname()})
+	}
+	ask := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: http.Header{}}
+	if u := proxy.User; u != nil {
+		password, _ := u.Password()
+		ask.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)))
+	}
+	if err = ask.Write(conn); err == nil {
+		var said *http.Response
+		in := bufio.NewReader(io.LimitReader(conn, maxHead))
+		if said, err = http.ReadResponse(in, ask); err == nil && said.StatusCode != http.StatusOK {
+			err = fmt.Errorf("the user's proxy answered %s", said.Status)
+		}
+		if err == nil && in.Buffered() > 0 {
+			err = errors.New("the user's proxy sent more than an answer")
+		}
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// dial connects to a host, or to the user's proxy, which may be anywhere. A
+// connection on which nothing happens for long is closed.
+func (g *Gate) dial(ctx context.Context, address string, proxy bool) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	d := g.o.Dialer
+	if proxy {
+		d.Allow = func(string, string) bool { return true }
+	}
+	conn, err := d.Dial(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &idle{conn, time.AfterFunc(idleTime, func() { conn.Close() })}, nil
+}
