@@ -95,6 +95,7 @@ var plan = []struct {
 	{"policy/trust", "atomicfile repofile"},
 	{"policy/judge", "atomicfile chat display event mode policy program repofile risk rule secret tool"},
 	{"policy/confine", "bash egress hosts policy program risk sandbox secret tool uip"},
+	{"policy/grant", "chat jsonx policy tool uip"},
 
 	// who is asked: the contract, and the wires
 	{"model/provider", "chat clock"},
@@ -135,7 +136,7 @@ var plan = []struct {
 	{"agent/conversation", "chat event"},
 	{"agent/broker", "event uip"},
 	{"agent/inbox", "atomicfile authkey jsonx uip"},
-	{"agent/toolrun", "chat clip dialect display event jsonx policy secret tool uip"},
+	{"agent/toolrun", "chat clip dialect display event grant jsonx policy secret tool uip"},
 	{"agent/prompt", "chat clip"},
 	{"agent/compact", "chat clip event jsonx lazy"},
 	{"agent/complexity", ""},

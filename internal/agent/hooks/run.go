@@ -188,7 +188,7 @@ func (h *Hooks) run(ctx context.Context, at Scene, run bash.HookRun) (results ba
 		return at.Sink.Emit(ctx, r)
 	})
 	err = h.Runner.Run(ctx, toolrun.Round{
-		Task: at.Task, Actor: Actor, Direct: true, Set: h.set, Person: uip.Nobody, Sink: quiet,
+		Task: at.Task, Actor: Actor, Unjudged: true, Set: h.set, Person: uip.Nobody, Sink: quiet,
 		Calls: []chat.ToolCall{{ID: h.NewID("hook"), Name: bash.HookTool, Args: jsonx.Must(run)}},
 		Deliver: func(_ context.Context, out toolrun.Outcome) error {
 			if json.Unmarshal([]byte(out.Result.Text), &results) != nil || len(results.Hooks) == 0 { // it did not get as far as running them

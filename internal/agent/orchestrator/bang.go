@@ -83,7 +83,7 @@ func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string)
 		return errors.Join(err, o.tellUsage(keep, st))
 	}
 	return o.Runner.Run(ctx, toolrun.Round{
-		Task: st.task, Actor: ActorUser, Aside: bangAside, Direct: st.set.DirectBang, Set: st.set.Tools, Calls: []chat.ToolCall{call},
+		Task: st.task, Actor: ActorUser, Aside: bangAside, Unjudged: st.set.DirectBang, Set: st.set.Tools, Calls: []chat.ToolCall{call},
 		Person: o.Person(st.sink), Sink: watch, Deliver: deliver,
 	})
 }

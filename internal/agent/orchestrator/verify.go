@@ -126,7 +126,7 @@ func (o *Orchestrator) check(ctx context.Context, st *turnState, command string,
 	trusted := st.set.Verification.trusted()
 	var outcome toolrun.Outcome
 	err = o.Runner.Run(ctx, toolrun.Round{
-		Task: st.task, Actor: ActorVerifier, Aside: checkAside, Direct: trusted, Set: st.set.Tools, Calls: []chat.ToolCall{call},
+		Task: st.task, Actor: ActorVerifier, Aside: checkAside, Unjudged: trusted, Set: st.set.Tools, Calls: []chat.ToolCall{call},
 		Person: o.Person(st.sink), Sink: st.sink,
 		Deliver: func(_ context.Context, out toolrun.Outcome) error { outcome = out; return nil },
 	})

@@ -4,20 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
-	"coder/internal/core/chat"
 	"coder/internal/core/clip"
 	"coder/internal/core/display"
-	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
 	"coder/internal/core/secret"
 	"coder/internal/core/uip"
@@ -25,100 +19,27 @@ import (
 	"coder/internal/tool"
 )
 
-// cardAnswer is an answer to a call that was asked about before its turn.
-type cardAnswer struct {
-	answer uip.Response
-	about  *admission // what the person was shown
-}
-
-// approve asks the person about a, once, with every reason on the table. If
-// calls after it need approval too, they are put on the same card; an answer
-// given there holds if the call, when its turn comes, is still what was shown.
-func (r *run) approve(ctx context.Context, a *admission, after []chat.ToolCall) {
-	if a.err == nil {
-		a.err = ctx.Err()
-	}
-	if a.err != nil || a.opinion.Verdict != policy.Ask {
-		return
-	}
-	answer, err := r.answerTo(ctx, a, after)
-	switch {
-	case ctx.Err() != nil:
-		a.err = ctx.Err()
-		return
-	case errors.Is(err, uip.ErrParked):
-		a.err = err
-		return
-	case err != nil:
-		a.err = tool.Fatal(fmt.Errorf("ask for approval: %w", err))
-		return
-	}
-	a.by = answer.Author
-	switch {
-	case answer.Option == uip.Approve:
-		if answer.Args != nil {
-			r.change(ctx, a, answer.Args)
-		}
-	case answer.Option == uip.Some:
-		r.reduce(ctx, a, answer)
-	case slices.ContainsFunc(r.offersFor(a), func(o policy.Offer) bool { return o.Scope == policy.Scope(answer.Option) }):
-		if err := r.Memory.Add(ctx, a.policyCase(), policy.Scope(answer.Option)); err != nil {
-			r.notice(ctx, event.Warn, fmt.Sprintf("could not remember the answer: %v", err))
-		}
-	default:
-		a.err = refused(answer, a.opinion)
-		if r.StopOnReject || answer.Stop {
-			a.err = errors.Join(a.err, ErrRefused)
-		}
-		return
-	}
-	a.approved = true
-	if said := strings.TrimSpace(answer.Comment); said != "" {
-		a.note = tool.JoinNotes(a.note, "the user says: "+said)
-	}
-}
-
-// change puts the arguments in place that the person gave with their yes. The call
-// that it is then is judged again: what is denied stays so, and what is only
-// asked about they have said yes to.
-func (r *run) change(ctx context.Context, a *admission, args json.RawMessage) {
-	if secret.Marked(args) {
-		a.err = errMasked
-		return
-	}
+// change prepares the call with the arguments that the person gave with their yes.
+func (r *run) change(ctx context.Context, a *admission, args json.RawMessage) bool {
 	a.call.Args, a.call.Broken = args, ""
 	if off := r.prepare(ctx, a); off && a.err == nil {
 		a.err = &Denied{"the changed call is one of a tool that is switched off"}
 	}
-	if a.err != nil {
-		return
-	}
 	a.note = tool.JoinNotes(a.note, "the user changed the arguments to "+clip.Text(string(args), 500))
-	r.judgeAgain(ctx, a)
+	return a.err == nil
 }
 
-// reduce makes a the call that makes only those hunks of its change that the person
-// took. That, too, is prepared and judged as any other.
-func (r *run) reduce(ctx context.Context, a *admission, answer uip.Response) {
+// reduce prepares the call that makes only those hunks of its change that the person took.
+func (r *run) reduce(ctx context.Context, a *admission, answer uip.Response, args json.RawMessage) bool {
 	all := a.hunks()
 	taken, err := answer.Hunks(len(all))
-	var args map[string]json.RawMessage
-	t, known := r.Set.Lookup(a.tool)
-	if err == nil && (!known || json.Unmarshal(a.args, &args) != nil) {
-		err = errors.New("this call cannot be made in part")
+	a.call.Args, a.call.Broken = args, ""
+	if err == nil {
+		a.prepared, err = a.prepared.With(ctx, a.call)
 	}
 	if err != nil {
-		a.err = &Denied{"the answer was not accepted: " + err.Error()}
-		return
-	}
-	if len(taken) == len(all) {
-		return // which is all of it
-	}
-	args[tool.OnlyHunks] = jsonx.Must(taken)
-	a.args = jsonx.Must(args)
-	a.call.Args, a.call.Broken = a.args, ""
-	if a.prepared, a.err = t.Prepare(ctx, a.args); a.err != nil {
-		return
+		a.refuse(err)
+		return false
 	}
 	var file string
 	for i, h := range all {
@@ -134,7 +55,7 @@ func (r *run) reduce(ctx context.Context, a *admission, answer uip.Response) {
 	a.turnedDown = r.Conceals.Text(a.turnedDown)
 	a.note = tool.JoinNotes(a.note, fmt.Sprintf("of the %d hunks of this change the user took number %s; the others, shown in turned_down, were turned down and not made",
 		len(all), strings.Trim(string(jsonx.Must(taken)), "[]")))
-	r.judgeAgain(ctx, a)
+	return true
 }
 
 // hunks are those of the change that the call would make, if it can be made in part.
@@ -148,61 +69,6 @@ func (a *admission) hunks() []display.Hunk {
 		return nil // nobody could tell which is which
 	}
 	return all
-}
-
-// judgeAgain hears what policy thinks of a call that the person changed with their
-// yes: what is denied is, and what is asked about they have said yes to.
-func (r *run) judgeAgain(ctx context.Context, a *admission) {
-	opinion, err := r.Policy.Judge(ctx, a.policyCase())
-	switch {
-	case err != nil:
-		a.err, a.by = &Denied{err.Error()}, event.ActorPolicy
-	case opinion.Verdict == policy.Deny:
-		a.opinion, a.err, a.by = opinion, &Denied{opinion.String()}, event.ActorPolicy
-	default:
-		a.opinion = opinion
-	}
-}
-
-// answerTo is what the person says about a: on a card from before, or now.
-func (r *run) answerTo(ctx context.Context, a *admission, after []chat.ToolCall) (uip.Response, error) {
-	if g, ok := r.answers[a.call.ID]; ok && g.about.same(a) && (g.answer.Option != uip.Some || g.about.sameHunks(a)) {
-		return g.answer, nil
-	}
-	card := []*admission{a}
-	for _, c := range after {
-		if next := r.admit(ctx, c); next.err == nil && next.opinion.Verdict == policy.Ask {
-			card = append(card, next)
-		}
-	}
-	if len(card) == 1 {
-		return r.Person.Ask(ctx, r.question(a))
-	}
-	q := r.card(card)
-	all, err := r.Person.Ask(ctx, q)
-	if err != nil {
-		return uip.Response{}, err
-	}
-	r.answers = make(map[string]cardAnswer)
-	for i, next := range card {
-		r.answers[next.call.ID] = cardAnswer{all.Part(q.Parts[i]), next}
-	}
-	return r.answers[a.call.ID].answer, nil
-}
-
-// same reports whether b is still the call that was shown as a.
-func (a *admission) same(b *admission) bool {
-	return a.tool == b.tool && reflect.DeepEqual(a.plan().Effects, b.plan().Effects) && a.opinion.String() == b.opinion.String()
-}
-
-// sameHunks reports whether the hunks of b are those that were shown as a's, wherever
-// in the file they stand by now.
-func (a *admission) sameHunks(b *admission) bool {
-	return slices.EqualFunc(a.hunks(), b.hunks(), func(x, y display.Hunk) bool {
-		_, x.Body, _ = strings.Cut(x.Body, "\n")
-		_, y.Body, _ = strings.Cut(y.Body, "\n")
-		return x.Head == y.Head && x.Body == y.Body
-	})
 }
 
 // card puts several calls as one question with an answer for each, or one for
@@ -254,7 +120,7 @@ func (r *run) question(a *admission) uip.Request {
 			Metadata:    map[string]string{"toolCallId": a.call.ID, "toolName": a.tool},
 		},
 		Options: []uip.Option{{ID: uip.Approve, Label: "Yes, this once", Style: uip.Danger}},
-		Digest:  a.digest(), Args: a.args,
+		Digest:  a.prepared.Digest(), Args: a.prepared.Args(),
 	}
 	if r.keyed(a) {
 		q.Display.Metadata[uip.Keyed] = "true"
@@ -272,33 +138,12 @@ func (r *run) question(a *admission) uip.Request {
 }
 
 // keyed reports whether a call has keys in its arguments, which are not kept on disk.
-func (r *run) keyed(a *admission) bool { return !bytes.Equal(r.Conceals.JSON(a.args), a.args) }
+func (r *run) keyed(a *admission) bool {
+	return !bytes.Equal(r.Conceals.JSON(a.prepared.Args()), a.prepared.Args())
+}
 
 // keysAside is what a person is told who is asked about such a call.
 const keysAside = "the keys in it are not kept on disk: it can only be approved while the program that asks is running, at a terminal or with --on-ask wait"
-
-// digest tells the prepared call apart from every other: an answer given to it
-// must not hold for one with other arguments, or that would do something else.
-func (a *admission) digest() string {
-	plan := a.plan()
-	type effect struct { // by number, as questions that are still open have it
-		Kind   tool.Kind
-		Target string
-	}
-	var effects []effect
-	for _, e := range plan.Effects {
-		effects = append(effects, effect{e.Kind, e.Target})
-	}
-	sum := sha256.Sum256(jsonx.Must(struct {
-		ID, Tool, Args, Title string
-		Effects               []effect
-		Confined              string
-		Unconfined            bool
-		Sends                 string
-		Executable            []string `json:",omitempty"` // questions that are still open have none
-	}{a.call.ID, a.tool, string(a.call.Args), plan.Title, effects, plan.Confined, plan.Unconfined, plan.Sends, plan.Executable}))
-	return hex.EncodeToString(sum[:])
-}
 
 // scopes are how far an answer may reach, the nearest first.
 var scopes = []policy.Scope{policy.ThisSession, policy.ThisProject, policy.BelowFolder}
@@ -315,7 +160,7 @@ func offer(q *uip.Request, o policy.Offer, yes string) {
 
 // offersFor are the ways to say yes that are remembered, if there are any.
 func (r *run) offersFor(a *admission) []policy.Offer {
-	if !a.opinion.Waivable() || r.Memory == nil || r.keyed(a) || secret.Marked(a.args) {
+	if !a.opinion.Waivable() || r.Memory == nil || r.keyed(a) || secret.Marked(a.prepared.Args()) {
 		return nil
 	}
 	offers, err := r.Memory.Offers(a.policyCase())
@@ -328,22 +173,27 @@ func (r *run) offersFor(a *admission) []policy.Offer {
 // asker lets a running call put questions of its own. They belong to the call.
 func (r *run) asker(a *admission) uip.Interactor {
 	return uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) {
-		q.ID, q.TaskID, q.Author, q.Digest = cmp.Or(q.ID, r.NewID()), r.Task, r.Actor, a.digest()
+		q.ID, q.TaskID, q.Author, q.Digest = cmp.Or(q.ID, r.NewID()), r.Task, r.Actor, a.prepared.Digest()
 		for i := range q.Parts {
 			q.Parts[i].ID = cmp.Or(q.Parts[i].ID, fmt.Sprintf("%s.%d", q.ID, i+1))
 			q.Parts[i].TaskID, q.Parts[i].Author = r.Task, r.Actor
 		}
 		q = q.ForCall(a.call.ID)
-		q.Display.Metadata["toolName"], q.Args = a.tool, a.args
+		q.Display.Metadata["toolName"], q.Args = a.tool, a.prepared.Args()
 		return r.Person.Ask(ctx, q)
 	})
 }
 
-// refused puts a refusal into words for the model.
-func refused(a uip.Response, o policy.Opinion) error {
+// notAccepted begins what the model is told where an answer does not count.
+const notAccepted = "the answer was not accepted: "
+
+// refused puts an answer that is no yes into words for the model, and why it is none.
+func refused(a uip.Response, o policy.Opinion, why error) error {
 	switch {
 	case a.Unanswered():
 		return &Denied{o.String() + ", and nobody is there to be asked"}
+	case a.Option != uip.Reject:
+		return &Denied{notAccepted + why.Error()}
 	case strings.TrimSpace(a.Comment) != "":
 		return &Denied{"refused by the user: " + a.Comment}
 	}

@@ -13,38 +13,12 @@ import (
 	"coder/internal/core/clip"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
-	"coder/internal/core/uip"
 	"coder/internal/tool"
 )
 
 // resultLimit bounds what one result may add to the conversation, whatever
 // the tool thinks of its own size.
 const resultLimit = 256 << 10
-
-// open puts the request on record and reports whether the call may run now. One
-// that changes the world and cannot be put on record does not run, unless the
-// person lets it; where nothing can be recorded at all the turn ends.
-func (r *run) open(ctx context.Context, a *admission) bool {
-	if a.err == nil {
-		a.err = ctx.Err()
-	}
-	err := r.request(ctx, a)
-	var unkept *event.UnkeptError
-	if errors.As(err, &unkept) && r.mayGoOn(ctx, unkept) {
-		err = r.request(ctx, a)
-	}
-	if errors.As(err, &unkept) {
-		a.err, a.by = &Denied{fmt.Sprintf("%v; what is not on record could be run a second time later, or could not be undone. "+
-			"The user can make room or give access to .coder, or start with --no-session-persistence", unkept)}, event.ActorPolicy
-		err = r.request(ctx, a) // of what does not run a record in memory will do
-	}
-	if err != nil {
-		a.err = tool.Fatal(fmt.Errorf("record the call: %w", err))
-		r.stop(err)
-		return false
-	}
-	return a.err == nil
-}
 
 // request keeps what the call would overwrite and puts its request on record.
 func (r *run) request(ctx context.Context, a *admission) error {
@@ -66,7 +40,7 @@ func (r *run) request(ctx context.Context, a *admission) error {
 // keep saves what an admitted call would overwrite. What cannot be brought back
 // is not begun.
 func (r *run) keep(ctx context.Context, a *admission) error {
-	if r.Keeper == nil || a.err != nil || a.readOnly() {
+	if r.Keeper == nil || !a.granted() || a.readOnly() {
 		return nil
 	}
 	kept, err := r.Keeper.Keep(ctx, a.plan().Effects)
@@ -75,7 +49,7 @@ func (r *run) keep(ctx context.Context, a *admission) error {
 	case errors.As(err, &unkept):
 		return err
 	case err != nil:
-		a.err = fmt.Errorf("keep what %s would overwrite: %w", a.tool, err)
+		a.refuse(fmt.Errorf("keep what %s would overwrite: %w", a.tool, err))
 		return nil
 	}
 	a.kept = kept
@@ -98,14 +72,14 @@ func (r *run) changes(ctx context.Context, a *admission) (changes []event.FileCh
 func (a *admission) verdict() event.Verdict {
 	var denied *Denied
 	switch {
+	case a.granted():
+		return event.Allowed
 	case errors.As(a.err, &denied):
 		return event.Denied
-	case a.err != nil && isContext(a.err):
+	case isContext(a.err):
 		return event.Cancelled
-	case a.err != nil:
-		return event.Invalid
 	}
-	return event.Allowed
+	return event.Invalid
 }
 
 // execution is one call's run.
@@ -131,22 +105,6 @@ func (r *run) begin(ctx context.Context, a *admission) (perform func() execution
 		a.err = err
 		return execution{res, r.Now().Sub(start)}
 	}
-}
-
-// execute calls the tool; one that panics has failed like any other.
-func (r *run) execute(ctx context.Context, a *admission) (res tool.Result, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			res, err = tool.Result{}, fmt.Errorf("%s broke down: %v", a.tool, p)
-		}
-	}()
-	if r.Recall != nil {
-		if res, known, err := r.Recall(ctx, a.call.ID); known {
-			return res, err
-		}
-	}
-	within := tool.WithApproval(tool.WithCall(uip.With(ctx, r.asker(a)), a.call.ID), a.approved)
-	return a.prepared.Run(within, live{ctx, r, a.call.ID})
 }
 
 // fate is what became of a call.

@@ -22,20 +22,21 @@ const byHook = "hook"
 func (n Note) String() string { return "a hook of " + n.Whose + " says: " + n.Text }
 
 // consult asks the hooks about a call, once, and lets them put other arguments in
-// place of its own; these are then what is judged, shown and run.
-func (r *run) consult(ctx context.Context, a *admission) Ruling {
+// place of its own; these are then what is judged, shown and run. It reports whether the
+// call may be judged at all.
+func (r *run) consult(ctx context.Context, a *admission) (Ruling, bool) {
 	if r.Hooks == nil {
-		return Ruling{}
+		return Ruling{}, true
 	}
 	ruling, known := r.rulings[a.call.ID]
 	if !known {
 		var err error
-		if ruling, err = r.Hooks.Before(ctx, r.Round, HookedCall{a.call.ID, a.tool, a.args}); err != nil {
-			a.err = err
+		if ruling, err = r.Hooks.Before(ctx, r.Round, HookedCall{a.call.ID, a.tool, a.prepared.Args()}); err != nil {
 			if ctx.Err() == nil {
-				a.err = tool.Fatal(fmt.Errorf("run hooks: %w", err))
+				err = tool.Fatal(fmt.Errorf("run hooks: %w", err))
 			}
-			return Ruling{}
+			a.refuse(err)
+			return Ruling{}, false
 		}
 		if r.rulings == nil {
 			r.rulings = make(map[string]Ruling)
@@ -44,12 +45,14 @@ func (r *run) consult(ctx context.Context, a *admission) Ruling {
 	}
 	if ruling.Stop != "" {
 		r.stop(fmt.Errorf("%w: %s", ErrHook, ruling.Stop))
-		a.err, a.by = &Denied{"hook: " + ruling.Stop}, byHook
-		return ruling
+		a.by = byHook
+		a.refuse(&Denied{"hook: " + ruling.Stop})
+		return ruling, false
 	}
 	if ruling.Deny != "" {
-		a.err, a.by = &Denied{"hook: " + ruling.Deny}, byHook
-		return ruling
+		a.by = byHook
+		a.refuse(&Denied{"hook: " + ruling.Deny})
+		return ruling, false
 	}
 	if ruling.Input != nil {
 		a.call.Args, a.call.Broken = ruling.Input, ""
@@ -61,13 +64,13 @@ func (r *run) consult(ctx context.Context, a *admission) Ruling {
 	for _, n := range ruling.Notes {
 		a.note = tool.JoinNotes(a.note, n.String())
 	}
-	return ruling
+	return ruling, a.err == nil
 }
 
 // tellHooks runs the hooks that come after a call and returns what the model is
 // told of it then.
 func (r *run) tellHooks(ctx context.Context, a *admission, text json.RawMessage, took time.Duration) json.RawMessage {
-	ruling, err := r.Hooks.After(ctx, r.Round, HookedCall{a.call.ID, a.tool, a.args}, text, took)
+	ruling, err := r.Hooks.After(ctx, r.Round, HookedCall{a.call.ID, a.tool, a.prepared.Args()}, text, took)
 	if err != nil {
 		r.stop(fmt.Errorf("run hooks: %w", err))
 		return text

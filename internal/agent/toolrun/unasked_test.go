@@ -34,7 +34,7 @@ func TestACallKnowsWhetherAPersonSaidYesToIt(t *testing.T) {
 		{"a check", policy.Allow, true, event.ActorVerifier, false},
 	} {
 		b := newBench(t)
-		b.runner.Policy, b.round.Person, b.round.Direct, b.round.Actor = judge(c.verdict), yes, c.direct, c.actor
+		b.runner.Policy, b.round.Person, b.round.Unjudged, b.round.Actor = judge(c.verdict), yes, c.direct, c.actor
 		var approved bool
 		b.add("x", tool.Exec, func(ctx context.Context, _ string, _ io.Writer) (tool.Result, error) {
 			approved = tool.Approved(ctx)

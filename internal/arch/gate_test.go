@@ -1,0 +1,68 @@
+package arch
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// mayPrepare are the files that have a tool prepare a call, and why they may. Whoever holds
+// a prepared call can run it, so all others hold a grant.Call, which runs only with its grant.
+var mayPrepare = map[string]string{
+	"policy/grant/grant.go":     "the gate",
+	"tool/files/buffer.go":      "a tool around a tool",
+	"tool/codenav/edited.go":    "a tool around a tool",
+	"app/rerun.go":              "a tool around a tool",
+	"tool/tooltest/tooltest.go": "the suite that every tool passes",
+}
+
+// mayRunUnjudged are the files that have calls run without a verdict, and why they may.
+var mayRunUnjudged = map[string]string{
+	"agent/orchestrator/bang.go":   "commands that the person typed, where their settings say so",
+	"agent/orchestrator/verify.go": "checks of a fixed list, in folders that the person trusts",
+	"agent/hooks/run.go":           "hooks of the person's settings, and of what they trust",
+	"agent/toolrun/gate.go":        "the round that says so",
+}
+
+func TestCallsAreRunByTheGateAlone(t *testing.T) {
+	prepares, unjudged := make(map[string]bool), make(map[string]bool)
+	for _, p := range list(t) {
+		for file := range p.files {
+			name := filepath.ToSlash(strings.TrimPrefix(file, ".."+string(filepath.Separator)))
+			f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.SelectorExpr:
+					x, ok := n.X.(*ast.Ident)
+					prepares[name] = prepares[name] || n.Sel.Name == "Prepare" && !(ok && x.Name == "grant")
+					unjudged[name] = unjudged[name] || n.Sel.Name == "Unjudged"
+				case *ast.KeyValueExpr:
+					key, ok := n.Key.(*ast.Ident)
+					unjudged[name] = unjudged[name] || ok && key.Name == "Unjudged"
+				}
+				return true
+			})
+		}
+	}
+	for kind, c := range map[string]struct {
+		found map[string]bool
+		may   map[string]string
+	}{"prepares calls": {prepares, mayPrepare}, "runs calls without a verdict": {unjudged, mayRunUnjudged}} {
+		for name, does := range c.found {
+			if does && c.may[name] == "" && !strings.HasPrefix(name, "arch/") {
+				t.Errorf("%s %s: use toolrun, or say in the table why not", name, kind)
+			}
+		}
+		for name := range c.may {
+			if !c.found[name] {
+				t.Errorf("%s no longer %s: strike it from the table", name, kind)
+			}
+		}
+	}
+}
