@@ -186,7 +186,7 @@ func Unasked(p Policy) Policy {
 func letting(p Policy, pass func(Opinion) bool, why Reason) Policy {
 	return Func(func(ctx context.Context, c Case) (Opinion, error) {
 		o, err := Judge(ctx, p, c)
-		if err == nil && o.Verdict == Ask && pass(o) {
+		if o.Verdict == Ask && pass(o) {
 			o.Verdict, o.Reasons = Allow, append(slices.Clip(o.Reasons), why)
 		}
 		return o, err

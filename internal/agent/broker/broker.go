@@ -85,7 +85,7 @@ func (b *Broker) On(sink event.Sink) uip.Interactor {
 			switch {
 			case x.response != nil && q.Same(x.part):
 				return renamed(*x.response, x.part, q), nil
-			case x.response == nil && q.Same(x.whole):
+			case q.Same(x.whole):
 				return b.putAgain(ctx, sink, q, x.whole)
 			}
 			if err := b.void(ctx, sink, x, q); err != nil {
@@ -111,7 +111,7 @@ func (b *Broker) askAll(ctx context.Context, sink event.Sink, q uip.Request) (ui
 			a.ID = part.ID
 			answer.Parts = append(answer.Parts, a)
 			continue
-		case x.response == nil && q.Same(x.whole):
+		case q.Same(x.whole):
 			b.Forget(x.whole)
 			return b.putAgain(ctx, sink, q, x.whole)
 		default:

@@ -24,10 +24,8 @@ import (
 // granted reports whether the call may run now.
 func (a *admission) granted() bool { return a.grant.Covers(a.prepared) }
 
-// asks reports whether the call waits for a person's approval.
-func (a *admission) asks() bool {
-	return a.prepared != nil && a.err == nil && !a.granted() && a.opinion.Verdict == policy.Ask
-}
+// asks reports whether the call needs a person's approval.
+func (a *admission) asks() bool { return a.err == nil && a.opinion.Verdict == policy.Ask }
 
 // refuse takes the grant away, for a reason.
 func (a *admission) refuse(err error) { a.grant, a.err = grant.Grant{}, err }
@@ -43,7 +41,6 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 	}
 	if off := r.prepare(ctx, a); off {
 		r.denyByName(ctx, a)
-		return a
 	}
 	if a.err != nil {
 		return a
