@@ -71,12 +71,12 @@ func TestNobodyWaitsForTheirTurnInAnEndedTurn(t *testing.T) {
 func TestAQuestionAboutNoCallIsAsked(t *testing.T) {
 	var put []uip.Request
 	q := question("q1", "")
-	if a, err := broker.New(asked(uip.Approve, &put)).On(event.Discard).Ask(t.Context(), q); err != nil || a.Option != uip.Approve || len(put) != 1 {
+	if a, err := broker.New(asked(uip.Approve, &put)).On(event.Discard).Ask(t.Context(), q); err != nil || a.Option != uip.Approve || a.TaskID != "t" || len(put) != 1 {
 		t.Errorf("%+v, %v, asked %d times", a, err, len(put))
 	}
 	b := broker.New(asked(uip.Reject, &put))
 	b.Recall("", card("old", "", ""), yes("old")) // what was asked about no call answers none
-	if a, err := b.On(event.Discard).Ask(t.Context(), card("new", "", "")); err != nil || a.Option != uip.Reject {
+	if a, err := b.On(event.Discard).Ask(t.Context(), card("new", "", "")); err != nil || a.Option != uip.Reject || put[1].ID != "new" {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
@@ -163,14 +163,15 @@ func TestAnOpenCardThatIsPutAgainIsOpenNoMore(t *testing.T) {
 	var put []uip.Request
 	b := broker.New(asked(uip.Approve, &put))
 	recall(b, card("old", "c1", "c2"), nil)
-	on := b.On(event.Discard)
+	var log transcript
+	on := b.On(&log)
 	for _, q := range []uip.Request{card("new", "c1", "c2"), question("next", "c2")} {
 		if a, err := on.Ask(t.Context(), q); err != nil || a.ID != q.ID {
 			t.Errorf("%+v, %v", a, err)
 		}
 	}
-	if len(put) != 2 || put[0].ID != "old" || put[1].ID != "next" {
-		t.Errorf("asked %+v", put)
+	if len(put) != 2 || put[0].ID != "old" || put[1].ID != "next" || strings.Contains(log.String(), "void") {
+		t.Errorf("asked %+v, record:\n%s", put, log.String())
 	}
 }
 
@@ -187,8 +188,10 @@ func TestAQuestionIsVoidOnRecordFirst(t *testing.T) {
 				answer = yes("old")
 			}
 			recall(b, stored, answer)
+			once := true
 			sink := event.SinkFunc(func(_ context.Context, r event.Record) error {
-				if _, notice := r.Event.(event.Notice); notice == answered {
+				if _, notice := r.Event.(event.Notice); notice == answered && once {
+					once = false
 					return full
 				}
 				return nil
