@@ -47,7 +47,7 @@ func (a *App) confiner(p *protectedFiles) *confine.Confiner {
 			return a.Config.Safety.Network.All() && !m.ReadOnly
 		},
 		AnyNetwork: a.Config.Safety.Network.All(), Reach: a.reach(),
-		State: hidden, Sockets: sync.OnceValue(a.sockets), Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
+		ToolChains: a.toolChains(), State: hidden, Sockets: sync.OnceValue(a.sockets), Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
 		Secrets: a.secretFiles(p), Tracked: p.tracked, Frozen: p.frozenPaths, Repositories: p.repositories, Projects: p.projects,
 		Denied: p.denied, Denies: func(file string) bool { return a.judge != nil && a.judge.Denies("read", file) },
 		Named: func(r risk.Report) []string {

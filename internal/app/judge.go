@@ -31,7 +31,8 @@ func (a *App) newJudge(c *confine.Confiner, p *protectedFiles) (*judge.Judge, er
 	unasked := approval.AutoApproveAsk || !approval.Interactive
 	return judge.New(judge.Options{
 		State: a.Modes, Root: a.Root, Home: a.Env.Getenv("HOME"), Bash: a.shell.Bash(), Door: a.Door(),
-		Frozen: a.Config.Permission.Frozen, Tracked: p.trackedSecrets,
+		Visible: slices.Concat(a.toolChains(), a.writable(), a.Options.AddDirs, []string{a.Home}),
+		Frozen:  a.Config.Permission.Frozen, Tracked: p.trackedSecrets,
 		Hidden:  func() bool { return c.Hides(context.Background()) },
 		Freezes: func() bool { return c.Freezes(context.Background()) },
 		Network: hostList(a.Config.Safety.Network), Bounds: func() bool { return c.Bounds(context.Background()) },

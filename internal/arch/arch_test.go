@@ -376,6 +376,7 @@ var mayOpen = map[string]string{
 	"host/sandbox/listening_linux.go": "asks the kernel about sockets and processes",
 	"host/sandbox/landlock_linux.go":  "lists folders, which is never waited for",
 	"policy/confine/hide.go":          "tells a certificate from a key: what counts as a secret by its name, regular, bounded, without waiting",
+	"policy/confine/home.go":          "lists folders of the home, which is never waited for",
 	"host/sandbox/places.go":          "makes a file to see whether that can be done; lists folders, which is never waited for",
 	"host/sandbox/mount_linux.go":     "mount points in a namespace of its own",
 	"host/sandbox/protected.go":       "lists folders of submodules, which is never waited for",

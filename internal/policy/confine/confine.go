@@ -48,6 +48,8 @@ type Options struct {
 	// may not use the network, and returns nil while they may reach none.
 	Reach func() *Reach
 
+	// ToolChains are folders of the home that hold programs; commands see them.
+	ToolChains []string
 	// State are folders of the program itself, which no command sees.
 	State []string
 	// Sockets, which may be nil, lists those that this environment names. Agent
@@ -405,7 +407,7 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 		}
 	}
 	l.Hide = append(l.Hide, c.records(ctx, !r.ReadOnly)...)
-	sockets := c.sockets()
+	home, sockets := c.home(), c.sockets()
 	if approved {
 		agents := c.agents(programs(r))
 		l.Show = append(l.Show, agents...)
@@ -417,7 +419,13 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 			return isSocket(name) || slices.ContainsFunc(sockets, func(place string) bool { return holds(place, name) })
 		})
 	}
-	for _, place := range slices.Concat(c.known(needy), c.inTree(ctx, r), sockets) {
+	hidden, needed := c.known(home, needy)
+	l.Show = append(l.Show, needed...)
+	if line != nil && !approved {
+		dotfiles, visible := c.dotfiles(home)
+		hidden, l.Show = append(hidden, dotfiles...), append(l.Show, visible...)
+	}
+	for _, place := range slices.Concat(hidden, c.inTree(ctx, r), sockets) {
 		if slices.Contains(named, place) || slices.Contains(l.Show, place) || holds(place, c.o.Root) {
 			continue
 		}

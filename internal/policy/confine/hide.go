@@ -86,22 +86,27 @@ func (c *Confiner) agents(programs []string) (list []string) {
 	return list
 }
 
-// known are the known places of secrets that are here and that none of the
-// programs needs.
-func (c *Confiner) known(programs []string) (list []string) {
+// known are the known places of secrets that are here, by whether one of the programs
+// needs them.
+func (c *Confiner) known(h homeDir, programs []string) (hide, show []string) {
 	for _, p := range secret.Places() {
 		at := p.Path
 		if !filepath.IsAbs(at) {
-			if c.o.Home == "" {
+			if h.at == "" || !h.has(at) {
 				continue
 			}
-			at = filepath.Join(c.o.Home, at)
+			at = filepath.Join(h.at, at)
 		}
-		if _, err := os.Lstat(at); err == nil && !p.Needs(programs) {
-			list = append(list, filepath.Clean(at))
+		if _, err := os.Lstat(at); err != nil {
+			continue
+		}
+		if at = filepath.Clean(at); p.Needs(programs) {
+			show = append(show, at)
+		} else {
+			hide = append(hide, at)
 		}
 	}
-	return list
+	return hide, show
 }
 
 // programs are what a line runs that was let run on purpose: one that only reads

@@ -32,6 +32,9 @@ type Options struct {
 	Home  string       // the person's home, absolute; may be empty
 	Bash  bool         // commands are run by bash
 	Door  program.Door // to git
+	// Visible are folders of the home, absolute, that commands see although their
+	// names begin with a dot.
+	Visible []string
 	// Given are the rules the person wrote; Allow and Deny those of this run.
 	Given       map[string]risk.Patterns
 	Allow, Deny []rule.Spec
@@ -100,7 +103,7 @@ func New(o Options) *Judge {
 		Real:    w.real, Home: w.home, Cwd: w.root, Bash: o.Bash,
 	}
 	book := &rule.Book{
-		Given: o.Given, Allow: o.Allow, Deny: o.Deny, Exact: o.Exact, Root: o.Root, Home: o.Home,
+		Given: o.Given, Allow: o.Allow, Deny: o.Deny, Exact: o.Exact, Root: o.Root, Home: o.Home, Visible: o.Visible,
 		Analyse: func(line string) risk.Report { return risk.Analyse(line, facts) },
 		Glob:    w.glob, Below: w.below, Real: w.real,
 		Frozen: o.Frozen, Freezes: o.Freezes, Hidden: o.Hidden, Tracked: o.Tracked,

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -46,6 +47,9 @@ type Book struct {
 	Whence       func(host string) string
 
 	Root, Home string // absolute
+	// Visible are folders of the home, absolute, that commands see although their
+	// names begin with a dot: tool chains and the work.
+	Visible []string
 	// Analyse says what a command line would do that no plan has a report on.
 	Analyse func(command string) risk.Report
 	// Frozen are patterns of what may not be written, whatever else holds.
@@ -321,8 +325,8 @@ func (b *Book) about(p Preset, name, class, place string) (f finding, ok bool) {
 		}
 	}
 	f, ok = b.pattern(tools, name, place)
-	if !ok && (secret.Is(place) || b.isReallySecret(place)) && !p.Unchecked {
-		f, ok = finding{verdict: policy.Ask, text: "the file usually holds secrets: " + place, rule: "secret files"}, true
+	if why := b.secrecy(place); !ok && why != "" && !p.Unchecked {
+		f, ok = finding{verdict: policy.Ask, text: why, rule: "secret files"}, true
 		if slices.ContainsFunc(b.Allow, lets) {
 			f.verdict = policy.Allow
 		}
@@ -333,11 +337,33 @@ func (b *Book) about(p Preset, name, class, place string) (f finding, ok bool) {
 	return f, ok
 }
 
-// isReallySecret reports whether a link leads to a file that usually holds
-// keys.
-func (b *Book) isReallySecret(place string) bool {
-	real := b.real(place)
-	return real != "" && secret.Is(b.place(real))
+// secrecy says why commands do not see a file unless they name it, by its own place or
+// where it leads. It is empty for other files.
+func (b *Book) secrecy(place string) string {
+	for _, at := range []string{place, b.real(place)} {
+		switch {
+		case at == "":
+		case secret.Is(b.place(at)):
+			return "the file usually holds secrets: " + place
+		case b.isDotfile(b.place(at)):
+			return "dotfiles of the home may hold secrets: " + place
+		}
+	}
+	return ""
+}
+
+// isDotfile reports whether a place is one of those of the home that commands which
+// nobody approved do not see.
+func (b *Book) isDotfile(place string) bool {
+	if b.Home == "" || !filepath.IsAbs(place) {
+		return false
+	}
+	inside := func(dir string) bool {
+		rel, err := filepath.Rel(dir, place)
+		return err == nil && filepath.IsLocal(rel)
+	}
+	rel, err := filepath.Rel(b.Home, place)
+	return err == nil && secret.Dotfile(filepath.ToSlash(rel)) && !slices.ContainsFunc(b.Visible, inside)
 }
 
 // pattern finds the strictest of the person's rules about one file: of each

@@ -1,0 +1,84 @@
+package confine
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"coder/internal/core/secret"
+)
+
+// homeDir is the home as one command finds it.
+type homeDir struct {
+	at      string // with links on the way resolved; "" if there is none
+	entries []fs.DirEntry
+}
+
+func (c *Confiner) home() (h homeDir) {
+	if c.o.Home == "" {
+		return h
+	}
+	h.at = real(c.o.Home)
+	h.entries, _ = os.ReadDir(h.at)
+	return h
+}
+
+// has reports whether the home has what a path from there begins with.
+func (h homeDir) has(rel string) bool {
+	top, _, _ := strings.Cut(rel, "/")
+	return slices.ContainsFunc(h.entries, func(e fs.DirEntry) bool { return e.Name() == top })
+}
+
+// dotfiles are what a command that nobody approved does not see of the home, and what
+// it sees inside that: all whose names begin with a dot are hidden, but for harmless
+// places, tool chains and the work. A home that is the workspace is the work.
+func (c *Confiner) dotfiles(h homeDir) (hide, show []string) {
+	root := real(c.o.Root)
+	if h.at == "" || holds(root, h.at) {
+		return nil, nil
+	}
+	show = append(slices.Clone(c.o.Write), root)
+	seen := append(slices.Clone(show), c.o.ToolChains...)
+	for _, dir := range c.o.ToolChains {
+		if rel, err := filepath.Rel(h.at, dir); err == nil && !secret.Is(path.Join("/home/x", filepath.ToSlash(rel), "x")) {
+			show = append(show, dir)
+		}
+	}
+	var look func(dir string, entries []fs.DirEntry)
+	look = func(dir string, entries []fs.DirEntry) {
+		for _, e := range entries {
+			rel := path.Join(dir, e.Name())
+			at := filepath.Join(h.at, rel)
+			isLink := e.Type()&fs.ModeSymlink != 0
+			if isLink {
+				at = real(at)
+			}
+			switch {
+			case !secret.Dotfile(rel), slices.Contains(seen, at):
+			case isLink && (!holds(h.at, at) || holds(root, at)): // its own place is no dotfile, or the work
+			case holds(at, root) && secret.SharedFolder(rel):
+				inside, _ := os.ReadDir(at)
+				look(rel, inside)
+			case holds(at, root):
+			default:
+				hide = append(hide, at)
+				for _, harmless := range secret.HarmlessIn(rel) {
+					show = append(show, filepath.Join(at, harmless))
+				}
+			}
+		}
+	}
+	look("", h.entries)
+	return hide, show
+}
+
+// real is a path with links resolved, or itself where there is nothing.
+func real(path string) string {
+	if at, err := filepath.EvalSymlinks(path); err == nil {
+		return at
+	}
+	return filepath.Clean(path)
+}
