@@ -47,6 +47,7 @@ func (a *App) confiner(p *protectedFiles) *confine.Confiner {
 			return a.Config.Safety.Network.All() && !m.ReadOnly
 		},
 		AnyNetwork: a.Config.Safety.Network.All(), Reach: a.reach(),
+		Withheld: sync.OnceValue(a.lendable), Vouches: func(r risk.Report) bool { return a.judge != nil && a.judge.Vouches(r) },
 		ToolChains: a.toolChains(), State: hidden, Sockets: sync.OnceValue(a.sockets), Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
 		Secrets: a.secretFiles(p), Tracked: p.tracked, Frozen: p.frozenPaths, Repositories: p.repositories, Projects: p.projects,
 		Denied: p.denied, Denies: func(file string) bool { return a.judge != nil && a.judge.Denies("read", file) },
@@ -161,13 +162,19 @@ func (a *App) ChildEnv() []string {
 
 // withholds tells whether commands do not get a variable.
 func (a *App) withholds() func(kv string) bool {
+	own, allowed := a.ownKeys(), a.Config.Safety.EnvAllow
+	return func(kv string) bool {
+		name, value, _ := strings.Cut(kv, "=")
+		return own(kv) || secret.Variable(name, value) && !slices.Contains(allowed, name)
+	}
+}
+
+// ownKeys tells whether a variable holds a key of the provider, which is for nobody else.
+func (a *App) ownKeys() func(kv string) bool {
 	key, known := a.Config.Provider.APIKey, a.Report.SecretVariables()
 	return func(kv string) bool {
 		name, value, _ := strings.Cut(kv, "=")
-		if key != "" && value == key || slices.Contains(known, name) {
-			return true
-		}
-		return secret.Variable(name, value) && !slices.Contains(a.Config.Safety.EnvAllow, name)
+		return key != "" && value == key || slices.Contains(known, name)
 	}
 }
 
@@ -182,6 +189,12 @@ func (a *App) Withheld() (names []string) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// lendable are the variables that commands do not get unless their programs need them.
+func (a *App) lendable() []string {
+	own, withholds := a.ownKeys(), a.withholds()
+	return slices.DeleteFunc(slices.Clone(a.Env.Environ), func(kv string) bool { return own(kv) || !withholds(kv) })
 }
 
 // marked is the entry by which what a killed program left running in this

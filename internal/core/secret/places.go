@@ -64,6 +64,19 @@ func known(place string) bool {
 	})
 }
 
+// NeedsVariables reports whether a program may need variables for its work.
+func NeedsVariables(program string) bool {
+	return slices.ContainsFunc(programs().variables, func(v Place) bool { return slices.Contains(v.For, program) })
+}
+
+// NeedsVariable reports whether a program needs a variable for its work.
+func NeedsVariable(program, name string) bool {
+	return slices.ContainsFunc(programs().variables, func(v Place) bool {
+		begin, open := strings.CutSuffix(v.Path, "*")
+		return slices.Contains(v.For, program) && (name == v.Path || open && strings.HasPrefix(name, begin))
+	})
+}
+
 // Needs reports whether one of the programs needs the place for its work.
 func (p Place) Needs(programs []string) bool {
 	return slices.ContainsFunc(p.For, func(name string) bool { return slices.Contains(programs, name) })

@@ -83,6 +83,12 @@ type Options struct {
 	// zero is no bound. Memory below zero is half of the machine's.
 	MemoryMB, Processes int
 
+	// Withheld, which may be nil, lists the variables that commands do not get unless
+	// their programs need them, NAME=value each. Vouches, which may be nil, reports
+	// whether a rule of the person names a line whole and allows it.
+	Withheld func() []string
+	Vouches  func(r risk.Report) bool
+
 	// Rerun is set if nobody is here: approvals are taken from a record, and count
 	// for nothing beyond it. Outside of the workspace no secret is shown.
 	Rerun bool
@@ -130,6 +136,13 @@ func (c *Confiner) Close() error { return c.box.Close() }
 // Command is the confinement of one command line, by the reading of it that
 // was judged.
 func (c *Confiner) Command(ctx context.Context, read tool.Line) (bash.Confinement, error) {
+	confined, err := c.confinement(ctx, read)
+	confined.Env, confined.Missing = c.variables(ctx, read)
+	return confined, err
+}
+
+// confinement is where a command may write, what it sees and whether it has the network.
+func (c *Confiner) confinement(ctx context.Context, read tool.Line) (bash.Confinement, error) {
 	if r, ok := read.(risk.Report); !ok || !r.ReadOnly {
 		c.makeCaches()
 	}

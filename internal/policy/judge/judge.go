@@ -236,6 +236,9 @@ func (j *Judge) Freezes() bool {
 	return len(j.o.Frozen) > 0 || j.later.book(j.book).HasDenials("write")
 }
 
+// Vouches reports whether a rule of the person's own names a line whole and allows it.
+func (j *Judge) Vouches(r risk.Report) bool { return j.later.book(j.book).Vouches(r) }
+
 // Conceals reports whether commands that do not name a file are not to see it:
 // it usually holds secrets, or a rule of the person asks about it or denies it.
 // That holds in every mode.

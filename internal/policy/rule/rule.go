@@ -325,8 +325,8 @@ func (b *Book) about(p Preset, name, class, place string) (f finding, ok bool) {
 		}
 	}
 	f, ok = b.pattern(tools, name, place)
-	if why := b.secrecy(place); !ok && why != "" && !p.Unchecked {
-		f, ok = finding{verdict: policy.Ask, text: why, rule: "secret files"}, true
+	if secrecy, secret := b.secrecy(place); !ok && secret && !p.Unchecked {
+		f, ok = secrecy, true
 		if slices.ContainsFunc(b.Allow, lets) {
 			f.verdict = policy.Allow
 		}
@@ -337,19 +337,19 @@ func (b *Book) about(p Preset, name, class, place string) (f finding, ok bool) {
 	return f, ok
 }
 
-// secrecy says why commands do not see a file unless they name it, by its own place or
-// where it leads. It is empty for other files.
-func (b *Book) secrecy(place string) string {
+// secrecy asks about a file that commands do not see unless they name it, because of
+// its own place or of where it leads.
+func (b *Book) secrecy(place string) (f finding, ok bool) {
 	for _, at := range []string{place, b.real(place)} {
 		switch {
 		case at == "":
 		case secret.Is(b.place(at)):
-			return "the file usually holds secrets: " + place
+			return finding{verdict: policy.Ask, text: "the file usually holds secrets: " + place, rule: "secret files"}, true
 		case b.isDotfile(b.place(at)):
-			return "dotfiles of the home may hold secrets: " + place
+			return finding{verdict: policy.Ask, text: "dotfiles of the home may hold secrets: " + place, rule: "secret files"}, true
 		}
 	}
-	return ""
+	return finding{}, false
 }
 
 // isDotfile reports whether a place is one of those of the home that commands which

@@ -86,6 +86,11 @@ type Confinement struct {
 	// Blocked, if set, says why a command that failed may have failed because
 	// of its bounds; empty if there is no sign of that.
 	Blocked func(exitCode int, stderr string) string
+	// Env are more variables for the command, which others do not get. Missing, if
+	// set, names those that a command which failed may have needed, given what it
+	// printed; empty if there are none.
+	Env     []string
+	Missing func(output string) string
 	// After, if set, looks when the command has ended for what it left behind
 	// that others would obey, and says what it found.
 	After func(ctx context.Context) string
@@ -279,7 +284,7 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 	var refused string
 	var err error
 	if lend := tool.TerminalOf(ctx); lend != nil {
-		spec.Timeout, spec.Env = 0, line.Environ(b.Env)
+		spec.Timeout, spec.Env = 0, line.Environ(slices.Concat(b.Env, c.Env))
 		err = lend(ctx, func(terminal *os.File) (err error) {
 			spec.Terminal = terminal
 			o, refused, err = c.run(ctx, spec)
@@ -317,6 +322,9 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 	if !r.OK && strings.Contains(a.Command, ".coder/runs/") {
 		r.Note = tool.JoinNotes(r.Note, "commands do not see .coder/runs: open the file with read or grep")
 	}
+	if c.Missing != nil && !r.OK {
+		r.Note = tool.JoinNotes(r.Note, c.Missing(o.Stdout.Text()+"\n"+o.Stderr.Text()))
+	}
 	if c.After != nil {
 		r.Note = tool.JoinNotes(r.Note, c.After(context.WithoutCancel(ctx)))
 	}
@@ -349,7 +357,7 @@ func resultOf(command string, o shell.Outcome, late string) tool.ShellResult {
 // spec is a command as all of them are run.
 func (o Options) spec(line tool.Line, c Confinement, live *live) shell.Spec {
 	return shell.Spec{
-		Shell: o.Shell, Command: line.Runs(), Dir: o.Workspace.Root(), Env: line.Environ(slices.Concat(o.Env, quiet)),
+		Shell: o.Shell, Command: line.Runs(), Dir: o.Workspace.Root(), Env: line.Environ(slices.Concat(o.Env, c.Env, quiet)),
 		Through: c.Through, Attr: c.Attr, Init: c.Init, Stdout: &live.stdout.clean, Stderr: &live.stderr.clean, Now: o.Now,
 	}
 }

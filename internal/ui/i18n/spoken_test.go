@@ -52,7 +52,7 @@ var fields = map[string][]string{
 // returns are functions whose words reach people.
 var returns = []string{
 	"cli message", "cli providerHint", "cli parkedHint", "slash undoReport", "slash turnName", "cli refused", "app repaired",
-	"risk Protected", "rule Offer", "rule secrecy", "rule Words", "trust String", "mode String",
+	"risk Protected", "rule Offer", "rule Words", "trust String", "mode String",
 	"risk problem", "jsonl holder", "tool OfMore",
 }
 

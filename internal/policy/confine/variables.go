@@ -1,0 +1,74 @@
+package confine
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	"coder/internal/core/secret"
+	"coder/internal/policy/risk"
+	"coder/internal/tool"
+)
+
+// variables are those withheld from commands that a line gets, NAME=value each, and what
+// names those that it misses, given what it printed. A line gets what its programs need
+// if a person approved it, or a rule of theirs names it whole, and all its other commands
+// only read.
+func (c *Confiner) variables(ctx context.Context, line tool.Line) (given []string, missing func(output string) string) {
+	r, ok := line.(risk.Report)
+	if !ok || c.o.Withheld == nil || c.o.Rerun {
+		return nil, nil
+	}
+	var users []string // programs that may need variables
+	known := !r.Unknown
+	for _, s := range r.Simple {
+		switch {
+		case path.Base(s.Name) == s.Name && secret.NeedsVariables(s.Name):
+			users = append(users, s.Name)
+		case !s.ReadOnly && !s.Wraps && s.Name != "cd":
+			known = false
+		}
+	}
+	vouched := known && (tool.Approved(ctx) || c.o.Vouches != nil && c.o.Vouches(r))
+	withheld := make(map[string][]string) // the programs that need a variable, by its name
+	for _, kv := range c.o.Withheld() {
+		name, _, _ := strings.Cut(kv, "=")
+		needs := slices.DeleteFunc(slices.Clone(users), func(program string) bool { return !secret.NeedsVariable(program, name) })
+		if vouched && len(needs) > 0 {
+			given = append(given, kv)
+		} else {
+			withheld[name] = needs
+		}
+	}
+	return given, func(output string) string {
+		var names, programs []string
+		for name, needs := range withheld {
+			if len(needs) > 0 || mentions(output, name) {
+				names, programs = append(names, name), append(programs, needs...)
+			}
+		}
+		if len(names) == 0 {
+			return ""
+		}
+		slices.Sort(names)
+		slices.Sort(programs)
+		text := "env: " + strings.Join(names, ", ") + " was withheld; "
+		if programs = slices.Compact(programs); len(programs) > 0 {
+			text += "approve " + strings.Join(programs, ", ") + ", or "
+		}
+		return text + "safety.env_allow"
+	}
+}
+
+// mentions reports whether a text has the name of a variable as a word.
+func mentions(text, name string) bool {
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) {
+		if word == name {
+			return true
+		}
+	}
+	return false
+}
