@@ -50,7 +50,7 @@ func (a *App) protect(ws *workspace.Workspace) *protectedFiles {
 	})
 	p.inner = ws.Named(func(rel string, dir bool) bool {
 		base := path.Base(rel)
-		return rel != base && (base == ".git" || dir && base == ".coder")
+		return rel != base && (base == ".git" || dir && base == ".coder" || !dir && base == "HEAD")
 	}, func(rel string) bool { return secret.Bulky(rel) || secret.InRecords(rel) })
 	return p
 }
@@ -75,8 +75,10 @@ func (p *protectedFiles) full(name string) string {
 }
 
 // repositories are the folders below the workspace that hold a repository of
-// their own.
-func (p *protectedFiles) repositories(ctx context.Context) []string { return p.holding(ctx, ".git") }
+// their own, or may be one without files.
+func (p *protectedFiles) repositories(ctx context.Context) []string {
+	return append(p.holding(ctx, ".git"), p.holding(ctx, "HEAD")...)
+}
 
 // projects are the folders below the workspace, and others that commands may
 // write, that may hold a .coder folder.

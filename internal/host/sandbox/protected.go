@@ -131,21 +131,24 @@ func gitDirsBelow(modules string) (dirs []string) {
 	return dirs
 }
 
-// Planted finds what in the repository of a root, and in those of folders below
-// it, would have git run something: each file by its path, with what tells
-// whether it is still the same. It is to be asked before and after a command
-// that may write: a file that sends git elsewhere for its configuration, and a
-// repository within the workspace, cannot be held back beforehand.
+// Planted finds what in the repository of a root, in those of its submodules and
+// in those of folders below it, would have git run something: each file by its
+// path, with what tells whether it is still the same. It is to be asked before and
+// after a command that may write: a repository that is made, bare or not, and a
+// file that sends git elsewhere, cannot be held back beforehand.
 func Planted(root string, inner []string) map[string]string {
 	found := make(map[string]string)
 	git := filepath.Join(root, ".git")
-	for _, dir := range append([]string{git}, gitDirsBelow(filepath.Join(git, "modules"))...) {
-		if path := filepath.Join(dir, "commondir"); exists(path) {
-			found[path] = stateOf(path)
+	dirs := append([]string{gitDir(git)}, gitDirsBelow(filepath.Join(git, "modules"))...)
+	for _, dir := range inner {
+		if at := filepath.Join(dir, ".git"); exists(at) {
+			dirs = append(dirs, gitDir(at))
+		}
+		if isBare(dir) {
+			dirs = append(dirs, dir)
 		}
 	}
-	for _, dir := range inner {
-		git := gitDir(filepath.Join(dir, ".git"))
+	for _, git := range dirs {
 		for _, name := range []string{"config", "config.worktree", "commondir"} {
 			path := filepath.Join(git, name)
 			text, err := readSome(path)
@@ -164,6 +167,11 @@ func Planted(root string, inner []string) map[string]string {
 		}
 	}
 	return found
+}
+
+// isBare reports whether git takes a folder itself for a repository.
+func isBare(dir string) bool {
+	return exists(filepath.Join(dir, "HEAD")) && exists(filepath.Join(dir, "objects")) && exists(filepath.Join(dir, "refs"))
 }
 
 // PlantedIn finds the files of a home that shells and logins run by themselves,
