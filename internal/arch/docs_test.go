@@ -1,9 +1,11 @@
 package arch
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -26,6 +28,38 @@ func TestTheWalksLeadSomewhere(t *testing.T) {
 		}
 		if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + step[2] + `[\[(]`).Match(code) {
 			t.Errorf("%s has no function %s", step[1], step[2])
+		}
+	}
+}
+
+// TestThePromisesHaveTheirTests holds the table of docs/SECURITY.md to the code: each test
+// that it names is there.
+func TestThePromisesHaveTheirTests(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "SECURITY.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := make(map[string]bool)
+	err = filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		code, err := os.ReadFile(path)
+		for _, found := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(code, -1) {
+			tests[string(found[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(text), -1)
+	if len(named) < 20 {
+		t.Errorf("only %d tests are named", len(named))
+	}
+	for _, name := range named {
+		if !tests[name[1]] {
+			t.Errorf("docs/SECURITY.md names %s, which is no test", name[1])
 		}
 	}
 }
