@@ -199,12 +199,18 @@ func runLevel(_ *walker, args []arg) Level {
 
 var stopping = words("poweroff reboot halt kexec soft-reboot suspend hibernate hybrid-sleep suspend-then-hibernate emergency rescue exit")
 
+var planting = words("enable reenable unmask link edit preset preset-all add-wants add-requires revert " +
+	"set-property set-environment import-environment enable-linger daemon-reexec")
+
 func (w *walker) systemctl(args []arg) {
 	for _, a := range args[1:] {
 		name := strings.TrimSuffix(a.text, ".target")
 		if a.exact() && stopping.has(name) {
 			w.find(Block, "matches dangerous command policy ("+base(args[0].text)+" stops the machine)", joined(args))
 		}
+	}
+	if slices.ContainsFunc(args[1:], func(a arg) bool { return planting.has(a.text) }) {
+		w.find(Approve, "plants commands that run later", joined(args))
 	}
 	if anyIs(args, "stop", "disable", "mask", "kill", "kill-user", "terminate-user", "isolate", "set-default") {
 		w.find(Approve, "changes what the system runs", joined(args))

@@ -22,6 +22,7 @@ func init() { // tables of functions that lead back to the tables, made when the
 			"env": (*walker).env, "command": (*walker).commandBuiltin, "git": (*walker).git,
 			"find": (*walker).findFiles, "gfind": (*walker).findFiles, "fd": (*walker).fd, "fdfind": (*walker).fd,
 			"xargs": (*walker).xargs, "gxargs": (*walker).xargs,
+			"arch": (*walker).arch, "setarch": (*walker).arch,
 			"tar": (*walker).tar, "gtar": (*walker).tar, "bsdtar": (*walker).tar,
 			"awk": (*walker).awk, "gawk": (*walker).awk, "mawk": (*walker).awk, "nawk": (*walker).awk,
 		}
@@ -401,6 +402,21 @@ func (w *walker) subcommand(args []arg) {
 		return
 	}
 }
+
+// arch runs its operands on macOS, and setarch always does. Alone it names the machine.
+func (w *walker) arch(args []arg) bool {
+	rest := args[1:]
+	for len(rest) > 0 && (rest[0].option() || architectures.has(rest[0].text)) {
+		if rest[0].is("-d", "-e", "-arch", "-p") && len(rest) > 1 {
+			rest = rest[1:]
+		}
+		rest = rest[1:]
+	}
+	w.inner(rest)
+	return len(args) == 1
+}
+
+var architectures = words("linux32 linux64 i386 i486 i586 i686 athlon x86_64 aarch64 arm64 armv7l armv8l ppc ppc64 ppc64le s390 s390x uname26")
 
 // tarLists is the plainest way to have an archive listed.
 var tarLists = lazy.Regexp(`^-?[tvzjJ]*t[vzjJ]*f$`)

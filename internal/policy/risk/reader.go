@@ -18,7 +18,7 @@ type reader struct {
 
 // free are the readers that no option, and so no word at all, makes write or
 // run anything.
-var free = words(`ls dir vdir cat head tail wc cut tr pwd whoami id groups logname uname arch nproc uptime which whereis type echo
+var free = words(`ls dir vdir cat head tail wc cut tr pwd whoami id groups logname uname nproc uptime which whereis type echo
 	true false : basename dirname realpath readlink stat du df free nl tac rev fold expand unexpand paste join comm cmp
 	cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum md5 shasum od hexdump strings column seq sleep
 	grep egrep fgrep zgrep printenv getconf locale pgrep lsblk lscpu lsmod jq numfmt tsort factor expr sw_vers lsb_release cal

@@ -38,7 +38,7 @@ func (w *walker) redirect(r *syntax.Redirect) {
 	case syntax.RdrIn:
 		w.feed = feed{}
 		if target.exact() && (strings.HasPrefix(target.text, "/dev/tcp/") || strings.HasPrefix(target.text, "/dev/udp/")) {
-			w.find(Approve, "connects to another machine", target.text) // to some shells
+			w.find(Approve, connects, target.text) // to some shells
 		}
 		if target.exact() {
 			w.report.Reads = append(w.report.Reads, w.places(target)...)
@@ -53,9 +53,9 @@ func (w *walker) redirect(r *syntax.Redirect) {
 		} else if !isDescriptor(target.text) {
 			w.redirected(target, true)
 		}
-	case syntax.AppOut, syntax.RdrInOut, syntax.AppAll:
+	case syntax.AppOut, syntax.AppAll:
 		w.redirected(target, false)
-	default: // all that empty the file first
+	default: // all that empty the file first, or write over its beginning
 		w.redirected(target, true)
 	}
 	if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
@@ -153,7 +153,7 @@ func (w *walker) writesAll(places []string, truncates bool) {
 	for _, p := range places {
 		switch why := w.facts.protected(p); {
 		case strings.HasPrefix(p, "/dev/tcp/"), strings.HasPrefix(p, "/dev/udp/"):
-			w.find(Approve, "connects to another machine", p)
+			w.find(Approve, connects, p)
 		case isDisk(p):
 			w.find(Block, "writes to a disk or to memory", p)
 		case p == "/proc/sysrq-trigger":

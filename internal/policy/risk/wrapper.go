@@ -102,6 +102,8 @@ type wrapper struct {
 
 const timeoutReads = "f p v k s foreground preserve-status verbose kill-after signal"
 
+var personality = wrapper{options: known("BFILRSTXZv3", "p", "addr-no-randomize")}
+
 var wrappers = sync.OnceValue(func() map[string]wrapper {
 	return map[string]wrapper{
 		"nohup":    {},
@@ -128,7 +130,6 @@ var wrappers = sync.OnceValue(func() map[string]wrapper {
 		"run0":     {options: known("", "uDg", "user= chdir= group= setenv= unit= property="), risk: "runs with another user's rights"},
 		"systemd-run": {options: known("tPqGdrS", "puEHM", "user scope pty pipe wait quiet collect unit= property= setenv= working-directory= on-active= on-calendar= shell"),
 			risk: "runs outside the program's control"},
-		"setarch":          {options: known("BFILRSTXZv3", "p", "addr-no-randomize"), operands: 1},
 		"prlimit":          {options: known("", "p", "nofile[= core[= cpu[= as[= nproc[= stack[=")},
 		"caffeinate":       {options: known("dimsu", "tw", "")},
 		"dbus-run-session": {options: known("", "", "config-file=")},
@@ -145,7 +146,38 @@ var wrappers = sync.OnceValue(func() map[string]wrapper {
 		"faketime": {options: known("fm", "", ""), operands: 1}, "sshpass": {options: known("ev", "pfdP", "")},
 		"gosu": {operands: 1, risk: "runs with another user's rights"}, "su-exec": {operands: 1, risk: "runs with another user's rights"},
 		"setpriv": {risk: "runs with other rights"}, "nsenter": {options: known("amuinpCUTFe", "tSGrw", "target= all"), risk: "runs in another name space"},
-		"direnv": {operands: 2},
+		"direnv":       {operands: 2},
+		"linux32":      personality,
+		"linux64":      personality,
+		"i386":         personality,
+		"i486":         personality,
+		"i586":         personality,
+		"i686":         personality,
+		"x86_64":       personality,
+		"xcrun":        {options: known("vlnkr", "", "sdk= toolchain= log no-cache kill-cache run verbose")},
+		"sandbox-exec": {options: known("", "fnpD", "")},
+		"firejail":     {},
+		"tsocks":       {},
+		"proxychains3": {},
+		"ssh-agent":    {options: known("csdDk", "aEOPt", "")},
+		"catchsegv":    {},
+		"dumb-init":    {options: known("cv", "r", "")},
+		"tini":         {options: known("svgw", "pe", "")},
+		"numactl":      {options: known("al", "CNmip", "all localalloc membind= cpunodebind= physcpubind= interleave= preferred=")},
+		"chpst":        {options: known("vPV012", "uUbenlmdopfcr/", "")},
+		"softlimit":    {options: known("", "macdflmoprstHh", "")},
+		"setlock":      {options: known("nNxX", "", ""), operands: 1},
+		"cgexec":       {options: known("", "g", "sticky")},
+		"hwloc-bind":   {operands: 1},
+		"choom":        {options: known("", "n", "adjust=")},
+		"uclampset":    {options: known("aR", "mM", "")},
+		"trickle":      {options: known("s", "duwltLPN", "")},
+		"cpulimit":     {options: known("zivb", "lpecm", "")},
+		"ifne":         {options: known("n", "", "")},
+		"lckdo":        {options: known("wWqse", "", ""), operands: 1},
+		"watchexec":    {options: known("rcnpq", "wefid", "restart watch= exts= ignore=")},
+		"daemonize":    {options: known("av", "ceopElu", "")},
+		"sem":          {options: known("", "j", "wait fg bg jobs= id=")},
 	}
 })
 
