@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"coder/internal/agent/hooks"
@@ -76,6 +77,9 @@ func (inv *invocation) adoptSettings(text []byte) error {
 		return inputf("--settings: rules under permissions.ask are not served; write them under permission in your own settings")
 	}
 	fl := inv.flags
+	if err := inv.adoptPermission(text); err != nil {
+		return err
+	}
 	for list, to := range map[*[]string]*[]rule.Spec{&s.Permissions.Allow: &fl.AllowTools, &s.Permissions.Deny: &fl.DenyTools} {
 		for _, text := range *list {
 			specs, err := rule.ParseSpecs(text)
@@ -101,5 +105,69 @@ func (inv *invocation) adoptSettings(text []byte) error {
 		inv.warn(text)
 	}
 	fl.Driver.Hooks = append(fl.Driver.Hooks, list...)
+	return nil
+}
+
+// adoptPermission takes rules in the form of our own settings, and refuses what could
+// forbid something and would not.
+func (inv *invocation) adoptPermission(text []byte) error {
+	var top, theirs map[string]json.RawMessage
+	_ = json.Unmarshal(text, &top) // which was read before
+	for key, value := range top {
+		switch lower := strings.ToLower(key); {
+		case key == "permission":
+			if err := inv.adoptRules(value); err != nil {
+				return err
+			}
+		case lower == "permissions":
+			_ = json.Unmarshal(value, &theirs) // which was read before
+		case slices.Contains([]string{"permission", "safety", "approval", "agents", "fetch"}, lower), forbids(lower):
+			return inputf("--settings: %s has no effect here; write it in a file for --config", key)
+		}
+	}
+	for key := range theirs {
+		if !slices.Contains([]string{"allow", "deny", "ask", "defaultmode", "additionaldirectories"}, strings.ToLower(key)) {
+			return inputf("--settings: permissions.%s is unknown; use allow, deny, defaultMode or additionalDirectories", key)
+		}
+	}
+	return nil
+}
+
+// forbids reports whether a key that nobody knows sounds as if it forbade something.
+func forbids(key string) bool {
+	return slices.ContainsFunc([]string{"permis", "deny", "denied", "disallow", "forbid", "block", "exclude"}, func(part string) bool { return strings.Contains(key, part) })
+}
+
+// adoptRules takes rules by tool, each a verdict or verdicts by pattern.
+func (inv *invocation) adoptRules(text []byte) error {
+	var tools map[string]json.RawMessage
+	if json.Unmarshal(text, &tools) != nil {
+		return inputf("--settings: permission: want an object of verdicts by tool")
+	}
+	fl := inv.flags
+	for name, value := range tools {
+		rules := map[string]string{"*": ""}
+		var one string
+		if json.Unmarshal(value, &one) == nil {
+			rules["*"] = one
+		} else if json.Unmarshal(value, &rules) != nil {
+			return inputf("--settings: permission.%s: want allow or deny, or an object of them by pattern", name)
+		} else if rules["*"] == "" {
+			delete(rules, "*")
+		}
+		for pattern, verdict := range rules {
+			spec, err := rule.ParseSpec(name + "(" + pattern + ")")
+			switch {
+			case err != nil:
+				return inputf("--settings: permission.%s: %v", name, err)
+			case verdict == "deny":
+				fl.DenyTools = append(fl.DenyTools, app.Ours([]rule.Spec{spec})...)
+			case verdict == "allow":
+				fl.AllowTools = append(fl.AllowTools, app.Ours([]rule.Spec{spec})...)
+			default:
+				return inputf("--settings: permission.%s: want allow or deny, found %q; write other rules in a file for --config", name, verdict)
+			}
+		}
+	}
 	return nil
 }
