@@ -176,6 +176,7 @@ type App struct {
 	checks atomic.Pointer[verify.Checks] // of the session that is open
 	turn   atomic.Pointer[tally]         // what its turn takes
 	judge  *judge.Judge                  // once a session is open
+	asked  sync.Map                      // calls by their ids that nobody could be asked about, as they were judged
 	set    tool.Set                      // what the model may call, once a session is open
 }
 

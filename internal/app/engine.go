@@ -72,7 +72,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	judge.SetLogs(a.Store().relative("runs", sessionID))
 	a.judge = judge
 	runner := &toolrun.Runner{
-		Policy: asksAboutMarks(a.saysLeftOut(a.inCommands(judge))), NewID: func() string { return NewID("ui") }, Now: a.Env.Now, Keeper: kit.keeper, Conceals: kit.conceals,
+		Policy: a.notesAsked(asksAboutMarks(a.saysLeftOut(a.inCommands(judge)))), NewID: func() string { return NewID("ui") }, Now: a.Env.Now, Keeper: kit.keeper, Conceals: kit.conceals,
 	}
 	if a.Recorded != nil {
 		runner.Policy, runner.Recall = a.Recorded.judged(a.inCommands(judge)), a.Recorded.Recall

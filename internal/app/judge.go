@@ -36,7 +36,8 @@ func (a *App) newJudge(c *confine.Confiner, p *protectedFiles) (*judge.Judge, er
 		Hidden:  func() bool { return c.Hides(context.Background()) },
 		Freezes: func() bool { return c.Freezes(context.Background()) },
 		Network: hostList(a.Config.Safety.Network), Bounds: func() bool { return c.Bounds(context.Background()) },
-		Given: given, Allow: byMember(a.Options.AllowTools), Deny: byMember(a.Options.DenyTools), Exact: a.Config.Permission.AllowlistMatch == "exact",
+		Given: given, Lines: a.ownLines(), Allow: byMember(a.Options.AllowTools), Deny: byMember(a.Options.DenyTools),
+		Exact: a.Config.Permission.AllowlistMatch == "exact",
 		Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now,
 		Unasked: unasked, Fearless: unasked && approval.DangerousNoninteractive == "allow",
 	}), nil
@@ -141,6 +142,16 @@ func (a *App) givenRules() (map[string]risk.Patterns, error) {
 		return given, nil
 	}
 	return given, add("default", "*", a.Config.Permission.Default)
+}
+
+// ownLines are the patterns of commands that the person's own settings allow.
+func (a *App) ownLines() (patterns []string) {
+	for pattern, word := range a.Config.Permission.Tools["bash"] {
+		if o := a.Report.RuleOrigin("bash", pattern); word == policy.Allow.String() && o != (config.Origin{}) && !o.Project {
+			patterns = append(patterns, pattern)
+		}
+	}
+	return patterns
 }
 
 // newState starts the session in the mode the person chose, with the tools that

@@ -231,7 +231,7 @@ func (d *driven) open(ctx context.Context, init *initialization) error {
 	}
 	d.app, d.channel.Root = a, a.Root
 	d.agents, d.about = a.Agents()
-	d.out = &output{inv: d.inv, json: d.lines, unkept: a.Store().Unkept, checked: a.Checked, approving: d.inv.approving(a)}
+	d.out = &output{inv: d.inv, json: d.lines, unkept: a.Store().Unkept, checked: a.Checked, hint: hintOf(a)}
 	if fl.Schema != nil {
 		d.out.structured = a.Structured
 	}

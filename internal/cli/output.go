@@ -38,14 +38,14 @@ type output struct {
 	structured func() json.RawMessage // the answer in the form that was asked for; nil: none was
 	form       json.RawMessage        // that of the turn under way
 
-	unkept    func() error   // why something is not kept on disk; nil if all is
-	approving func() bool    // --auto-approve was given, or would not help; nil: neither
-	local     display.Blocks // the last answer of the program's own
+	unkept func() error                // why something is not kept on disk; nil if all is
+	hint   func(calls []string) string // the option that lets calls pass; nil: none is known
+	local  display.Blocks              // the last answer of the program's own
 }
 
 func (inv *invocation) newOutput(a *app.App) *output {
 	fl := inv.flags
-	o := &output{inv: inv, checked: a.Checked, approving: inv.approving(a)}
+	o := &output{inv: inv, checked: a.Checked, hint: hintOf(a)}
 	if fl.Schema != nil {
 		o.structured = a.Structured
 	}
@@ -76,19 +76,14 @@ func (inv *invocation) eventStream() event.Sink {
 // newLines is the face of a run that is read as it goes, like a terminal's, by
 // something that is none.
 func (inv *invocation) newLines(a *app.App) (*output, *term.Renderer) {
-	o := &output{inv: inv, approving: inv.approving(a), checked: func() verify.Check { return verify.Check{} }}
+	o := &output{inv: inv, hint: hintOf(a), checked: func() verify.Check { return verify.Check{} }}
 	face := term.New(term.Options{Out: inv.Stdout, Palette: inv.palette(false), Words: inv.words, Now: inv.Now, ASCII: inv.ascii()})
 	o.Sink = event.Tee(event.SinkFunc(o.count), face)
 	return o, face
 }
 
-// approving says whether nothing more passes by --auto-approve: it is given, or the
-// mode lets nothing pass that is asked about.
-func (inv *invocation) approving(a *app.App) func() bool {
-	return func() bool {
-		m, _ := a.Modes.Current()
-		return inv.flags.AutoApprove || m.ReadOnly
-	}
+func hintOf(a *app.App) func(calls []string) string {
+	return func(calls []string) string { return a.Hint(context.Background(), calls) }
 }
 
 // count keeps the turn's account.
@@ -206,8 +201,18 @@ func (o *output) refused(n int) string {
 	if n != 1 {
 		text = fmt.Sprintf("finished, but %d calls were refused", n)
 	}
-	if o.alone && (o.approving == nil || !o.approving()) {
+	if !o.alone || o.hint == nil {
+		return text
+	}
+	var calls []string
+	for _, d := range o.tally.Denials {
+		calls = append(calls, d.CallID)
+	}
+	switch option := o.hint(calls); {
+	case option == "--auto-approve":
 		text += "; --auto-approve lets pass what is only asked about"
+	case option != "":
+		text += fmt.Sprintf("; %s lets pass what was refused", option)
 	}
 	return text
 }

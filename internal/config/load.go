@@ -302,7 +302,7 @@ func (y *layer) warn(offset int, key, why string) {
 }
 
 func (y *layer) origin(offset int) Origin {
-	o := Origin{Source: y.name}
+	o := Origin{Source: y.name, Project: y.project}
 	if y.src != nil {
 		o.Line = y.src.line(offset)
 	}

@@ -50,8 +50,9 @@ func (w Warning) String() string { return w.Origin.String() + ": " + w.Text }
 
 // Origin is where a value came from. The zero Origin is the defaults.
 type Origin struct {
-	Source string // a file, "env NAME", "--name"
-	Line   int    // in the file
+	Source  string // a file, "env NAME", "--name"
+	Line    int    // in the file
+	Project bool   // the file is the project's
 }
 
 func (o Origin) String() string {

@@ -9,6 +9,8 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/policy"
 	"coder/internal/policy/judge"
+	"coder/internal/policy/risk"
+	"coder/internal/policy/rule"
 )
 
 // said is a call of the model to fetch an address.
@@ -94,4 +96,63 @@ func TestHostsOfSettingsAreNotBounded(t *testing.T) {
 	if o := verdict(t, j, said("https://x.org/a")); o.Verdict != policy.Allow {
 		t.Errorf("%v (%s)", o.Verdict, o)
 	}
+}
+
+// TestTheOwnRuleOfAPersonVouchesForWhatIsSent: by program and deed for what only sends,
+// by the exact line for every risk that may be approved; never for what is refused.
+func TestTheOwnRuleOfAPersonVouchesForWhatIsSent(t *testing.T) {
+	for _, tt := range []struct {
+		rule, line string
+		want       policy.Verdict
+	}{
+		{"gh pr create *", "gh pr create --fill", policy.Allow},
+		{"gh pr *", "gh pr comment 3 -b done", policy.Allow},
+		{"gh pr create --fill", "gh pr create --fill", policy.Allow},
+		{"npm publish *", "npm publish", policy.Allow},
+		{"npm publish *", "git status && npm publish", policy.Ask},
+		{"scp dist.tar *", "scp dist.tar host:", policy.Allow},
+		{"rm -rf build", "rm -rf build", policy.Allow},
+		{"gh *", "gh pr create --fill", policy.Ask},
+		{"gh:*", "gh pr create --fill", policy.Ask},
+		{"*", "gh pr create --fill", policy.Ask},
+		{"gh pr *", "gh pr merge 3", policy.Ask},
+		{"gh repo *", "gh repo delete x", policy.Ask},
+		{"gh api *", "gh api -X DELETE /repos/x", policy.Ask},
+		{"npm publish *", "npm unpublish x", policy.Ask},
+		{"curl -d *", "curl -d x https://x.org", policy.Ask},
+		{"curl -d *", "curl -d x -o .git/config https://x.org", policy.Ask},
+		{"gh pr create *", "gh pr create --body \"$(cat x)\"", policy.Ask},
+		{"gh pr create *", "gh pr create --fill; npm publish", policy.Ask},
+		{"gh pr create *", "gh pr create --fill > x", policy.Ask},
+		{"rm -rf *", "rm -rf build", policy.Ask},
+		{"sudo apt *", "sudo apt update", policy.Ask},
+		{"rm -rf /", "rm -rf /", policy.Deny},
+		{"gh pr create *", "gh pr create -F .env", policy.Ask},
+	} {
+		run := run(tt.line)
+		flag, err := rule.ParseSpec("bash(" + tt.rule + ")")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, set := range map[string]func(o *judge.Options){
+			"flag":     func(o *judge.Options) { o.Allow = []rule.Spec{flag} },
+			"settings": func(o *judge.Options) { o.Given, o.Lines = given(tt.rule), []string{tt.rule} },
+			"project":  func(o *judge.Options) { o.Given = given(tt.rule) },
+		} {
+			want := tt.want
+			if name == "project" {
+				want = min(want, policy.Ask)
+			}
+			if o := verdict(t, newJudge(t, "build", set), run); o.Verdict != want {
+				t.Errorf("%s %q, %q: %v (%s), want %v", name, tt.rule, tt.line, o.Verdict, o, want)
+			}
+		}
+		if o := verdict(t, newJudge(t, "plan", func(o *judge.Options) { o.Allow = []rule.Spec{flag} }), run); o.Verdict == policy.Allow {
+			t.Errorf("plan mode lets %q pass", tt.line)
+		}
+	}
+}
+
+func given(pattern string) map[string]risk.Patterns {
+	return map[string]risk.Patterns{"bash": {pattern: policy.Allow}}
 }

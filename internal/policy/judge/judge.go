@@ -37,6 +37,7 @@ type Options struct {
 	Visible []string
 	// Given are the rules the person wrote; Allow and Deny those of this run.
 	Given       map[string]risk.Patterns
+	Lines       []string // patterns of commands that they allow themselves, not a project
 	Allow, Deny []rule.Spec
 	Exact       bool // whole command lines are remembered rather than shapes
 	// Hosts are those that the person's settings name.
@@ -103,7 +104,8 @@ func New(o Options) *Judge {
 		Real:    w.real, Home: w.home, Cwd: w.root, Bash: o.Bash,
 	}
 	book := &rule.Book{
-		Given: o.Given, Allow: o.Allow, Deny: o.Deny, Exact: o.Exact, Root: o.Root, Home: o.Home, Visible: o.Visible,
+		Given: o.Given, Lines: o.Lines, Allow: o.Allow, Deny: o.Deny, Exact: o.Exact,
+		Root: o.Root, Home: o.Home, Visible: o.Visible,
 		Analyse: func(line string) risk.Report { return risk.Analyse(line, facts) },
 		Glob:    w.glob, Below: w.below, Real: w.real,
 		Frozen: o.Frozen, Freezes: o.Freezes, Hidden: o.Hidden, Tracked: o.Tracked,
@@ -171,11 +173,12 @@ func (j *Judge) In(m mode.Mode, preset string) policy.Policy {
 	if j.memory != nil {
 		_ = j.memory.refresh() // what cannot be read is not remembered
 	}
-	danger := risk.New(j.facts)
+	book := j.later.book(j.book)
+	danger := risk.New(j.facts, book.Vouches)
 	if p.Unchecked {
 		danger = risk.Unchecked(j.facts)
 	}
-	all := policy.All(m, j.later.book(j.book).In(p), danger, policy.Func(j.unbounded))
+	all := policy.All(m, book.In(p), danger, policy.Func(j.unbounded))
 	switch {
 	case j.o.Fearless && !m.ReadOnly:
 		return policy.Fearless(all)

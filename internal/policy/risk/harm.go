@@ -9,7 +9,8 @@ import (
 // harms are what well-known programs do that cannot be taken back, or that
 // hands data to others. A row names programs, then the words that make it so:
 // plain words in this order, with others between them; options anywhere. "|"
-// parts alternatives, a star ends a beginning, "~" begins what a word holds.
+// parts alternatives, a star ends a beginning, "~" begins what a word holds. The
+// first row that fits speaks, so those that only send come last.
 var harms = []struct{ why, rows string }{
 	{"destroys or changes running infrastructure", `
 		terraform|tofu|terragrunt destroy
@@ -73,31 +74,65 @@ var harms = []struct{ why, rows string }{
 		btrfs subvolume delete
 		rsync --delete*|--remove-source-files
 		apt|apt-get|aptitude|dnf|yum|pacman|zypper|apk|brew|snap|flatpak remove|purge|autoremove|uninstall|erase|del|-R*`},
-	{"publishes to everyone", `
-		npm|pnpm|yarn|bun|lerna publish|unpublish|deprecate|owner|access|token|dist-tag
-		cargo publish|yank|owner
+	{"deletes or changes what others use", `
+		npm|pnpm|yarn|bun|lerna unpublish|deprecate|owner|access|token|dist-tag
+		cargo|gem yank|owner
+		poetry|uv|flit|hatch|pdm|rye|maturin owner
+		dotnet nuget delete
+		nuget delete
+		vsce|ovsx unpublish
+		helm|skopeo|crane|oras delete
+		gh repo delete|archive|rename|edit
+		gh release|gist delete
+		gh secret|variable|ssh-key|gpg-key set|add|delete|remove
+		gh pr|issue merge|delete|transfer
+		gh workflow|run|cache run|delete|cancel|disable
+		gh api -X|--method|-f|-F|--field|--raw-field|--input
+		glab api -X|--method
+		glab repo|release|variable|mr delete|set|merge|-X|--method`},
+	{"plants commands that run later", `
+		launchctl load|bootstrap|submit|enable|kickstart|asuser|config|setenv
+		update-rc.d|rc-update|sysv-rc-conf|insserv|chkconfig enable|disable|defaults|remove|add|del|delete|on|off|reset
+		chkconfig|insserv --add|--del|--level|-r|-d
+		brew services start|restart|run
+		pm2 startup|save|start
+		forever start|install
+		supervisorctl add|reread|update|reload
+		schtasks /create|-create|/change
+		sc|sc.exe create|config
+		nssm install|set
+		anacron|incrontab|fcrontab`},
+	{"changes what programs run", `
+		go env -w|-u
+		npm|pnpm|yarn config|set set|delete|edit|rm
+		npm|pnpm|yarn link
+		pip|pip3 config set|unset|edit
+		launchctl unload|remove|bootout|disable
+		defaults write|delete
+		reg add|delete|import
+		update-alternatives|alternatives --set|--install|--remove|--config`},
+	{publishes, `
+		npm|pnpm|yarn|bun|lerna publish
+		cargo publish
 		twine upload|register
 		poetry|uv|flit|hatch|pdm|rye|maturin publish|upload
 		python|python3 -m twine|flit upload|publish
-		gem push|yank|owner
+		gem push
 		mvn|mvnw deploy|release:*
 		gradle|gradlew publish*|uploadArchives
-		dotnet nuget push|delete
-		nuget push|delete
+		dotnet nuget push
+		nuget push
 		mix hex.publish
 		goreleaser|semantic-release|release-it|changeset release|publish
 		semantic-release|release-it
-		vsce|ovsx publish|unpublish
+		vsce|ovsx publish
 		docker|podman|nerdctl push
-		helm|skopeo|crane|oras push|copy|delete
-		gh repo delete|archive|create|rename|edit
-		gh release|gist create|delete|upload|edit
-		gh secret|variable|ssh-key|gpg-key set|add|delete|remove
-		gh pr|issue merge|delete|close|transfer|create|comment|edit
-		gh workflow|run|cache run|delete|cancel|disable
-		gh api -X|--method|-f|-F|--field|--raw-field|--input
-		glab repo|release|variable|mr|api delete|create|upload|set|merge|-X|--method`},
-	{"sends data to another machine", `
+		helm|skopeo|crane|oras push|copy
+		gh repo create
+		gh release|gist create|upload|edit
+		gh pr|issue close|create|comment|edit
+		glab repo|release|variable|mr create|upload`},
+	{sendsData, `
 		scp|sftp|ftp|tftp|lftp|rclone|mail|mailx|sendmail|mutt|swaks|msmtp|rcp|uucp|croc|wormhole|transfer|ffsend|wget2|telnet|s3cmd|azcopy|mc
 		nc|ncat|netcat|socat|pwncat|cryptcat|websocat|wscat|chisel|ngrok|cloudflared|localtunnel|lt|bore|frpc
 		rsh|rexec|mosh|autossh|sshfs|ssh-copy-id|pastebinit|gist|slackcat|telegram-send|ntfy|wall
@@ -111,15 +146,6 @@ var harms = []struct{ why, rows string }{
 		gcloud|gsutil|az cp|rsync|upload*|ssh|scp|publish
 		git send-email|send-pack|daemon|http-push|instaweb
 		logger -n|--server`},
-	{"changes what programs run", `
-		go env -w|-u
-		npm|pnpm|yarn config|set set|delete|edit|rm
-		npm|pnpm|yarn link
-		pip|pip3 config set|unset|edit
-		launchctl load|bootstrap|submit|unload|remove
-		defaults write|delete
-		reg add|delete|import
-		update-alternatives|alternatives --set|--install|--remove|--config`},
 }
 
 // A harm is one row, in parts.
@@ -231,7 +257,12 @@ func allSenders() map[string]func(*walker, []arg) {
 	}
 }
 
-const sendsData = "sends data to another machine"
+// What sends data out, in words.
+const (
+	connects  = "connects to another machine"
+	publishes = "publishes to everyone"
+	sendsData = "sends data to another machine"
+)
 
 // curl sends with a body, an upload, a method of its own, or whatever a file of
 // settings says.
@@ -256,7 +287,6 @@ func (w *walker) curl(args []arg) {
 		}
 		if sends {
 			w.find(Approve, sendsData, joined(args))
-			return
 		}
 		if a.is("-o", "--output", "-D", "--dump-header", "-c", "--cookie-jar", "--trace", "--trace-ascii", "--stderr", "--hsts", "--alt-svc", "--etag-save") && i+2 < len(args) {
 			w.writes(args[i+2], true)
@@ -296,7 +326,6 @@ func (w *walker) wget(args []arg) {
 	for i, a := range args[1:] {
 		if isOption(a, []string{"--post-data", "--post-file", "--body-data", "--body-file", "--method", "--execute", "--config", "--use-askpass", "--input-file"}) && strings.HasPrefix(a.text, "--") || a.is("-e", "-i") {
 			w.find(Approve, sendsData, joined(args))
-			return
 		}
 		if a.is("-O", "--output-document", "-o", "--output-file", "-a", "-P") && i+2 < len(args) {
 			w.writes(args[i+2], true)

@@ -12,17 +12,21 @@ import (
 // New is the policy of what a call would do, whatever rules a person wrote:
 // commands by what they would run, writes by where they would go. What it asks
 // about is asked every time. It also knows which commands only read.
-func New(facts Facts) policy.Policy { return judgeOf(facts, true) }
+func New(facts Facts, vouched Vouched) policy.Policy { return judgeOf(facts, vouched, true) }
+
+// Vouched reports for which risks of a line the person's own rules speak: those that
+// only send something out, or all that may be approved.
+type Vouched func(tool string, r Report) (outward, all bool)
 
 // Unchecked is the policy of a mode in which commands are not judged. What
 // file tools write to is, and so is leaving the sandbox.
-func Unchecked(facts Facts) policy.Policy { return judgeOf(facts, false) }
+func Unchecked(facts Facts) policy.Policy { return judgeOf(facts, nil, false) }
 
-func judgeOf(facts Facts, commands bool) policy.Policy {
+func judgeOf(facts Facts, vouched Vouched, commands bool) policy.Policy {
 	return policy.Func(func(_ context.Context, c policy.Case) (policy.Opinion, error) {
 		o := policy.Opinion{Verdict: policy.Allow, ReadOnly: len(c.Plan.Effects) > 0 && !c.Plan.Unconfined}
 		for _, e := range c.Plan.Effects {
-			o.ReadOnly = judge(&o, c.Plan, e, facts, commands) && o.ReadOnly
+			o.ReadOnly = judge(&o, c, e, facts, vouched, commands) && o.ReadOnly
 		}
 		if c.Plan.Sends != "" && commands {
 			object(&o, policy.Ask, "sends "+plain(c.Plan.Sends)+" to another machine")
@@ -41,16 +45,23 @@ func judgeOf(facts Facts, commands bool) policy.Policy {
 }
 
 // judge adds what speaks against an effect and reports whether it only reads.
-func judge(o *policy.Opinion, p tool.Plan, e tool.Effect, facts Facts, commands bool) (reads bool) {
+func judge(o *policy.Opinion, c policy.Case, e tool.Effect, facts Facts, vouched Vouched, commands bool) (reads bool) {
 	switch e.Kind {
 	case tool.Exec:
-		r, ok := Of(p, e.Target)
+		r, ok := Of(c.Plan, e.Target)
 		if !ok {
 			r = Analyse(e.Target, facts)
+		}
+		var outward, all bool
+		if vouched != nil {
+			outward, all = vouched(c.Tool, r)
 		}
 		for _, f := range r.Findings {
 			if !commands {
 				break
+			}
+			if f.Level == Approve && all || f.Outward() && outward {
+				continue
 			}
 			why := f.String()
 			if !strings.HasPrefix(f.Text, policyName) {

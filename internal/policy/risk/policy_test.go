@@ -47,7 +47,7 @@ func TestThePolicyJudgesByEffects(t *testing.T) {
 	}
 	for _, tt := range tests {
 		c := policy.Case{Tool: "any", Plan: tool.Plan{Effects: []tool.Effect{{Kind: tool.Read, Target: "a"}, tt.effect}}}
-		o, err := risk.New(facts()).Judge(t.Context(), c)
+		o, err := risk.New(facts(), nil).Judge(t.Context(), c)
 		if err != nil || o.Verdict != tt.want {
 			t.Errorf("%v: %v %v, want %v", tt.effect, o.Verdict, err, tt.want)
 		}
@@ -62,7 +62,7 @@ func TestThePolicyJudgesByEffects(t *testing.T) {
 
 func TestTheReasonNamesTheDangerousCommand(t *testing.T) {
 	c := policy.Case{Plan: tool.Plan{Effects: []tool.Effect{{Kind: tool.Exec, Target: "ls; rm x"}}}}
-	o, err := risk.New(facts()).Judge(t.Context(), c)
+	o, err := risk.New(facts(), nil).Judge(t.Context(), c)
 	if err != nil || !strings.Contains(o.String(), "matches dangerous command policy") || !strings.Contains(o.String(), "rm x") {
 		t.Errorf("%v %v", o, err)
 	}

@@ -112,6 +112,12 @@ type Finding struct {
 	Where string // the part it is about, made safe to show
 }
 
+// Outward reports whether the line only sends something out by that: what is here
+// stays as it is.
+func (f Finding) Outward() bool {
+	return f.Level == Approve && (f.Text == publishes || f.Text == sendsData || f.Text == connects)
+}
+
 func (f Finding) String() string {
 	if f.Where == "" {
 		return f.Text

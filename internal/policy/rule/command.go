@@ -59,6 +59,37 @@ func (b *Book) line(p Preset, name string, r risk.Report) finding {
 	return f
 }
 
+// Vouches reports for which risks of a line the person's own rules speak. A rule that
+// names a program and what it is to do vouches for what the command sends out, one
+// that is the line itself for all that may be approved.
+func (b *Book) Vouches(tool string, r risk.Report) (outward, all bool) {
+	if r.Unknown || r.Substituted || r.Redirected || len(r.Simple) == 0 {
+		return false, false
+	}
+	patterns := slices.Clone(b.Lines)
+	for _, s := range b.Allow {
+		if s.names(tool, "bash") {
+			patterns = append(patterns, s.On)
+		}
+	}
+	line := strings.TrimSpace(r.Command)
+	all = !strings.Contains(line, "*") && slices.Contains(patterns, line)
+	patterns = slices.DeleteFunc(patterns, func(p string) bool { return !namesDeed(p) })
+	for _, c := range r.Simple {
+		if !c.ReadOnly && !slices.ContainsFunc(patterns, func(p string) bool { return risk.MatchPattern(p, c) }) {
+			return all, all
+		}
+	}
+	return true, all
+}
+
+// namesDeed reports whether a pattern begins with a program and a plain word for what
+// it is to do.
+func namesDeed(pattern string) bool {
+	words := strings.Fields(pattern)
+	return len(words) > 1 && !strings.ContainsAny(words[0]+words[1], "*?[") && !strings.HasPrefix(words[1], "-")
+}
+
 // named judges the files that a line names, whatever the command is that they
 // are given to.
 func (b *Book) named(p Preset, r risk.Report) []finding {

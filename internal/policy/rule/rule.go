@@ -31,6 +31,9 @@ type Book struct {
 	// Given are the person's own rules: by tool or class (read, write, bash,
 	// fetch, note, default), then by pattern; "*" is any use.
 	Given map[string]risk.Patterns
+	// Lines are the patterns of commands that the person's own settings allow, without
+	// those of a project.
+	Lines []string
 	// Allow and Deny are the rules of one run. What Allow names passes where
 	// only the preset would ask.
 	Allow, Deny []Spec

@@ -1,0 +1,80 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"coder/internal/core/sanitize"
+	"coder/internal/policy"
+	"coder/internal/policy/rule"
+	"coder/internal/tool"
+)
+
+// notesAsked is p. Where nobody can be asked it keeps the calls that would be, for
+// [App.Hint].
+func (a *App) notesAsked(p policy.Policy) policy.Policy {
+	if a.Options.Attended {
+		return p
+	}
+	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
+		o, err := p.Judge(ctx, c)
+		if err == nil && o.Verdict == policy.Ask {
+			a.asked.Store(c.Call.ID, c)
+		}
+		return o, err
+	})
+}
+
+// Hint is the option that would let calls pass that nobody could be asked about, tried
+// on these calls; "" if there is none.
+func (a *App) Hint(ctx context.Context, calls []string) string {
+	passes := func(p policy.Policy, c policy.Case) bool {
+		o, err := p.Judge(ctx, c)
+		return err == nil && o.Verdict == policy.Allow
+	}
+	var waivable int
+	var specs []rule.Spec
+	for _, id := range calls {
+		kept, _ := a.asked.Load(id)
+		c, ok := kept.(policy.Case)
+		if !ok || a.judge == nil {
+			return ""
+		}
+		if passes(policy.Unasked(a.judge), c) {
+			waivable++
+		}
+		s := specFor(c)
+		if again, err := rule.ParseSpecs(s.String()); err == nil && sanitize.Mask(s.On) == s.On && passes(a.judge.Allowing(again), c) && !slices.Contains(specs, s) {
+			specs = append(specs, s)
+		} else if err != nil || !slices.Contains(specs, s) {
+			specs = append(specs, rule.Spec{})
+		}
+	}
+	switch {
+	case waivable == len(calls) && waivable > 0:
+		return autoApprove
+	case len(specs) > 0 && !slices.Contains(specs, rule.Spec{}):
+		return "--allowed-tools '" + strings.ReplaceAll(rule.JoinSpecs(specs), "'", `'\''`) + "'"
+	case waivable > 0:
+		return autoApprove
+	}
+	return ""
+}
+
+const autoApprove = "--auto-approve"
+
+// specFor is the narrowest rule that names a call.
+func specFor(c policy.Case) rule.Spec {
+	s := rule.Spec{Tool: c.Tool}
+	if len(c.Plan.Effects) == 1 {
+		switch e := c.Plan.Effects[0]; e.Kind {
+		case tool.Exec, tool.Write, tool.Read:
+			s.On = strings.TrimSpace(e.Target)
+		case tool.Net:
+			s.On = "domain:" + rule.HostOf(e.Target)
+		case tool.Note, tool.Unknown:
+		}
+	}
+	return s
+}
