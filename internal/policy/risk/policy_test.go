@@ -15,7 +15,7 @@ import (
 func TestMakingAFileExecutableIsAskedAbout(t *testing.T) {
 	writes := []tool.Effect{{Kind: tool.Write, Target: "bin/git"}}
 	c := policy.Case{Tool: "patch", Plan: tool.Plan{Effects: writes, Executable: []string{"bin/git"}}}
-	o, err := risk.New(facts()).Judge(t.Context(), c)
+	o, err := risk.New(facts(), nil).Judge(t.Context(), c)
 	if err != nil || o.Verdict != policy.Ask || o.Reasons[0].Text != "makes a file executable: bin/git" {
 		t.Errorf("%+v, %v", o, err)
 	}
