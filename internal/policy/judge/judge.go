@@ -174,7 +174,7 @@ func (j *Judge) In(m mode.Mode, preset string) policy.Policy {
 		_ = j.memory.refresh() // what cannot be read is not remembered
 	}
 	book := j.later.book(j.book)
-	danger := risk.New(j.facts, book.Vouches)
+	danger := risk.New(j.facts, book.Waives)
 	if p.Unchecked {
 		danger = risk.Unchecked(j.facts)
 	}

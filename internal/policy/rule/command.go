@@ -24,8 +24,23 @@ func (b *Book) read(p tool.Plan, line string) risk.Report {
 // Vouches reports whether a rule of the person's own names a line whole and allows it.
 func (b *Book) Vouches(r risk.Report) bool {
 	text := strings.TrimSpace(r.Command)
-	said := slices.ContainsFunc(b.Allow, func(s Spec) bool { return s.On == text && s.names("bash", "bash") })
-	return text != "" && !strings.Contains(text, "*") && (said || b.Given["bash"][text] == policy.Allow || b.granted(Line, text))
+	return isWhole(b.ownPatterns("bash"), text) || b.granted(Line, text)
+}
+
+// isWhole reports whether one of the patterns is the line itself.
+func isWhole(patterns []string, line string) bool {
+	return line != "" && !strings.Contains(line, "*") && slices.Contains(patterns, line)
+}
+
+// ownPatterns are the patterns of commands that the person's own rules allow a tool.
+func (b *Book) ownPatterns(tool string) []string {
+	patterns := slices.Clone(b.Lines)
+	for _, s := range b.Allow {
+		if s.names(tool, "bash") {
+			patterns = append(patterns, s.On)
+		}
+	}
+	return patterns
 }
 
 // line judges the commands of a line.
@@ -59,21 +74,15 @@ func (b *Book) line(p Preset, name string, r risk.Report) finding {
 	return f
 }
 
-// Vouches reports for which risks of a line the person's own rules speak. A rule that
-// names a program and what it is to do vouches for what the command sends out, one
-// that is the line itself for all that may be approved.
-func (b *Book) Vouches(tool string, r risk.Report) (outward, all bool) {
+// Waives reports which risks of a line the person's own rules accept. A rule that
+// names a program and what it is to do accepts what the command sends out, one that
+// is the line itself all that may be approved.
+func (b *Book) Waives(tool string, r risk.Report) (outward, all bool) {
 	if r.Unknown || r.Substituted || r.Redirected || len(r.Simple) == 0 {
 		return false, false
 	}
-	patterns := slices.Clone(b.Lines)
-	for _, s := range b.Allow {
-		if s.names(tool, "bash") {
-			patterns = append(patterns, s.On)
-		}
-	}
-	line := strings.TrimSpace(r.Command)
-	all = !strings.Contains(line, "*") && slices.Contains(patterns, line)
+	patterns := b.ownPatterns(tool)
+	all = isWhole(patterns, strings.TrimSpace(r.Command))
 	patterns = slices.DeleteFunc(patterns, func(p string) bool { return !namesDeed(p) })
 	for _, c := range r.Simple {
 		if !c.ReadOnly && !slices.ContainsFunc(patterns, func(p string) bool { return risk.MatchPattern(p, c) }) {
