@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // modelServer is a server of models on loopback that answers what is asked
@@ -21,33 +23,35 @@ type modelServer struct {
 	usage   int               // tokens that it says it read; 0: it does not say
 	refuses string            // the body of a refusal, for requests longer than most bytes
 	most    int
-	wait    bool // a reply comes once something was asked beside it
+	until   func() bool // a reply that has begun ends once this holds
+	hangs   bool        // what is asked beside the requests has no answer
+	calls   bool        // a reply to words calls a tool
 
 	mu       sync.Mutex // guards the fields below
 	asked    []string
+	early    bool     // something was asked before the first request
 	requests []string // bodies
-	answered chan struct{}
 }
 
 func serveModels(t *testing.T, s *modelServer) *modelServer {
 	t.Helper()
-	s.answered = make(chan struct{}, 1)
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if !strings.HasSuffix(r.URL.Path, "/chat/completions") {
 			s.mu.Lock()
 			s.asked = append(s.asked, r.Method+" "+r.URL.Path)
+			s.early = s.early || len(s.requests) == 0
 			s.mu.Unlock()
+			if s.hangs {
+				<-r.Context().Done()
+				return
+			}
 			answer, ok := s.beside[r.Method+" "+r.URL.Path]
 			if !ok {
 				http.NotFound(w, r)
 				return
 			}
 			_, _ = io.WriteString(w, answer)
-			select {
-			case s.answered <- struct{}{}:
-			default:
-			}
 			return
 		}
 		s.mu.Lock()
@@ -58,19 +62,21 @@ func serveModels(t *testing.T, s *modelServer) *modelServer {
 			_, _ = io.WriteString(w, s.refuses)
 			return
 		}
-		if s.wait {
-			select {
-			case <-s.answered:
-			case <-r.Context().Done():
-				return
-			}
-		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		usage := ""
 		if s.usage > 0 {
 			usage = fmt.Sprintf(`,"usage":{"prompt_tokens":%d,"completion_tokens":2}`, s.usage)
 		}
-		_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":\"hello\"}}]}\n\ndata: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]%s}\n\ndata: [DONE]\n\n", usage)
+		said := `{"content":"hello"}`
+		if s.calls && !strings.Contains(string(body), `"role":"tool"`) {
+			said = `{"tool_calls":[{"index":0,"id":"c1","function":{"name":"list","arguments":"{\"path\":\".\"}"}}]}`
+		}
+		_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":%s}]}\n\n", said)
+		_ = http.NewResponseController(w).Flush()
+		for s.until != nil && !s.until() && r.Context().Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]%s}\n\ndata: [DONE]\n\n", usage)
 	}))
 	t.Cleanup(s.Close)
 	return s
@@ -84,32 +90,62 @@ func (s *modelServer) at(t *testing.T) *program {
 	return p
 }
 
-func (s *modelServer) remembered(t *testing.T, p *program) int {
+// heard is what is remembered of the window of a model.
+type heard struct {
+	Tokens int
+	Seen   time.Time
+	By     string
+}
+
+func windowsFile(p *program) string {
+	return filepath.Join(filepath.Dir(p.self), ".coder", "windows.json")
+}
+
+// remember is as if an earlier session had heard that the window has so many tokens.
+func (s *modelServer) remember(t *testing.T, p *program, window int, seen time.Time) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(p.self), ".coder", "windows.json"))
-	if err != nil {
+	text := fmt.Sprintf(`{"%s/v1 small": {"tokens": %d, "seen": %q}}`, s.URL, window, seen.Format(time.RFC3339))
+	err := os.MkdirAll(filepath.Dir(windowsFile(p)), 0o700)
+	if err = errors.Join(err, os.WriteFile(windowsFile(p), []byte(text), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	var known map[string]int
-	if err := json.Unmarshal(text, &known); err != nil {
-		t.Fatal(err)
+}
+
+func (s *modelServer) remembered(p *program) (h heard, ok bool) {
+	text, _ := os.ReadFile(windowsFile(p))
+	var known map[string]heard
+	_ = json.Unmarshal(text, &known)
+	h, ok = known[s.URL+"/v1 small"]
+	return h, ok
+}
+
+// besides runs the program and counts what the server was asked meanwhile.
+func (s *modelServer) besides(t *testing.T, p *program, args ...string) (asked []string) {
+	t.Helper()
+	s.mu.Lock()
+	s.asked = nil
+	s.mu.Unlock()
+	if _, stderr, code := p.run(append([]string{"-p"}, args...)...); code != 0 || strings.Contains(stderr, "cut") {
+		t.Errorf("%d %s", code, stderr)
 	}
-	return known[s.URL+"/v1 small"]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
 }
 
 const smallWindow = `{"data":[{"id":"small","owned_by":"llamacpp","meta":{"n_ctx_train":131072,"n_ctx":2048}}]}`
 
-// TestTheWindowIsLearntAndRemembered by the server's own word, before a request
-// that is longer is sent, and the next process knows.
+// TestTheWindowIsLearntAndRemembered by the server's own word, and the next process knows.
 func TestTheWindowIsLearntAndRemembered(t *testing.T) {
-	s := serveModels(t, &modelServer{beside: map[string]string{"GET /v1/models": smallWindow}, wait: true})
+	s := serveModels(t, &modelServer{beside: map[string]string{"GET /v1/models": smallWindow}})
 	p := s.at(t)
+	s.until = func() bool { _, ok := s.remembered(p); return ok }
 	out, stderr, code := p.run("-p", "hi")
 	if code != 0 || out != "hello\n" || stderr != "" {
 		t.Fatalf("%d %q %s", code, out, stderr)
 	}
-	if n := s.remembered(t, p); n != 2048 {
-		t.Errorf("%d is remembered", n)
+	if h, _ := s.remembered(p); h.Tokens != 2048 {
+		t.Errorf("%v is remembered", h)
 	}
 	out, _, _ = p.run("-p", "/status")
 	if !strings.Contains(out, " of 2048 tokens") {
@@ -120,18 +156,85 @@ func TestTheWindowIsLearntAndRemembered(t *testing.T) {
 	if _, stderr, code := p.run("-p", "--config", p.file("wide.json", `{"runtime": {"context_token_limit": 9}, "compaction": {"auto": false}}`), "hi"); code != 54 || !strings.Contains(stderr, "a window of about 9 tokens is too small") {
 		t.Errorf("%d %s", code, stderr)
 	}
-	file := filepath.Join(filepath.Dir(p.self), ".coder", "windows.json")
-	for _, text := range []string{"{", `{"` + s.URL + `/v1 small": -4}`, `[]`, ""} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	s.until = func() bool { h, _ := s.remembered(p); return h.Tokens == 65536 }
+	for _, text := range []string{"{", `{"` + s.URL + `/v1 small": -4}`, `{"` + s.URL + `/v1 small": 40000}`, `[]`, ""} {
+		if err := os.WriteFile(windowsFile(p), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out, stderr, code := p.run("-p", "hi"); code != 0 || out != "hello\n" || s.remembered(t, p) != 65536 {
+		if out, stderr, code := p.run("-p", "hi"); code != 0 || out != "hello\n" {
 			t.Errorf("with %q: %d %q %s", text, code, out, stderr)
 		}
 	}
-	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(windowsFile(p)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
+}
+
+// TestAServerIsAskedForItsWindowOnce has servers that say nothing, or never answer, and
+// turns of two requests.
+func TestAServerIsAskedForItsWindowOnce(t *testing.T) {
+	for name, hangs := range map[string]bool{"says nothing": false, "never answers": true} {
+		t.Run(name, func(t *testing.T) {
+			s := serveModels(t, &modelServer{hangs: hangs, calls: true})
+			p := s.at(t)
+			round := 5
+			isOver := func() bool { h, ok := s.remembered(p); return ok && time.Since(h.Seen) < 20*time.Hour }
+			if hangs {
+				round = 1 // the rest is cancelled
+				isOver = func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.asked) > 0 }
+			}
+			s.until = isOver
+			if asked := s.besides(t, p, "hi"); len(asked) != round || s.early || len(s.requests) != 2 {
+				t.Errorf("the first session asked %q beside %d requests, early: %v", asked, len(s.requests), s.early)
+			}
+			if h, ok := s.remembered(p); !ok || h.Tokens != 0 || h.Seen.IsZero() {
+				t.Errorf("%v is remembered", h)
+			}
+			s.until = nil
+			if asked := s.besides(t, p, "hi"); len(asked) != 0 {
+				t.Errorf("the second session asked %q", asked)
+			}
+			s.remember(t, p, 0, time.Now().Add(-25*time.Hour))
+			s.until = isOver
+			if asked := s.besides(t, p, "hi"); len(asked) != round {
+				t.Errorf("a day later a session asked %q", asked)
+			}
+		})
+	}
+}
+
+// TestATightWindowIsAskedForAgain since the person may have raised it.
+func TestATightWindowIsAskedForAgain(t *testing.T) {
+	large := strings.Replace(smallWindow, "2048", "65536", 1)
+	s := serveModels(t, &modelServer{beside: map[string]string{"GET /v1/models": large}})
+	p := s.at(t)
+	for window, want := range map[int]int{2200: 65536, 40000: 40000} {
+		s.remember(t, p, window, time.Now())
+		s.until = func() bool { h, _ := s.remembered(p); return h.Tokens == want }
+		if asked := s.besides(t, p, "hi"); len(asked) > 0 != (want != window) {
+			t.Errorf("in a window of %d tokens the server was asked %q", window, asked)
+		}
+	}
+}
+
+// TestARefusalWithoutAFigureAsksAgain where the server says a request is too long, and not how
+// much it takes.
+func TestARefusalWithoutAFigureAsksAgain(t *testing.T) {
+	s := serveModels(t, &modelServer{
+		beside: map[string]string{"GET /v1/models": smallWindow}, most: 100,
+		refuses: `{"error":{"message":"the prompt is too long","code":"context_length_exceeded"}}`,
+	})
+	p := s.at(t)
+	s.remember(t, p, 0, time.Now())
+	for range 20 { // a session may end before the answer
+		if _, stderr, code := p.run("-p", "hi"); code != 54 {
+			t.Errorf("%d %s", code, stderr)
+		}
+		if h, _ := s.remembered(p); h.Tokens == 2048 {
+			return
+		}
+	}
+	t.Errorf("asked %q", s.asked)
 }
 
 // TestACutRequestIsTold where the server counts far fewer tokens than were sent.
@@ -180,8 +283,8 @@ func TestARefusalTellsTheWindow(t *testing.T) {
 			if code != 54 || !strings.Contains(stderr, "a window of about 1024 tokens is too small") || !strings.Contains(stderr, "larger window") || strings.Contains(stderr, "start a new session") {
 				t.Errorf("%d %s", code, stderr)
 			}
-			if n := s.remembered(t, p); n != 1024 {
-				t.Errorf("%d is remembered", n)
+			if h, _ := s.remembered(p); h.Tokens != 1024 {
+				t.Errorf("%v is remembered", h)
 			}
 		})
 	}

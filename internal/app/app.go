@@ -164,7 +164,8 @@ type App struct {
 	inBook     bool                          // it was trusted there
 	jobs       atomic.Pointer[bash.Jobs]     // of the session in use
 	switched   atomic.Pointer[config.Config] // the settings of the profile that /model chose
-	windows    remembered[int]               // of models, by the word of their servers
+	windows    remembered[heardWindow]       // of models, by the word of their servers
+	beside     provider.Beside               // what servers are asked in the session in use
 	lists      remembered[[]string]          // of models, by the word of their servers
 	keys       keyring                       // printed by commands
 	live       live                          // what sessions ask

@@ -106,7 +106,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 		Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
 		Now:    a.Env.Now, Warn: a.warn,
 	})
-	kit.ends = append(kit.ends, collector.Close)
+	kit.ends = append(kit.ends, collector.Close, a.beside.Close)
 	settings := a.turnSettings(kit)
 	team = &crew{agents, settings, runner, spawn}
 	var final orchestrator.Final

@@ -26,7 +26,11 @@ func (a *App) keepList(c config.Provider, models []transport.Model) {
 	for _, m := range models[:min(len(models), mostModels)] {
 		names = append(names, m.Name)
 	}
-	a.lists.keep(a.remembers(listsFile), address(c), names, mostLists, func(was []string) bool { return len(names) == 0 || slices.Equal(was, names) })
+	a.lists.change(a.remembers(listsFile), address(c), mostLists, func(was *[]string) bool {
+		changed := len(names) > 0 && !slices.Equal(*was, names)
+		*was = names
+		return changed
+	})
 }
 
 // address is where an endpoint is, without what may be secret in it.

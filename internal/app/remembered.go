@@ -38,16 +38,17 @@ func (r *remembered[V]) of(file, key string) V {
 	return r.known[key]
 }
 
-// keep remembers v, unless that is of no use after what was known. Of more than most
-// keys all are forgotten.
-func (r *remembered[V]) keep(file, key string, v V, most int, useless func(was V) bool) {
+// change remembers what do makes of what was known of a key, if do says so. Of more than
+// most keys all are forgotten.
+func (r *remembered[V]) change(file, key string, most int, do func(v *V) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.load(file)
-	if key == "" || useless(r.known[key]) {
+	v := r.known[key]
+	if key == "" || !do(&v) {
 		return
 	}
-	if r.known == nil || len(r.known) >= most {
+	if _, has := r.known[key]; r.known == nil || !has && len(r.known) >= most {
 		r.known = make(map[string]V)
 	}
 	r.known[key] = v

@@ -7,63 +7,64 @@ import (
 	"iter"
 	"sync"
 	"time"
-
-	"coder/internal/core/clock"
 )
 
 // Lookup finds out how many tokens a server takes.
 type Lookup struct {
-	// Ask asks the server; 0 means that it does not say.
+	// Due reports whether the server should be asked, beside a request of about estimate tokens.
+	Due func(model string, estimate int) bool
+	// Ask asks the server; 0 means that the server does not say.
 	Ask func(ctx context.Context, model string) int
-	// Keep is told what was found out, in that way or from a refusal.
+	// Keep remembers an answer, 0 included, or the figure in a refusal.
 	Keep func(model string, tokens int)
-	// Patience is how long the first request for a model waits for the answer: a
-	// request that is too long for a server nearby is then never sent.
-	Patience time.Duration
+	// Replied notes which model replied, and reports whether another one did before.
+	Replied func(model, by string) bool
+	// Beside runs Ask.
+	Beside *Beside
 }
 
 // margin is how far our estimate of a request may fall short.
 const margin = 1.25
 
-// mostAsked is how often a server that does not say is asked: one that loads a
-// model with the first request may know by the next.
-const mostAsked = 3
+// mostRounds bounds how often a process asks about a model, whatever the server does.
+const mostRounds = 3
 
-// Learn wraps p so that the server is asked beside the first request for a
-// model how many tokens it takes. The request waits for that no longer than
-// Patience, and not at all once anything is known.
+// Learn wraps p and asks its server how many tokens a model takes, if that is due.
+// The asking begins with the reply: by then the server has loaded the model. No request
+// waits for the answer, which counts from the next request on.
 func Learn(p Provider, l Lookup) Provider {
-	return &learner{next: p, Lookup: l, asked: make(map[string]int)}
+	return &learner{
+		next: p, Lookup: l,
+		rounds: make(map[string]int), asking: make(map[string]bool), heard: make(map[string]int),
+	}
 }
 
 type learner struct {
 	Lookup
 	next Provider
 
-	mu    sync.Mutex     // guards the field below
-	asked map[string]int // how often, by model
+	mu     sync.Mutex // guards the fields below, each by model
+	rounds map[string]int
+	asking map[string]bool
+	heard  map[string]int // answers that no request has announced yet
 }
 
 func (l *learner) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
-		answer, stop := l.begin(ctx, req.Model)
-		defer stop()
-		if tokens := l.wait(ctx, req.Model, answer); tokens > 0 {
-			if float64(req.Estimate)*margin > float64(tokens) {
-				yield(nil, &Error{Kind: ErrContextTooLong, Window: tokens, Err: fmt.Errorf("a request of about %d tokens was not sent: the server takes %d", req.Estimate, tokens)})
-				return
-			}
-			if !yield(Window(tokens), nil) {
-				return
-			}
+		tokens := l.announce(req.Model)
+		if tokens > 0 && float64(req.Estimate)*margin > float64(tokens) {
+			err := fmt.Errorf("a request of about %d tokens was not sent: the server takes %d", req.Estimate, tokens)
+			yield(nil, &Error{Kind: ErrContextTooLong, Window: tokens, Err: err})
+			return
 		}
+		if tokens > 0 && !yield(Window(tokens), nil) {
+			return
+		}
+		begun := false
 		for d, err := range l.next.Stream(ctx, req) {
-			_, whole := d.(Done)
-			if tokens := l.answered(ctx, req.Model, answer, whole); tokens > 0 && !yield(Window(tokens), nil) {
-				return
-			}
-			if e, ok := errors.AsType[*Error](err); ok && e.Window > 0 {
-				l.learnt(req.Model, e.Window)
+			if _, waiting := d.(Waiting); !waiting {
+				l.consider(req, d, err, !begun)
+				begun = true
 			}
 			if !yield(d, err) {
 				return
@@ -72,94 +73,98 @@ func (l *learner) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 	}
 }
 
-// wait is the answer about a model if it comes before the first request must go;
-// 0 if not.
-func (l *learner) wait(ctx context.Context, model string, answer <-chan int) (tokens int) {
-	l.mu.Lock()
-	first := l.asked[model] == 1
-	l.mu.Unlock()
-	if answer == nil || l.Patience == 0 || !first {
-		return 0
+// consider asks the server if a part of its reply gives a reason to.
+func (l *learner) consider(req Request, d Delta, err error, first bool) {
+	e, _ := errors.AsType[*Error](err)
+	done, whole := d.(Done)
+	switch {
+	case e != nil && e.Window > 0:
+		l.refused(req.Model, e.Window)
+	case errors.Is(err, ErrContextTooLong):
+		l.ask(req.Model)
+	case err != nil:
+	case first && l.Due(req.Model, req.Estimate):
+		l.ask(req.Model)
+	case whole && l.Replied(req.Model, done.Model):
+		l.ask(req.Model)
 	}
-	late := time.NewTimer(l.Patience)
-	defer late.Stop()
-	select {
-	case tokens = <-answer:
-	case <-late.C:
-	case <-ctx.Done():
-	}
-	if tokens > 0 {
-		l.learnt(model, tokens)
-	}
-	return tokens
 }
 
-// beside is how long after a request the server is asked, so that the request goes
-// first.
-const beside = 3 * time.Millisecond
-
-// grace is how long the end of a reply waits for an answer that is not there
-// yet. One that takes longer is not asked for again.
-const grace = time.Second
-
-// answered is the answer about a model if it has just come; 0 if not.
-func (l *learner) answered(ctx context.Context, model string, answer <-chan int, whole bool) (tokens int) {
-	select {
-	case tokens = <-answer:
-	default:
-		if answer == nil || !whole {
-			return 0
-		}
-		late := time.NewTimer(grace)
-		defer late.Stop()
-		select {
-		case tokens = <-answer:
-		case <-ctx.Done():
-		case <-late.C:
-			l.enough(model)
-		}
-	}
-	if tokens > 0 {
-		l.learnt(model, tokens)
-	}
-	return tokens
-}
-
-// begin asks for the window of a model, if that is still to be done. Stop ends
-// the asking.
-func (l *learner) begin(ctx context.Context, model string) (answer <-chan int, stop func()) {
+// announce is the answer about a model if it is news; 0 if not.
+func (l *learner) announce(model string) (tokens int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.asked[model]++; l.asked[model] > mostAsked {
-		return nil, func() {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	told := make(chan int, 1)
-	later := beside
-	if l.Patience > 0 && l.asked[model] == 1 {
-		later = 0
-	}
-	go func() {
-		defer close(told) // there is one answer
-		if clock.Sleep(ctx, later) == nil {
-			told <- l.Ask(ctx, model)
-		}
-	}()
-	return told, func() {
-		cancel()
-		for range told { // until it has ended
-		}
-	}
+	tokens = l.heard[model]
+	delete(l.heard, model)
+	return tokens
 }
 
-// learnt keeps what was found out: it need not be asked for again.
-func (l *learner) learnt(model string, tokens int) {
-	l.enough(model)
+// refused keeps the figure in a refusal. An answer that is still to come does not replace it.
+func (l *learner) refused(model string, tokens int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.asking, model)
+	delete(l.heard, model)
 	l.Keep(model, tokens)
 }
 
-func (l *learner) enough(model string) {
+// ask asks about a model beside everything else, unless that is under way.
+func (l *learner) ask(model string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asked[model] = mostAsked
+	if l.asking[model] || l.rounds[model] == mostRounds {
+		return
+	}
+	l.rounds[model]++
+	l.asking[model] = true
+	l.Beside.Go(func(ctx context.Context) {
+		tokens := l.Ask(ctx, model)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if !l.asking[model] {
+			return
+		}
+		delete(l.asking, model)
+		l.Keep(model, tokens)
+		if tokens > 0 {
+			l.heard[model] = tokens
+		}
+	})
+}
+
+// Beside owns what a session does beside its requests. The zero value is ready for use.
+type Beside struct {
+	mu   sync.Mutex // guards the fields below
+	ctx  context.Context
+	stop context.CancelFunc
+	work sync.WaitGroup
+}
+
+// Go runs do, which must return when its context ends.
+func (b *Beside) Go(do func(context.Context)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stop == nil {
+		b.ctx, b.stop = context.WithCancel(context.Background())
+	}
+	ctx := b.ctx
+	b.work.Go(func() { do(ctx) })
+}
+
+// grace is how long Close lets work end by itself: a short session learns something, too.
+const grace = 200 * time.Millisecond
+
+// Close cancels the work and waits for its end. Work may be started again afterwards.
+func (b *Beside) Close() error {
+	b.mu.Lock()
+	stop := b.stop
+	b.stop = nil
+	b.mu.Unlock()
+	if stop != nil {
+		late := time.AfterFunc(grace, stop)
+		b.work.Wait()
+		late.Stop()
+		stop()
+	}
+	return nil
 }
