@@ -41,7 +41,8 @@ func Shapes(r Report) ([]string, error) {
 		if c.ReadOnly {
 			continue
 		}
-		s, ok := r.shape(c)
+		h, _ := habitOf(c)
+		s, ok := r.shape(h, c, true)
 		if !ok {
 			return nil, nil
 		}
@@ -65,11 +66,11 @@ func Covered(r Report, remembered func(shape string) bool, names []string) bool 
 		if c.ReadOnly && !let {
 			continue
 		}
-		if s, ok := r.shape(c); ok && !let {
-			h, _ := habitOf(c)
+		h, _ := habitOf(c)
+		let = let || slices.ContainsFunc(r.wider(h, c), func(s string) bool {
 			wider := strings.Replace(s, strings.Join(h.words, " "), h.within, 1)
-			let = remembered(s) || h.within != "" && (remembered(wider) || remembered(wider+" "+Dots))
-		}
+			return remembered(s) || h.within != "" && (remembered(wider) || remembered(wider+" "+Dots))
+		})
 		if !let {
 			return false
 		}
@@ -78,18 +79,34 @@ func Covered(r Report, remembered func(shape string) bool, names []string) bool 
 	return some
 }
 
-// shape is a command without the words that do not matter. It fails if the
+// wider are the shapes of a command and of those that do all it does and more: it
+// without its rehearsal, or with what else such a command can be told to change.
+func (r Report) wider(h habit, c Command) (shapes []string) {
+	add := func(rehearses bool, more ...string) {
+		if s, ok := r.shape(h, c, rehearses, more...); ok {
+			shapes = append(shapes, s)
+		}
+	}
+	add(true)
+	add(false)
+	for word := range h.change {
+		add(false, word)
+	}
+	return shapes
+}
+
+// shape is a command of a habit without the words that do not matter, and with more.
+// What keeps it from doing something is left out unless it rehearses. It fails if the
 // command is not one of those that are known.
-func (r Report) shape(c Command) (string, bool) {
-	h, ok := habitOf(c)
-	if !ok || !c.Exact || c.local || c.Fed || c.Dir == "" || !r.facts.isInside(c.Dir) {
+func (r Report) shape(h habit, c Command, rehearses bool, more ...string) (string, bool) {
+	if h.words == nil || !c.Exact || c.local || c.Fed || c.Dir == "" || !r.facts.isInside(c.Dir) {
 		return "", false
 	}
 	all := append([]string{c.Name}, c.Args[:len(h.words)-1]...)
 	for i, word := range all {
 		all[i] = quoted(word)
 	}
-	for _, word := range r.kept(h, c) {
+	for _, word := range append(r.kept(h, c, rehearses), more...) {
 		all = append(all, quoted(word))
 	}
 	if h.operands != keepAll {
@@ -104,10 +121,16 @@ func (r Report) shape(c Command) (string, bool) {
 
 // kept are the words after the known ones that matter: from the first that is
 // neither an option nor an operand of the harmless kind, all of them.
-func (r Report) kept(h habit, c Command) (kept []string) {
+func (r Report) kept(h habit, c Command, rehearses bool) (kept []string) {
 	rest := c.Args[len(h.words)-1:]
 	for len(rest) > 0 {
 		word := rest[0]
+		if h.rehearse[word] || h.change[word] {
+			if rest = rest[1:]; rehearses || h.change[word] {
+				kept = append(kept, word)
+			}
+			continue
+		}
 		if len(word) > 1 && word[0] == '-' {
 			n := h.lets(rest)
 			if n == 0 {
@@ -195,7 +218,8 @@ const (
 // program itself, or code of the project that the first words name. A row names
 // the words by which such a command is known, where "*" is any one word, and
 // the options that neither run other code nor lead elsewhere; "=" ends those
-// that take a value. What is not in the table is only ever remembered as it
+// that take a value. After "|" are options that keep the command from doing something,
+// after a second "|" those that make it change files: both stay in a shape. What is not in the table is only ever remembered as it
 // stands.
 var habits = []struct {
 	operands operands
@@ -203,38 +227,38 @@ var habits = []struct {
 	rows     string
 }{
 	{freePaths, goTest, "go test"},
-	{freePaths, "-v -race -tags= -x -n -a -p= -trimpath -json", "go vet < go test"},
-	{freePaths, "-v -race -tags= -x -n -a -p= -trimpath", "go build < go test"},
-	{freePaths, "-x -n", "go fmt"},
-	{freePaths, "-l -d -s -w -e", "gofmt,goimports,gofumpt"},
+	{freePaths, "-v -race -tags= -x -a -p= -trimpath -json | -n", "go vet < go test"},
+	{freePaths, "-v -race -tags= -x -a -p= -trimpath | -n", "go build < go test"},
+	{freePaths, "-x | -n", "go fmt"},
+	{freePaths, "-l -d -s -e || -w", "gofmt,goimports,gofumpt"},
 	{keepAll, "-v -x", "go mod tidy,go mod verify,go mod download,go mod graph,go mod why,go list,go doc,go version,go work sync"},
-	{freePaths, "-v --verbose --fix --fast --timeout= --new", "golangci-lint run"},
+	{freePaths, "-v --verbose --fast --timeout= --new || --fix", "golangci-lint run"},
 	{freePaths, "-checks= -f= -tests= -show-ignored", "staticcheck"},
 
 	{freePaths, pytest, "pytest,python -m pytest,python3 -m pytest,uv run pytest,poetry run pytest,pipenv run pytest,pdm run pytest,hatch run pytest"},
 	{keepAll, "-v -q -f -b -c -k= --verbose --quiet --failfast", "python -m unittest,python3 -m unittest"},
 	{freePaths, "--strict --pretty --no-color-output --ignore-missing-imports --show-error-codes", "mypy,python -m mypy,python3 -m mypy,uv run mypy,poetry run mypy,pyright"},
-	{freePaths, "--fix --diff --check --select= --ignore= -q --quiet --statistics --line-length= -l= --show-fixes", "ruff check,ruff format,uv run ruff check,uv run ruff format,black,isort,flake8,python -m black,python -m ruff check,python -m flake8"},
+	{freePaths, "--select= --ignore= -q --quiet --statistics --line-length= -l= --show-fixes | --diff --check | --fix", "ruff check,ruff format,uv run ruff check,uv run ruff format,black,isort,flake8,python -m black,python -m ruff check,python -m flake8"},
 	{keepAll, "", "python manage.py test,python manage.py check,python manage.py makemigrations,python manage.py migrate,python manage.py showmigrations,python3 manage.py test,python3 manage.py check,tox,nox"},
 
 	{keepAll, "-s --silent -q --quiet", `npm run *,npm test,npm t,npm start,npm ci,npm install,npm i,npm ls,npm outdated,npm audit,npm view,npm run-script *,
 		pnpm run *,pnpm test,pnpm build,pnpm lint,pnpm install,yarn run *,yarn test,yarn build,yarn lint,yarn install,yarn,bun run *,bun test,bun install`},
 	{freePaths, "--test-name-pattern= --test-only --test-concurrency=", "node --test"},
-	{keepAll, "--noEmit --pretty --watch -b --build --incremental", "tsc"},
-	{freePaths, "--fix --ext= --max-warnings= --quiet --cache --no-color --color", "eslint"},
-	{freePaths, "--write --check -w -c -l --list-different", "prettier"},
-	{freePaths, "-t= --testNamePattern= --coverage --runInBand -i --verbose --silent --bail --ci -u --updateSnapshot --watch=false --watchAll=false --passWithNoTests --run", "jest,vitest run,vitest"},
+	{keepAll, "--pretty --watch -b --build --incremental | --noEmit", "tsc"},
+	{freePaths, "--ext= --max-warnings= --quiet --cache --no-color --color || --fix", "eslint"},
+	{freePaths, "| --check -c -l --list-different | --write -w", "prettier"},
+	{freePaths, "-t= --testNamePattern= --coverage --runInBand -i --verbose --silent --bail --ci --watch=false --watchAll=false --passWithNoTests --run || -u --updateSnapshot", "jest,vitest run,vitest"},
 
 	{freeWords, cargo, "cargo test"},
 	{keepAll, cargo, "cargo build < cargo test,cargo check < cargo test,cargo clippy,cargo fmt,cargo doc,cargo bench,cargo tree,cargo metadata,cargo nextest run"},
-	{keepAll, "-j -k --keep-going -s --silent -n --dry-run -B --always-make -w --no-print-directory", "make,gmake"},
+	{keepAll, "-j -k --keep-going -s --silent -B --always-make -w --no-print-directory | -n --dry-run", "make,gmake"},
 	{keepAll, "", "just,ninja,./gradlew,./mvnw,mvn test,mvn compile,mvn package,mvn verify,gradle test,gradle build,gradle check,dotnet test,dotnet build,swift test,swift build,mix test,mix compile,zig build,zig test,sbt test,lein test"},
 	{freePaths, "-f= --format= --fail-fast -e= --example= -b", "rspec,bundle exec rspec"},
-	{freePaths, "-a -A --autocorrect --parallel", "rubocop,bundle exec rubocop"},
+	{freePaths, "--parallel || -a -A --autocorrect", "rubocop,bundle exec rubocop"},
 
-	{freePaths, "-A --all -u --update -p --patch -N --intent-to-add -v --verbose -n --dry-run --", "git add"},
+	{freePaths, "-A --all -u --update -p --patch -N --intent-to-add -v --verbose -- | -n --dry-run", "git add"},
 	{freePaths, "-m= --message= -a --all -q --quiet -v --verbose -s --signoff --allow-empty --no-gpg-sign --", "git commit"},
-	{freePaths, "-v -n --", "git mv"},
+	{freePaths, "-v -- | -n", "git mv"},
 	{freePaths, "--", "git restore --staged,git restore -S"},
 	{freeWords, "-q --quiet", "git checkout -b,git switch -c,git switch --create"},
 	{keepAll, "-q --quiet -v --verbose", "git checkout,git switch,git branch,git push,git rebase,git rm,git init,git remote,git stash,git stash pop,git stash apply,git worktree add"},
@@ -249,12 +273,12 @@ var habits = []struct {
 
 	{freePaths, "-p -v --parents --verbose", "mkdir"},
 	{freePaths, "", "touch"},
-	{freePaths, "-p -v -n --no-clobber --verbose", "cp"},
+	{freePaths, "-p -v --verbose | -n --no-clobber", "cp"},
 	{freeLocal, "-s -S -f -i -I -v --silent --show-error --fail --head --include --verbose -m= --max-time= --retry= --retry-delay= --retry-connrefused --connect-timeout=", "curl"},
 }
 
 const (
-	goTest = "-v -race -short -count= -run= -skip= -bench= -benchmem -benchtime= -timeout= -cover -covermode= -coverpkg= -failfast -json -parallel= -p= -cpu= -shuffle= -list= -tags= -x -n -a -trimpath -fullpath -vet="
+	goTest = "-v -race -short -count= -run= -skip= -bench= -benchmem -benchtime= -timeout= -cover -covermode= -coverpkg= -failfast -json -parallel= -p= -cpu= -shuffle= -list= -tags= -x -a -trimpath -fullpath -vet= | -n"
 	pytest = "-k= -v -vv -vvv -q -qq -x -s -l --lf --ff --nf --sw --tb= -m= --maxfail= -ra -rA -rs -rf -r= --durations= -n= --co --collect-only --no-header --no-summary --color= --cov --cov= --last-failed --failed-first --exitfirst --verbose --quiet --showlocals --capture= --stepwise"
 	cargo  = "-p= --package= --lib --bins --tests --all --workspace --release -r --all-features --all-targets --no-default-features --features= -F= --no-run -q --quiet -v --verbose --test= --bin= --example= --doc --no-fail-fast -j= --jobs= --locked --offline --message-format= --color="
 )
@@ -264,6 +288,8 @@ type habit struct {
 	words    []string // by which it is known
 	operands operands
 	options  map[string]bool // "=" ends those that take a value
+	rehearse map[string]bool // options that keep it from doing something
+	change   map[string]bool // options that make it change files
 	within   string          // whoever may do this, may do the habit too
 }
 
@@ -271,10 +297,11 @@ type habit struct {
 var habitsOf = sync.OnceValue(func() map[string][]habit {
 	all := make(map[string][]habit)
 	for _, h := range habits {
-		options := set(h.options)
+		parts := append(strings.Split(h.options, "|"), "", "")
+		options, rehearse, change := set(parts[0]), set(parts[1]), set(parts[2])
 		for row := range strings.SplitSeq(h.rows, ",") {
 			row, within, _ := strings.Cut(row, "<")
-			one := habit{strings.Fields(row), h.operands, options, strings.TrimSpace(within)}
+			one := habit{strings.Fields(row), h.operands, options, rehearse, change, strings.TrimSpace(within)}
 			list := all[one.words[0]]
 			at := len(list)
 			for at > 0 && len(list[at-1].words) < len(one.words) {

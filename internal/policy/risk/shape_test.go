@@ -96,6 +96,8 @@ func TestAShapeCoversWhatRunsTheSameCode(t *testing.T) {
 		"go test ./...": `
 			yes go test
 			yes go test -v -run 'A|B' ./src
+			yes go test -n ./src
+			no go test -run -n -exec ./x
 			yes go build ./... && go vet ./src
 			yes go test ./... 2>&1 | tail -20
 			no go run ./evil
@@ -144,7 +146,14 @@ func TestAShapeCoversWhatRunsTheSameCode(t *testing.T) {
 			no python -m pytest /tmp/evil
 			no python -m http.server
 			no python x.py`,
-		"make build":                    "yes make -j8 build\nno make\nno make install\nno make build CC=x\nno make -f /tmp/x build\nno make -C /tmp build\nno make --eval=x build\nno MAKEFLAGS=x make build",
+		"make build":                    "yes make -j8 build\nno make\nno make install\nno make build CC=x\nno make -f /tmp/x build\nno make -C /tmp build\nno make --eval=x build\nno MAKEFLAGS=x make build\nyes make -n build",
+		"make -n build":                 "yes make -n build -s\nno make build\nno make -n build SHELL=x",
+		"gofmt -w .":                    "yes gofmt -l .\nyes gofmt a.go -w\nno gofmt -r x -w .",
+		"gofmt -l .":                    "yes gofmt -d a.go\nno gofmt -w .\nno gofmt -l -w .",
+		"black .":                       "yes black --check src",
+		"black --check .":               "no black .\nno black --check . -c x",
+		"eslint src":                    "yes eslint --quiet\nno eslint --fix\nno eslint src --fix",
+		"eslint src --fix":              "yes eslint src\nyes eslint --fix src/a.js",
 		"curl -s localhost:8080/health": "yes curl -sf http://localhost:8080/other\nno curl -s localhost:2375/containers\nno curl -s localhost.evil.org:8080\nno curl -d x localhost:8080\nno curl -s x.org\nno curl -x evil localhost:8080\nno curl -K x localhost:8080",
 		"git push origin main":          "no git push evil main\nno git push origin +main\nno git push origin main --force\nno git push origin main other",
 	} {
