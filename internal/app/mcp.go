@@ -202,6 +202,7 @@ func (a *App) newMCPHost(ctx context.Context, servers []mcp.Server, confiner *co
 	return mcp.New(mcp.Options{
 		Servers: servers, Root: a.Root, Env: a.ChildEnv(), Version: Version, Vision: a.sees(), Attended: a.Options.Attended, Trial: trial,
 		Sample: a.sample, Logins: a.mcpLogins(), Relay: a.Options.Driver.Relay, Transport: http.DefaultTransport, Warn: a.warn, Now: a.Env.Now, Sleep: a.Env.Sleep, Patience: a.Env.Patience, Taken: taken,
+		Watch: confiner.Watch,
 		Confine: func(cmd *program.Cmd, s mcp.Server) error {
 			if s.Unconfined {
 				err := a.door.Admit(cmd)

@@ -50,7 +50,8 @@ func (a *App) protect(ws *workspace.Workspace) *protectedFiles {
 	})
 	p.inner = ws.Named(func(rel string, dir bool) bool {
 		base := path.Base(rel)
-		return rel != base && (base == ".git" || dir && base == ".coder" || !dir && base == "HEAD")
+		isGit := strings.EqualFold(base, ".git") || !dir && strings.EqualFold(base, "HEAD")
+		return rel != base && (isGit || dir && base == ".coder")
 	}, func(rel string) bool { return secret.Bulky(rel) || secret.InRecords(rel) })
 	return p
 }
@@ -94,7 +95,7 @@ func (p *protectedFiles) projects(ctx context.Context) []string {
 func (p *protectedFiles) holding(ctx context.Context, base string) (dirs []string) {
 	names, _, _ := p.inner.List(ctx)
 	for _, name := range names {
-		if path.Base(name) == base {
+		if strings.EqualFold(path.Base(name), base) {
 			dirs = append(dirs, filepath.Dir(p.full(name)))
 		}
 	}

@@ -379,6 +379,7 @@ var mayOpen = map[string]string{
 	"policy/confine/home.go":          "lists folders of the home, which is never waited for",
 	"host/sandbox/places.go":          "makes a file to see whether that can be done; lists folders, which is never waited for",
 	"host/sandbox/mount_linux.go":     "mount points in a namespace of its own",
+	"host/sandbox/planted.go":         "lists hooks and work trees, which is never waited for",
 	"host/sandbox/protected.go":       "lists folders of submodules, which is never waited for",
 	"policy/judge/world.go":           "lists folders, which is never waited for",
 	"host/lsp/document.go":            "lists folders, which is never waited for",

@@ -3,11 +3,9 @@ package sandbox
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"coder/internal/host/repofile"
@@ -131,49 +129,6 @@ func gitDirsBelow(modules string) (dirs []string) {
 	return dirs
 }
 
-// Planted finds what in the repository of a root, in those of its submodules and
-// in those of folders below it, would have git run something: each file by its
-// path, with what tells whether it is still the same. It is to be asked before and
-// after a command that may write: a repository that is made, bare or not, and a
-// file that sends git elsewhere, cannot be held back beforehand.
-func Planted(root string, inner []string) map[string]string {
-	found := make(map[string]string)
-	git := filepath.Join(root, ".git")
-	dirs := append([]string{gitDir(git)}, gitDirsBelow(filepath.Join(git, "modules"))...)
-	for _, dir := range inner {
-		if at := filepath.Join(dir, ".git"); exists(at) {
-			dirs = append(dirs, gitDir(at))
-		}
-		if isBare(dir) {
-			dirs = append(dirs, dir)
-		}
-	}
-	for _, git := range dirs {
-		for _, name := range []string{"config", "config.worktree", "commondir"} {
-			path := filepath.Join(git, name)
-			text, err := readSome(path)
-			text = bytes.ToLower(text)
-			runs := name == "commondir" || bytes.Contains(text, []byte("!")) ||
-				slices.ContainsFunc(running, func(word string) bool { return bytes.Contains(text, []byte(word)) })
-			if err == nil && runs {
-				found[path] = stateOf(path)
-			}
-		}
-		hooks, _ := os.ReadDir(filepath.Join(git, "hooks"))
-		for _, hook := range hooks {
-			if path := filepath.Join(git, "hooks", hook.Name()); filepath.Ext(path) != ".sample" {
-				found[path] = stateOf(path)
-			}
-		}
-	}
-	return found
-}
-
-// isBare reports whether git takes a folder itself for a repository.
-func isBare(dir string) bool {
-	return exists(filepath.Join(dir, "HEAD")) && exists(filepath.Join(dir, "objects")) && exists(filepath.Join(dir, "refs"))
-}
-
 // PlantedIn finds the files of a home that shells and logins run by themselves,
 // as [Planted] does. What is there before a command is protected from it; what
 // is not there cannot be.
@@ -185,41 +140,4 @@ func PlantedIn(home string) map[string]string {
 		}
 	}
 	return found
-}
-
-// gitDir is the directory of a repository: .git, or where that file leads to.
-func gitDir(git string) string {
-	text, err := readSome(git)
-	to, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir:")
-	if err != nil || !ok {
-		return git
-	}
-	if to = strings.TrimSpace(to); !filepath.IsAbs(to) {
-		to = filepath.Join(filepath.Dir(git), to)
-	}
-	return to
-}
-
-// maxSettings is how much of a file with settings is looked at.
-const maxSettings = 256 << 10
-
-// readSome reads the beginning of a regular file.
-func readSome(path string) ([]byte, error) {
-	text, _, err := repofile.Below(filepath.Dir(path)).Head(filepath.Base(path), maxSettings)
-	return text, err
-}
-
-// running are words of a configuration that name programs.
-var running = []string{
-	"fsmonitor", "hookspath", "clean", "smudge", "process", "textconv", "command", "cmd", "driver", "program", "helper", "sshcommand", "gitproxy",
-	"uploadpack", "receivepack", "askpass", "pager", "editor", "include", "external", "attributesfile", "worktree",
-}
-
-// stateOf changes whenever a file does.
-func stateOf(path string) string {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprint(info.Size(), info.ModTime().UnixNano(), info.Mode())
 }

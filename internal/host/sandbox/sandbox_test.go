@@ -182,7 +182,7 @@ func TestProtectedInForGit(t *testing.T) {
 	if slices.Contains(got, git+"/") || slices.Contains(got, git+"/config.worktree") {
 		t.Errorf("%q", got)
 	}
-	if planted := Planted(root, nil); len(planted) > 0 {
+	if planted, _ := Planted(root, "", nil); len(planted) > 0 {
 		t.Errorf("planted: %q", planted)
 	}
 	for _, name := range []string{"commondir", "modules/a/b/commondir"} {
@@ -190,7 +190,7 @@ func TestProtectedInForGit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if planted := Planted(root, nil); len(planted) != 2 {
+	if planted, _ := Planted(root, "", nil); len(planted) != 2 {
 		t.Errorf("planted: %q", planted)
 	}
 }

@@ -159,7 +159,9 @@ func (c *Confiner) confinement(ctx context.Context, read tool.Line) (bash.Confin
 	}
 	line, report, err := c.line(ctx, limits)
 	if err != nil || report.Backend == sandbox.None {
-		return through(c.bare(limits.Bounds)), err
+		bare := through(c.bare(limits.Bounds))
+		bare.After = c.planted(ctx, read)
+		return bare, err
 	}
 	confined := through(line)
 	confined.Words, confined.After = words(report), c.planted(ctx, read)
@@ -233,7 +235,11 @@ func (c *Confiner) line(ctx context.Context, limits sandbox.Limits) (sandbox.Lin
 
 // Attended is how a command is run that is not confined: nothing of it outlives
 // it, or us.
-func (c *Confiner) Attended() bash.Confinement { return through(c.bare(sandbox.Bounds{})) }
+func (c *Confiner) Attended(ctx context.Context, read tool.Line) bash.Confinement {
+	free := through(c.bare(sandbox.Bounds{}))
+	free.After = c.planted(ctx, read)
+	return free
+}
 
 func (c *Confiner) bare(b sandbox.Bounds) sandbox.Line {
 	if c.o.Bare != nil {
@@ -488,42 +494,53 @@ func (c *Confiner) repositories(ctx context.Context, git bool) (protect []string
 	return protect
 }
 
-// planted remembers which repositories there are, and which profiles in a home
-// that may be written, and returns what finds, once a line that may write has
-// run, those that it made or changed so that git or a shell runs something when
-// it comes across them.
+// planted is the [Confiner.Watch] of a line that may write.
 func (c *Confiner) planted(ctx context.Context, line tool.Line) func(context.Context) string {
 	if foreign, ok := line.(bash.Foreign); ok {
 		line = foreign.Line
 	}
-	if r, _ := line.(risk.Report); r.ReadOnly || c.o.Repositories == nil {
+	if r, _ := line.(risk.Report); r.ReadOnly {
 		return nil
 	}
-	repositories := func(ctx context.Context) map[string]string {
-		return sandbox.Planted(c.o.Root, c.o.Repositories(ctx))
+	return c.Watch(ctx)
+}
+
+// Watch remembers what git obeys here, and which profiles there are in a home that
+// may be written. It returns what finds, once something that may write is done, what
+// is new or has changed of that, and tells the person.
+func (c *Confiner) Watch(ctx context.Context) func(context.Context) string {
+	if c.o.Repositories == nil {
+		return func(context.Context) string { return "" }
 	}
-	profiles := func() (found map[string]string) {
-		if c.o.Home != "" && slices.ContainsFunc(c.writable(), func(dir string) bool { return holds(dir, c.o.Home) }) {
-			found = sandbox.PlantedIn(c.o.Home)
+	look := func(ctx context.Context) (found [3]map[string]string) {
+		writable := c.writable()
+		found[0], found[1] = sandbox.Planted(c.o.Root, c.o.Home, append(c.o.Repositories(ctx), writable...))
+		if c.o.Home != "" && slices.ContainsFunc(writable, func(dir string) bool { return holds(dir, c.o.Home) }) {
+			found[2] = sandbox.PlantedIn(c.o.Home)
 		}
 		return found
 	}
-	inGit, inHome := repositories(ctx), profiles()
-	return func(ctx context.Context) string {
-		var said []string
-		if now := changed(inGit, repositories(ctx)); now != "" {
-			said = append(said, "git would run programs because of what this command left in "+now+"; look at it before you use git there")
-		}
-		if now := changed(inHome, profiles()); now != "" {
-			said = append(said, "a shell or a login would run what this command left in "+now+"; look at it before you open one")
-		}
-		for _, text := range said {
-			if c.o.Warn != nil {
+	before := look(ctx)
+	return func(ctx context.Context) (said string) {
+		for i, after := range look(ctx) {
+			now := changed(before[i], after)
+			if now == "" {
+				continue
+			}
+			text := fmt.Sprintf(left[i], now)
+			if said = tool.JoinNotes(said, text); c.o.Warn != nil {
 				c.o.Warn(text)
 			}
 		}
-		return strings.Join(said, "\n")
+		return said
 	}
+}
+
+// left are the sentences about what a command left.
+var left = [...]string{
+	"git would run programs because of what this command left in %s; look at it before you use git there",
+	"git would use files elsewhere because of what this command left in %s; look at it before you use git there",
+	"a shell or a login would run what this command left in %s; look at it before you open one",
 }
 
 // changed lists what is there now and was not, or not so.

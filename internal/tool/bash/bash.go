@@ -58,7 +58,7 @@ type Options struct {
 	Holds func(ctx context.Context, line tool.Line) (string, error)
 	// Attended, which may be nil, says how a command is run that is kept within no
 	// bounds.
-	Attended func() Confinement
+	Attended func(context.Context, tool.Line) Confinement
 	// Conceals blots keys out of all that a command prints.
 	Conceals *secret.Concealer
 	// Callback, which may be nil, has the program that drives the session run one
@@ -250,7 +250,7 @@ func (o Options) confine(ctx context.Context, line tool.Line, unconfined bool) (
 	case o.Attended == nil:
 		return Confinement{}, nil
 	}
-	return o.Attended(), nil
+	return o.Attended(ctx, line), nil
 }
 
 // title is the command in one short line.

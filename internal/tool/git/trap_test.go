@@ -190,6 +190,30 @@ var traps = []trap{
 	{name: "aliases", set: func(r repo, p string) {
 		config(r, "alias.status", "!"+p, "alias.whatchanged", "!"+p, "alias.log", "!"+p)
 	}},
+	{name: "a work tree elsewhere", breaks: true, springs: []string{"status"}, set: func(r repo, p string) { config(r, "core.worktree", filepath.Dir(p), "core.fsmonitor", p) }},
+	{name: "a link to a repository", springs: []string{"status"}, set: func(r repo, p string) {
+		config(r, "core.fsmonitor", p)
+		moved := filepath.Join(r.dir, "moved")
+		if err := os.Rename(filepath.Join(r.dir, ".git"), moved); err != nil {
+			r.Fatal(err)
+		}
+		r.put(".git", "gitdir: moved\n")
+	}},
+	{name: "a bare repository", breaks: true, springs: []string{"status"}, set: func(r repo, p string) {
+		config(r, "core.fsmonitor", p, "core.worktree", ".")
+		for _, name := range []string{"HEAD", "config", "objects", "refs", "index"} {
+			if err := os.Rename(filepath.Join(r.dir, ".git", name), filepath.Join(r.dir, name)); err != nil {
+				r.Fatal(err)
+			}
+		}
+		if err := os.RemoveAll(filepath.Join(r.dir, ".git")); err != nil {
+			r.Fatal(err)
+		}
+	}},
+	{name: "another store of objects", set: func(r repo, p string) {
+		r.put(".git/objects/info/alternates", "/nowhere\n")
+		config(r, "core.alternateRefsCommand", p)
+	}},
 	{name: "trailers", set: func(r repo, p string) { config(r, "trailer.x.command", p, "trailer.y.cmd", p, "trailer.x.key", "X") }},
 }
 

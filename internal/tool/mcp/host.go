@@ -49,6 +49,9 @@ type Options struct {
 	Trial bool
 	// Confine is given the command of every program before it starts.
 	Confine func(*program.Cmd, Server) error
+	// Watch, which may be nil, is called before a call that may write. What it returns
+	// finds afterwards what is worth a word to the model.
+	Watch func(context.Context) func(context.Context) string
 	// Transport, which may be nil, carries what is said to servers on the web.
 	Transport http.RoundTripper
 	// Relay, which may be nil, passes a message on to a server that is a part of the

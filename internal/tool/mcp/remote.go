@@ -180,7 +180,12 @@ func (c *call) Run(ctx context.Context, out io.Writer) (tool.Result, error) {
 	defer done()
 	params := &sdk.CallToolParams{Name: c.name, Arguments: c.args}
 	params.SetProgressToken(open.token)
+	look := func(context.Context) string { return "" }
+	if watch := c.peer.host.o.Watch; watch != nil && !c.reads() {
+		look = watch(ctx)
+	}
 	given, err := session.CallTool(open.ctx, params)
+	left := look(context.WithoutCancel(ctx))
 	var res tool.Result
 	switch {
 	case ctx.Err() != nil:
@@ -190,7 +195,7 @@ func (c *call) Run(ctx context.Context, out io.Writer) (tool.Result, error) {
 	case err != nil:
 		err = fmt.Errorf("the MCP server %s: %w", oneLine(c.peer.Name), c.peer.plain(err))
 	default:
-		res = c.result(given)
+		res = c.result(given, left)
 	}
 	res.Facts = c.peer.calls.costs(open)
 	return res, err

@@ -36,8 +36,9 @@ type answer struct {
 	Note       string `json:"note,omitzero"`
 }
 
-// result is what the model and the person are told of what a server gave back.
-func (c *call) result(given *sdk.CallToolResult) tool.Result {
+// result is what the model and the person are told of what a server gave back, with
+// a note on what it left.
+func (c *call) result(given *sdk.CallToolResult, left string) tool.Result {
 	var (
 		a      answer
 		texts  []string
@@ -79,6 +80,9 @@ func (c *call) result(given *sdk.CallToolResult) tool.Result {
 		a.Text = text
 	}
 	res := tool.Result{Images: images, Summary: summary(text, len(images)), Show: display.Text(clip.Text(text, 8<<10))}
+	if left != "" {
+		note("%s", left)
+	}
 	if a.OK = !given.IsError; given.IsError {
 		a.Error, a.Text = a.Text, ""
 		if a.Error == "" {

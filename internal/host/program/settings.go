@@ -1,0 +1,100 @@
+package program
+
+import (
+	"iter"
+	"slices"
+	"strings"
+)
+
+// Settings are the settings that git may find in a configuration, by key in lower
+// case. No key that git finds is left out: a line that goes on with a value counts
+// as a setting of its own, too. A value that is written with backslashes keeps them.
+func Settings(text []byte) iter.Seq2[string, string] {
+	return func(yield func(key, value string) bool) {
+		var section string
+		for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
+			line = strings.TrimSpace(line)
+			for strings.HasPrefix(line, "[") {
+				section, line = header(line[1:])
+			}
+			end := strings.IndexFunc(line, func(r rune) bool {
+				return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+			})
+			if end < 0 {
+				end = len(line)
+			}
+			key, rest := strings.ToLower(line[:end]), strings.TrimSpace(line[end:])
+			if key != "" && !yield(section+"."+key, unquoted(strings.TrimPrefix(rest, "="))) {
+				return
+			}
+		}
+	}
+}
+
+// header reads the name of a section, without its first bracket, and what is left
+// of the line.
+func header(line string) (section, rest string) {
+	quoted := false
+	var name strings.Builder
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == '\\' && i+1 < len(line):
+			i++
+			name.WriteByte(line[i])
+		case c == '"':
+			if quoted = !quoted; quoted {
+				name.WriteByte('.')
+			}
+		case c == ']' && !quoted:
+			return strings.ToLower(name.String()), strings.TrimSpace(line[i+1:])
+		case quoted || c != ' ' && c != '\t':
+			name.WriteByte(c)
+		}
+	}
+	return strings.ToLower(name.String()), ""
+}
+
+// unquoted is a value without its quotes and the comment behind it.
+func unquoted(value string) string {
+	var text strings.Builder
+	quoted := false
+	for _, r := range strings.TrimSpace(value) {
+		switch {
+		case r == '"':
+			quoted = !quoted
+		case !quoted && (r == '#' || r == ';'):
+			return strings.TrimSpace(text.String())
+		default:
+			text.WriteRune(r)
+		}
+	}
+	return text.String()
+}
+
+// Runs reports whether git may run a program because of a setting in a repository,
+// or may be let use a protocol that runs one. Settings that name other files, such as
+// include.path, are not among them.
+func Runs(key, value string) bool {
+	section, _, _ := strings.Cut(key, ".")
+	last := key[strings.LastIndexByte(key, '.')+1:]
+	isSwitch := slices.Contains([]string{"", "true", "false", "yes", "no", "on", "off", "0", "1"}, strings.ToLower(value))
+	switch {
+	case last == "fsmonitor" || section == "pager":
+		return !isSwitch // git has a monitor of its own
+	case section == "filter" && strings.HasPrefix(value, "git-lfs ") && !strings.ContainsAny(value, ";&|<>`$()\\\n"):
+		return false // what git lfs install writes
+	case section == "protocol":
+		return last == "allow" && value != "never"
+	case last == "path":
+		return section != "include" && section != "includeif" && section != "submodule"
+	}
+	ends := func(end string) bool { return strings.HasSuffix(last, end) }
+	return section == "alias" || strings.HasPrefix(value, "!") || slices.Contains(programs, last) || slices.Contains(tools, last) ||
+		slices.ContainsFunc([]string{"command", "cmd", "hook"}, ends)
+}
+
+// tools are the last parts of keys that name what git runs only for a person, or
+// where it finds what it runs.
+var tools = []string{
+	"pager", "editor", "external", "difffilter", "hookspath", "attributesfile", "templatedir", "browser", "httpd", "modulepath", "smtpserver", "tunnel",
+}
