@@ -22,8 +22,8 @@ import (
 // change prepares the call with the arguments that the person gave with their yes.
 func (r *run) change(ctx context.Context, a *admission, args json.RawMessage) bool {
 	a.call.Args, a.call.Broken = args, ""
-	if off := r.prepare(ctx, a); off && a.err == nil {
-		a.err = &Denied{"the changed call is one of a tool that is switched off"}
+	if off := r.prepare(ctx, a); off {
+		a.refuse(&Denied{"the changed call is one of a tool that is switched off"})
 	}
 	a.note = tool.JoinNotes(a.note, "the user changed the arguments to "+clip.Text(string(args), 500))
 	return a.err == nil
@@ -60,8 +60,8 @@ func (r *run) reduce(ctx context.Context, a *admission, answer uip.Response, arg
 
 // hunks are those of the change that the call would make, if it can be made in part.
 func (a *admission) hunks() []display.Hunk {
-	diff, ok := a.plan().Preview.(display.Diff)
-	if !ok || a.plan().Hunks < 2 {
+	diff, _ := a.plan().Preview.(display.Diff)
+	if a.plan().Hunks < 2 {
 		return nil
 	}
 	all := display.Hunks(diff.Unified)

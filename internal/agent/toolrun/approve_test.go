@@ -72,7 +72,8 @@ func TestSeveralCallsThatNeedApprovalAreOneCard(t *testing.T) {
 			asked := 0
 			b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
 				asked++
-				if q.Kind != uip.Composite || len(q.Parts) != 2 || q.Parts[0].CallID() != "c1" || q.Parts[1].CallID() != "c3" {
+				if q.Kind != uip.Composite || len(q.Parts) != 2 || q.Parts[0].CallID() != "c1" || q.Parts[1].CallID() != "c3" ||
+					q.Parts[0].ID != q.ID+".1" || q.Parts[1].ID != q.ID+".2" || q.Display.Metadata["remembers"] != "uses of write" {
 					t.Fatalf("question %+v", q)
 				}
 				a := tt.answer(q)
@@ -226,11 +227,12 @@ func (broken) Keep(context.Context, []tool.Effect) (tool.Kept, error) {
 func TestARunningCallMayAskQuestionsOfItsOwn(t *testing.T) {
 	b := newBench(t)
 	b.add("question", tool.Note, func(ctx context.Context, x string, _ io.Writer) (tool.Result, error) {
-		a, err := uip.From(ctx).Ask(ctx, uip.Request{Kind: uip.Select, Options: []uip.Option{{ID: "1", Label: x}}})
+		a, err := uip.From(ctx).Ask(ctx, uip.Request{Kind: uip.Select, Options: []uip.Option{{ID: "1", Label: x}}, Parts: make([]uip.Request, 2)})
 		return tool.Result{Value: map[string]any{"ok": true, "answer": a.Option}}, err
 	})
 	b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
-		if q.ID == "" || q.TaskID != "t" || q.CallID() != "c1" {
+		if q.ID == "" || q.TaskID != "t" || q.CallID() != "c1" || q.Display.Metadata["toolName"] != "question" || string(q.Args) != `{"x":"a"}` ||
+			q.Parts[1].ID != q.ID+".2" || q.Parts[1].TaskID != "t" || q.Parts[1].Author != "main" {
 			t.Errorf("question %+v", q)
 		}
 		return uip.Response{ID: q.ID, Option: "1"}, nil

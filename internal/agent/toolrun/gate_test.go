@@ -167,7 +167,8 @@ func TestHooksAreAskedOnce(t *testing.T) {
 	b.asking(uip.Approve)
 	h := &ruled{}
 	b.round.Hooks = h
-	if got, err := b.run(t.Context(), "write a", "write b"); err != nil || h.n != 2 || strings.Count(lines(got, "run"), "run") != 2 {
+	got, err := b.run(t.Context(), "write a", "write b", "write c")
+	if err != nil || h.n != 3 || strings.Count(lines(got, "run"), "run") != 3 {
 		t.Errorf("%v, asked %d times:\n%s", err, h.n, got)
 	}
 }

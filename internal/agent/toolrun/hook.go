@@ -56,8 +56,8 @@ func (r *run) consult(ctx context.Context, a *admission) (Ruling, bool) {
 	}
 	if ruling.Input != nil {
 		a.call.Args, a.call.Broken = ruling.Input, ""
-		if off := r.prepare(ctx, a); off && a.err == nil {
-			a.err = &Denied{"hook: it changed the call to a tool that is switched off"}
+		if off := r.prepare(ctx, a); off {
+			a.refuse(&Denied{"hook: it changed the call to a tool that is switched off"})
 		}
 		a.note = "a hook of " + ruling.InputBy + " changed the arguments to " + clip.Text(string(ruling.Input), 500)
 	}

@@ -12,6 +12,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/secret"
 	"coder/internal/core/uip"
 	"coder/internal/policy"
 	"coder/internal/tool"
@@ -67,6 +68,8 @@ func TestSomeHunksAreTaken(t *testing.T) {
 			[]string{"make ac\n", `"turned_down":"--- a/b\n+++ b/b\n@@ -1,1 +1,1 @@\n-old b\n+new b\n"`, "took number 1,3;", "the user says: b stays", "effects write a write c", `"only_hunks":[1,3]`}, []string{"write b"}},
 		{"a range", "a b c d", uip.Response{Option: uip.Some, Input: "2-4"}, []string{"make bcd\n", "took number 2,3,4;"}, nil},
 		{"all of them", "a b", uip.Response{Option: uip.Some, Input: "1 2"}, []string{"make ab\n"}, []string{"turned_down", "only_hunks"}},
+		{"a key in what is left", "a known-0123456789", uip.Response{Option: uip.Some, Input: "1"},
+			[]string{"make a\n", `-old [`}, []string{"old known-0"}},
 		{"judged again", "a frozen c", uip.Response{Option: uip.Some, Input: "2"}, []string{"denied: rule: frozen", "requested c1 deny"}, []string{"make"}},
 		{"yes and a remark", "a b", uip.Response{Option: uip.Approve, Comment: "keep it short"}, []string{"make ab\n", `"note":"the user says: keep it short"`}, nil},
 	}
@@ -74,7 +77,7 @@ func TestSomeHunksAreTaken(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t)
 			b.tools = []tool.Tool{hunky(b.note, func() string { return "" })}
-			b.runner.Policy = frozen
+			b.runner.Policy, b.runner.Conceals = frozen, secret.Conceal([]string{"known-0123456789"})
 			b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
 				if want := fmt.Sprint(len(strings.Fields(tt.files))); q.Display.Metadata[uip.Hunks] != want {
 					t.Errorf("the question speaks of %q hunks, want %s", q.Display.Metadata[uip.Hunks], want)
@@ -154,5 +157,35 @@ func TestHunksTakenOnACardAreThoseThatWereShown(t *testing.T) {
 				t.Errorf("asked %d times:\n%s", asked, got)
 			}
 		})
+	}
+}
+
+// A choice of hunks is offered only where there are several, and each is the one that is counted.
+func TestHunksAreOfferedOnlyWhereTheyCanBeCounted(t *testing.T) {
+	const one = "--- a/f\n+++ b/f\n@@ -1,1 +1,1 @@\n-old\n+new\n"
+	two := display.Diff{Unified: one + "@@ -9,1 +9,1 @@\n-x\n+y\n"}
+	for name, tt := range map[string]struct {
+		preview display.Block
+		hunks   int
+		want    string
+	}{
+		"two":           {two, 2, "approve some [reject]"},
+		"one":           {display.Diff{Unified: one}, 1, "approve [reject]"},
+		"miscounted":    {two, 3, "approve [reject]"},
+		"no difference": {display.Text("x"), 2, "approve [reject]"},
+		"not in part":   {two, 0, "approve [reject]"},
+	} {
+		b := newBench(t)
+		b.runner.Policy = judge(policy.Ask, lasting)
+		b.tools = []tool.Tool{tool.Func[args]{
+			Name: "change",
+			Plan: func(context.Context, args) (tool.Plan, error) {
+				return tool.Plan{Effects: []tool.Effect{{Kind: tool.Write, Target: "f"}}, Preview: tt.preview, Hunks: tt.hunks}, nil
+			},
+			Do: func(context.Context, args, io.Writer) (tool.Result, error) { return tool.Result{}, nil },
+		}}
+		if got, _ := b.optionsFor("change a"); got != tt.want {
+			t.Errorf("%s: offered %s", name, got)
+		}
 	}
 }

@@ -542,3 +542,14 @@ func TestACallThatWaitsInTheMiddleLeavesItsNeighboursAlone(t *testing.T) {
 			deliver c2 {"ok":true,"x":"b"}`)
 	})
 }
+
+// A call that means a tool which is not there runs no other.
+func TestACallOfAMeantToolThatIsMissingDoesNotRun(t *testing.T) {
+	b := newBench(t)
+	b.add("bash", tool.Exec, b.fine("bash"))
+	b.round.Calls = []chat.ToolCall{{ID: "c0", Name: "bash", Args: []byte(patchLine)}}
+	got, err := b.run(t.Context())
+	if err != nil || lines(got, "run") != "" || !strings.Contains(got, `there is no tool named \"bash\"`) {
+		t.Errorf("%v:\n%s", err, got)
+	}
+}
