@@ -123,23 +123,26 @@ const claimMargin = time.Minute
 
 // limitStorage sees that what commands wrote and what can be worked out again
 // takes no more room than it may. The oldest goes first, and nothing of sessions
-// that are in use.
-func (s *Store) limitStorage(c config.Storage) {
+// that are in use. Warn is told what is gone of the output of commands.
+func (s *Store) limitStorage(c config.Storage, warn func(string)) {
 	if s.ephemeral {
 		return
 	}
 	runs := s.Dir("runs")
-	limitSize(runs, int64(c.RunsBytes), func(path string) bool {
+	dropped := limitSize(runs, int64(c.RunsBytes), func(path string) bool {
 		rel, err := filepath.Rel(runs, path)
 		session, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
 		return err != nil || s.InUse(session)
 	})
+	if dropped > 0 {
+		warn(fmt.Sprintf("dropped %d MB of command output from ended sessions (.coder/runs)", (dropped+1<<20-1)>>20))
+	}
 	limitSize(s.Dir("cache"), int64(c.CacheBytes), func(string) bool { return false })
 }
 
 // limitSize removes the oldest files below dir until the others have at most so many
-// bytes.
-func limitSize(dir string, most int64, stays func(path string) bool) {
+// bytes, and returns how many are gone.
+func limitSize(dir string, most int64, stays func(path string) bool) (dropped int64) {
 	type file struct {
 		path string
 		fs.FileInfo
@@ -155,16 +158,14 @@ func limitSize(dir string, most int64, stays func(path string) bool) {
 		}
 		return nil
 	})
-	if bytes <= most {
-		return
-	}
 	slices.SortFunc(all, func(a, b file) int { return a.ModTime().Compare(b.ModTime()) })
 	for _, f := range all {
-		if bytes <= most {
-			return
+		if bytes-dropped <= most {
+			break
 		}
 		if !stays(f.path) && os.Remove(f.path) == nil {
-			bytes -= f.Size()
+			dropped += f.Size()
 		}
 	}
+	return dropped
 }

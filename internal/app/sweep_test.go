@@ -36,7 +36,10 @@ func TestBound(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		limitSize(dir, tc.most, func(path string) bool { return strings.Contains(path, "s2") })
+		dropped := limitSize(dir, tc.most, func(path string) bool { return strings.Contains(path, "s2") })
+		if want := int64(4-len(strings.Fields(tc.left))) * 10; dropped != want {
+			t.Errorf("%s: %d bytes are gone, want %d", name, dropped, want)
+		}
 		var left []string
 		paths, err := filepath.Glob(dir + "/*/*")
 		if err != nil {

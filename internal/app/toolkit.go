@@ -102,7 +102,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	work, stop := context.WithCancel(context.Background())
 	t := &toolkit{work: work, marked: a.marked(), conceals: a.keys.conceals(a), protected: a.protect(ws), project: project{ws}}
 	t.ends = []func() error{
-		func() error { store.limitStorage(a.Config.Storage); return nil }, ws.Close, t.unmark, func() error { stop(); return nil },
+		func() error { store.limitStorage(a.Config.Storage, a.warn); return nil }, ws.Close, t.unmark, func() error { stop(); return nil },
 	}
 	t.confiner = a.confiner(t.protected)
 	t.claims = func(ctx context.Context, from, to time.Time) ([]undo.Claim, error) {
@@ -121,6 +121,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	t.index = codeindex.New(ws, codeindex.Options{Now: a.Env.Now, CacheDir: store.relative("cache"), Patience: indexPatience})
 	running := bash.Options{
 		Workspace: ws, Shell: a.shell, Env: env, RunsDir: store.relative("runs", sessionID), Now: a.Env.Now,
+		RunsLimit:      int64(a.Config.Storage.RunsSessionBytes),
 		CommandTimeout: time.Duration(a.Config.Safety.CommandTimeoutMS) * time.Millisecond,
 		OutputLimit:    a.Config.Safety.OutputLimitBytes,
 		Analyse:        a.analyse, Confine: t.confiner.Command, Holds: t.confiner.Holds, Attended: t.confiner.Attended, Conceals: t.conceals,

@@ -189,10 +189,11 @@ type Skills struct {
 
 // Storage is how sessions are kept.
 type Storage struct {
-	Fsync      string `json:"fsync" doc:"which records are forced to the disk" enum:"always|decisions|never" project:"stricter"`
-	UndoBytes  int    `json:"undo_bytes" doc:"what calls overwrote, kept for undo; the oldest goes first" range:"1048576..1099511627776" project:"lower"`
-	RunsBytes  int    `json:"runs_bytes" doc:"output of commands that all sessions together keep; the oldest goes first" range:"1048576..1099511627776" project:"lower"`
-	CacheBytes int    `json:"cache_bytes" doc:"what can be worked out again and is kept; the oldest goes first" range:"1048576..1099511627776" project:"lower"`
+	Fsync            string `json:"fsync" doc:"which records are forced to the disk" enum:"always|decisions|never" project:"stricter"`
+	UndoBytes        int    `json:"undo_bytes" doc:"what calls overwrote, kept for undo; the oldest goes first" range:"1048576..1099511627776" project:"lower"`
+	RunsBytes        int    `json:"runs_bytes" doc:"output of commands that all sessions together keep; that of the oldest ended ones goes first" range:"1048576..1099511627776" project:"lower"`
+	RunsSessionBytes int    `json:"runs_session_bytes" doc:"output of commands that one session keeps; what comes later is not saved" range:"1048576..1099511627776" project:"lower"`
+	CacheBytes       int    `json:"cache_bytes" doc:"what can be worked out again and is kept; the oldest goes first" range:"1048576..1099511627776" project:"lower"`
 }
 
 // Tools is how tools are presented to the model.
@@ -298,7 +299,7 @@ func Default() Config {
 		},
 		Skills:       Skills{Paths: []string{}},
 		Instructions: []string{},
-		Storage:      Storage{Fsync: "decisions", UndoBytes: 512 << 20, RunsBytes: 1 << 30, CacheBytes: 512 << 20},
+		Storage:      Storage{Fsync: "decisions", UndoBytes: 512 << 20, RunsBytes: 500 << 20, RunsSessionBytes: 200 << 20, CacheBytes: 512 << 20},
 		Tools:        Tools{Dialect: "native"},
 		LSP:          LSP{Servers: map[string]json.RawMessage{}},
 		Fetch: Fetch{

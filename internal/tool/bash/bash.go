@@ -44,6 +44,8 @@ type Options struct {
 	// RunsDir, below the workspace, is where output too long for a result is
 	// saved, such as .coder/runs/<session>. It is not saved if this is empty.
 	RunsDir string
+	// RunsLimit is how many bytes of output a session saves there; no limit if zero.
+	RunsLimit int64
 	// Env is the whole environment of commands. Whoever makes it leaves out
 	// what commands must not know.
 	Env []string
@@ -68,6 +70,7 @@ type Options struct {
 	Now func() time.Time
 
 	logs *atomic.Int64 // how many logs were begun
+	room *room
 }
 
 // Confinement is how one command is kept within bounds. The zero Confinement
@@ -155,7 +158,7 @@ func (o Options) filled() Options {
 	o.CommandTimeout = cmp.Or(max(o.CommandTimeout, 0), defaultTimeout)
 	o.OutputLimit = cmp.Or(max(o.OutputLimit, 0), defaultLimit)
 	if o.logs == nil {
-		o.logs = new(atomic.Int64)
+		o.logs, o.room = new(atomic.Int64), new(room)
 	}
 	return o
 }
@@ -305,13 +308,15 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 	r.Stdout, cutOut = bounded(b.Conceals.Text(o.Stdout.Text()), o.Stdout.Dropped > 0)
 	r.Stderr, cutErr = bounded(b.Conceals.Text(o.Stderr.Text()), o.Stderr.Dropped > 0)
 	if r.Truncated = cutOut || cutErr; r.Truncated {
-		r.LogPath = log.keep()
+		if r.LogPath = log.keep(); log.crowded {
+			r.Note = fmt.Sprintf("the log is cut: this session has saved as much output as it may (storage.runs_session_bytes, %d MB)", b.RunsLimit>>20)
+		}
 	}
 	switch { // what became of processes that outlived the command
 	case o.Escaped:
-		r.Note = "a process got away from the command and may still be running"
+		r.Note = tool.JoinNotes(r.Note, "a process got away from the command and may still be running")
 	case o.Stopped && !o.TimedOut:
-		r.Note = "processes left running in the background were stopped"
+		r.Note = tool.JoinNotes(r.Note, "processes left running in the background were stopped")
 	}
 	r.Note = tool.JoinNotes(r.Note, refused)
 	if c.Blocked != nil && !o.TimedOut {

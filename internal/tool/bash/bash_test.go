@@ -235,6 +235,35 @@ func TestLongOutputIsSaved(t *testing.T) {
 	}
 }
 
+// TestASessionSavesNoMoreThanItMay: what an earlier run of the session saved counts.
+func TestASessionSavesNoMoreThanItMay(t *testing.T) {
+	o := bash.Options{RunsDir: ".coder/runs/s1", RunsLimit: 250_000}
+	sh, dir := open(t, o)
+	runs := filepath.Join(dir, o.RunsDir)
+	if err := errors.Join(os.MkdirAll(runs, 0o700), os.WriteFile(filepath.Join(runs, "bash-0001.log"), make([]byte, 100_000), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for i, cut := range []bool{false, true, true} {
+		r, _ := run(t, sh, command("seq 1 20000"), io.Discard) // 108,894 bytes
+		log, err := os.ReadFile(filepath.Join(dir, r.LogPath))
+		if got := strings.HasSuffix(string(log), "[output truncated]\n"); err != nil || got != cut || strings.Contains(r.Note, "storage.runs_session_bytes") != cut {
+			t.Errorf("%d: the log of %d bytes is cut: %v, %v, note %q", i, len(log), got, err, r.Note)
+		}
+	}
+	files, err := os.ReadDir(runs)
+	size := int64(0)
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += info.Size()
+	}
+	if err != nil || len(files) != 4 || size > o.RunsLimit+100 {
+		t.Errorf("%d files of %d bytes, %v", len(files), size, err)
+	}
+}
+
 // What commands print is nobody else's business, also where the directories
 // were there before.
 func TestLogsArePrivate(t *testing.T) {

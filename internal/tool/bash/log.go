@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"sync"
 	"time"
 
 	"coder/internal/core/secret"
@@ -19,7 +20,8 @@ import (
 
 const (
 	maxPending = 256 << 10 // bytes held back before there is a file
-	maxLog     = 256 << 20 // bytes of a log
+	maxLog     = 64 << 20  // bytes of a log
+	maxLogs    = 10_000    // that are counted
 	privateDir = 0o700     // mode of their directory
 )
 
@@ -32,6 +34,36 @@ type log struct {
 	name    string
 	left    int  // bytes the file may still have
 	broken  bool // there can be no file
+	crowded bool // the other logs of the session left it too little room
+}
+
+// room is what the logs of a session may still take on the disk. It is safe for
+// concurrent use.
+type room struct {
+	mu   sync.Mutex
+	left int64
+	seen bool // what an earlier run of the session left is counted
+}
+
+// take takes up to n bytes and returns how many there were.
+func (l *log) take(n int) int {
+	if l.RunsLimit <= 0 {
+		return n
+	}
+	l.room.mu.Lock()
+	defer l.room.mu.Unlock()
+	if !l.room.seen {
+		l.room.seen, l.room.left = true, l.RunsLimit
+		files, _, _ := l.Workspace.ReadDir(l.RunsDir, maxLogs)
+		for _, f := range files {
+			if info, err := f.Info(); err == nil {
+				l.room.left -= info.Size()
+			}
+		}
+	}
+	n = int(min(int64(n), max(l.room.left, 0)))
+	l.room.left -= int64(n)
+	return n
 }
 
 func (o Options) newLog(command string) *log {
@@ -100,11 +132,11 @@ func (l *log) put(b []byte) {
 	if l.broken || l.left == 0 {
 		return
 	}
-	if len(b) >= l.left {
-		b = fmt.Appendf(nil, "%s\n%s\n", b[:l.left], truncatedLine)
+	fits := l.take(min(len(b), l.left))
+	l.crowded = fits < min(len(b), l.left)
+	if l.left -= fits; l.crowded || l.left == 0 {
+		b = fmt.Appendf(nil, "%s\n%s\n", b[:fits], truncatedLine)
 		l.left = 0
-	} else {
-		l.left -= len(b)
 	}
 	if _, err := l.file.Write(b); err != nil {
 		l.broken = true
