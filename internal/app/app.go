@@ -167,6 +167,7 @@ type App struct {
 	windows    remembered[heardWindow]       // of models, by the word of their servers
 	beside     provider.Beside               // what servers are asked in the session in use
 	lists      remembered[[]string]          // of models, by the word of their servers
+	guards     remembered[string]            // of other agents in the project, by their content
 	keys       keyring                       // printed by commands
 	live       live                          // what sessions ask
 	told       map[string]bool               // what was said once
