@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"coder/internal/host/repofile"
 	"coder/internal/policy/rule"
@@ -78,20 +79,24 @@ func (g guards) setting() string {
 }
 
 var (
-	codexGuard = regexp.MustCompile(`(?m)^\s*(approval_policy|sandbox_mode)\s*=|\bdecision\s*=\s*"(forbidden|prompt)"`)
+	codexGuard = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^\s*(approval_policy|sandbox_mode)\s*=|\bdecision\s*=\s*"(forbidden|prompt)"`)
+	})
 	// comments also matches strings, so that nothing in them is one, and last commas.
-	comments = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|//[^\n]*|(?s:/\*.*?\*/)|,\s*[\]}]`)
+	comments = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`"(?:[^"\\]|\\.)*"|//[^\n]*|(?s:/\*.*?\*/)|,\s*[\]}]`)
+	})
 )
 
 // count adds what a file forbids, and reports whether that is anything.
 func (g *guards) count(name string, text []byte) bool {
 	before := g.rules + g.hooks
 	if !strings.Contains(name, ".json") {
-		g.rules += len(codexGuard.FindAll(text, -1))
+		g.rules += len(codexGuard().FindAll(text, -1))
 		return g.rules+g.hooks > before
 	}
 	for range 2 { // a comma may stand before a comment
-		text = comments.ReplaceAllFunc(text, func(s []byte) []byte {
+		text = comments().ReplaceAllFunc(text, func(s []byte) []byte {
 			if s[0] == '/' {
 				return nil
 			}

@@ -19,6 +19,7 @@ import (
 	"coder/internal/policy/mode"
 	"coder/internal/policy/risk"
 	"coder/internal/policy/rule"
+	"coder/internal/tool/dialect"
 )
 
 // newJudge puts the rules of the person, of this run and of the mode together.
@@ -26,6 +27,12 @@ func (a *App) newJudge(c *confine.Confiner, p *protectedFiles) (*judge.Judge, er
 	given, err := a.givenRules()
 	if err != nil {
 		return nil, err
+	}
+	allow, deny := byMember(a.Options.AllowTools), byMember(a.Options.DenyTools)
+	for _, s := range slices.Concat(allow, deny) {
+		if near := a.misspelt(s.Tool); near != "" {
+			return nil, inputf("rules of this run: there is no tool %q; did you mean %q?", s.Tool, near)
+		}
 	}
 	approval := a.Config.Approval
 	unasked := approval.AutoApproveAsk || !approval.Interactive
@@ -36,7 +43,7 @@ func (a *App) newJudge(c *confine.Confiner, p *protectedFiles) (*judge.Judge, er
 		Hidden:  func() bool { return c.Hides(context.Background()) },
 		Freezes: func() bool { return c.Freezes(context.Background()) },
 		Network: hostList(a.Config.Safety.Network), Bounds: func() bool { return c.Bounds(context.Background()) },
-		Given: given, Lines: a.ownLines(), Allow: byMember(a.Options.AllowTools), Deny: byMember(a.Options.DenyTools),
+		Given: given, Lines: a.ownLines(), Allow: allow, Deny: deny,
 		Exact: a.Config.Permission.AllowlistMatch == "exact",
 		Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now,
 		Unasked: unasked, Fearless: unasked && approval.DangerousNoninteractive == "allow",
@@ -120,6 +127,9 @@ func (a *App) givenRules() (map[string]risk.Patterns, error) {
 		if given[tool] == nil {
 			given[tool] = make(risk.Patterns)
 		}
+		if was, twice := given[tool][pattern]; twice { // by several names
+			v = min(v, was)
+		}
 		given[tool][pattern] = v
 		return nil
 	}
@@ -131,7 +141,7 @@ func (a *App) givenRules() (map[string]risk.Patterns, error) {
 			if a.Report.RuleOrigin(name, pattern) == (config.Origin{}) {
 				continue
 			}
-			for _, member := range members(name) {
+			for _, member := range a.meant(name) {
 				if err := add(member, pattern, word); err != nil {
 					return nil, err
 				}
@@ -204,9 +214,9 @@ func byMember(specs []rule.Spec) (all []rule.Spec) {
 	return all
 }
 
-// ruleNames are the words under permission that are not a tool of today.
+// ruleNames are the words under permission that need not be a tool of this session.
 var ruleNames = []string{
-	"default", "read", "write", "bash", "fetch", "note", "tool_search",
+	"default", "read", "write", "edit", "glob", "grep", "list", "bash", "fetch", "note", "tool_search",
 	"patch", "question", "skill", "task", "todoread", "todowrite", "search_code", "external_directory",
 	"git_status", "git_diff", "git_log", "git_add", "git_commit",
 	"lsp_diagnostics", "lsp_definition", "lsp_hover", "lsp_references", "jobs", "lsp",
@@ -215,18 +225,55 @@ var ruleNames = []string{
 // checkRuleName refuses a rule for what looks like a misspelt tool: a deny that
 // protects nothing is worse than none.
 func (a *App) checkRuleName(name string) error {
-	if _, ok := a.set.Lookup(name); ok || slices.Contains(ruleNames, name) || strings.HasPrefix(name, "mcp__") {
-		return nil
-	}
-	known := slices.Clone(ruleNames)
-	for s := range a.set.Specs() {
-		if known = append(known, s.Name); s.Name == name {
-			return nil
-		}
-	}
-	if near := nearest.Of(name, known); near != "" {
+	if near := a.misspelt(name); near != "" {
 		return configf("permission.%s: there is no tool %q; did you mean %q?", name, name, near)
 	}
-	a.warn(fmt.Sprintf("permission.%s: there is no tool %q", name, name))
+	if known := a.knownNames(); !isPattern(name) && !slices.ContainsFunc(a.meant(name), func(m string) bool { return slices.Contains(known, m) }) {
+		a.warn(fmt.Sprintf("permission.%s: there is no tool %q", name, name))
+	}
 	return nil
+}
+
+// misspelt is the tool that a name in a rule is nearly that of; "" if it is one, a
+// pattern, a tool of a server, which may join later, or like none.
+func (a *App) misspelt(name string) string {
+	known := a.knownNames()
+	if isPattern(name) || slices.ContainsFunc(a.meant(name), func(m string) bool { return slices.Contains(known, m) }) {
+		return ""
+	}
+	return nearest.Of(name, known)
+}
+
+// isPattern reports whether a name in a rule may be that of a tool which joins later.
+func isPattern(name string) bool {
+	return strings.HasPrefix(strings.ToLower(name), "mcp__") || strings.ContainsAny(name, "*?[")
+}
+
+// meant are the tools that a name in a rule stands for, in any case and by the name
+// that another agent has for them.
+func (a *App) meant(name string) []string {
+	if ours := dialect.Inward(name); ours != nil {
+		return ours
+	}
+	if t, ok := a.set.Lookup(name); ok {
+		return members(t.Spec().Name)
+	}
+	for _, known := range a.knownNames() {
+		if strings.EqualFold(known, name) {
+			return members(known)
+		}
+	}
+	return members(name)
+}
+
+// knownNames are the names of tools and classes that a rule may be about.
+func (a *App) knownNames() []string {
+	known := slices.Clone(ruleNames)
+	for s := range a.set.Specs() {
+		known = append(known, s.Name)
+	}
+	for _, all := range groups {
+		known = append(known, all...)
+	}
+	return known
 }

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"coder/internal/app"
+	"coder/internal/policy/rule"
+)
+
+// TestADenialInSettingsIsHonouredOrRefused: in each form, in theirs and in our own.
+func TestADenialInSettingsIsHonouredOrRefused(t *testing.T) {
+	for _, name := range []string{"bash", "Bash", "edit", "Edit", "WebFetch", "read", "mcp__later__tool", "mcp__later"} {
+		every, _ := rule.ParseSpecs(name)
+		some, _ := rule.ParseSpecs(name + "(a b*)")
+		for text, want := range map[string][]rule.Spec{
+			fmt.Sprintf(`{"permission": {%q: "deny"}}`, name):                        every,
+			fmt.Sprintf(`{"permission": {%q: {"*": "deny"}}}`, name):                 every,
+			fmt.Sprintf(`{"permission": {%q: {"a b*": "deny"}}}`, name):              some,
+			fmt.Sprintf(`{"permission": {%q: {"x": "allow", "a b*":"deny"}}}`, name): some,
+			fmt.Sprintf(`{"permissions": {"deny": [%q]}}`, name):                     every,
+			fmt.Sprintf(`{"permissions": {"deny": ["%s(a b*)"]}}`, name):             some,
+		} {
+			inv := &invocation{flags: &flags{}}
+			if err := inv.adoptSettings([]byte(text)); err != nil || !slices.Equal(inv.flags.DenyTools, app.Ours(want)) {
+				t.Errorf("%s: %v, %v, want %v", text, inv.flags.DenyTools, err, app.Ours(want))
+			}
+		}
+	}
+	for _, text := range []string{
+		`{"permission": "deny"}`, `{"permission": {"bash": "never"}}`, `{"permission": {"bash": "ask"}}`, `{"permission": {"bash": {"a": "no"}}}`, `{"permission": {"bash": ["deny"]}}`,
+		`{"permission": {"bash": false}}`, `{"permission": ["bash"]}`, `{"Permission": {"bash": "deny"}}`, `{"permissions": {"ask": ["Bash"]}}`, `{"permissions": {"deny": "Bash"}}`,
+		`{"permissions": {"Block": ["Bash"]}}`, `{"disallowedTools": ["Bash"]}`, `{"excludeTools": ["Bash"]}`, `{"denyRules": []}`, `{"safety": {"network": []}}`, `{"agents": {}}`,
+		`{"permissions": {"deny": ["Bash(a"]}}`, `{"permission": {"ba sh": "deny"}}`, `[]`,
+	} {
+		inv := &invocation{flags: &flags{}}
+		err := inv.adoptSettings([]byte(text))
+		if err == nil || !strings.HasPrefix(err.Error(), "--settings") {
+			t.Errorf("%s: %v, %v", text, err, inv.flags.DenyTools)
+		}
+	}
+}
