@@ -77,11 +77,12 @@ func unquoted(value string) string {
 func Runs(key, value string) bool {
 	section, _, _ := strings.Cut(key, ".")
 	last := key[strings.LastIndexByte(key, '.')+1:]
-	isSwitch := slices.Contains([]string{"", "true", "false", "yes", "no", "on", "off", "0", "1"}, strings.ToLower(value))
+	switches := []string{"", "true", "false", "yes", "no", "on", "off", "0", "1"}
 	switch {
 	case last == "fsmonitor" || section == "pager":
-		return !isSwitch // git has a monitor of its own
-	case section == "filter" && strings.HasPrefix(value, "git-lfs ") && !strings.ContainsAny(value, ";&|<>`$()\\\n"):
+		return !slices.Contains(switches, strings.ToLower(value)) // git has a monitor of its own
+	case section == "filter" && strings.HasPrefix(value, "git-lfs ") &&
+		!strings.ContainsAny(value, ";&|<>`$()\\\n"):
 		return false // what git lfs install writes
 	case section == "protocol":
 		return last == "allow" && value != "never"
@@ -89,12 +90,13 @@ func Runs(key, value string) bool {
 		return section != "include" && section != "includeif" && section != "submodule"
 	}
 	ends := func(end string) bool { return strings.HasSuffix(last, end) }
-	return section == "alias" || strings.HasPrefix(value, "!") || slices.Contains(programs, last) || slices.Contains(tools, last) ||
-		slices.ContainsFunc([]string{"command", "cmd", "hook"}, ends)
+	return section == "alias" || strings.HasPrefix(value, "!") || slices.Contains(programs, last) ||
+		slices.Contains(tools, last) || slices.ContainsFunc([]string{"command", "cmd", "hook"}, ends)
 }
 
 // tools are the last parts of keys that name what git runs only for a person, or
 // where it finds what it runs.
 var tools = []string{
-	"pager", "editor", "external", "difffilter", "hookspath", "attributesfile", "templatedir", "browser", "httpd", "modulepath", "smtpserver", "tunnel",
+	"pager", "editor", "external", "difffilter", "hookspath", "attributesfile", "templatedir",
+	"browser", "httpd", "modulepath", "smtpserver", "tunnel",
 }

@@ -21,7 +21,8 @@ import (
 // after a command that may write: a repository that is made, bare or not, and a file
 // that sends git elsewhere, cannot be held back beforehand.
 func Planted(root, home string, dirs []string) (runs, elsewhere map[string]string) {
-	l := gitLook{root: real(root), home: home, runs: map[string]string{}, elsewhere: map[string]string{}, seen: map[string]bool{}}
+	l := gitLook{root: real(root), home: home, seen: make(map[string]bool)}
+	l.runs, l.elsewhere = make(map[string]string), make(map[string]string)
 	at := filepath.Join(root, ".git")
 	l.own = real(commonDir(gitDir(at)))
 	if exists(at) && !within(l.own, l.root) {
@@ -76,8 +77,9 @@ func (l *gitLook) repository(git, via string) {
 	}
 	l.seen[via+"\x00"+git] = true
 	common := commonDir(git)
-	if own := filepath.Join(git, "commondir"); exists(own) && real(filepath.Dir(git)) != real(filepath.Join(common, "worktrees")) {
-		l.found(l.runs, own, via, contentOf(own)) // not that of a work tree
+	isTree := real(filepath.Dir(git)) == real(filepath.Join(common, "worktrees"))
+	if own := filepath.Join(git, "commondir"); exists(own) && !isTree {
+		l.found(l.runs, own, via, contentOf(own))
 	}
 	l.head(git, via)
 	l.config(filepath.Join(common, "config"), git, via, 0)
@@ -100,8 +102,10 @@ func (l *gitLook) repository(git, via string) {
 		l.found(l.runs, attributes, via, contentOf(attributes))
 	}
 	l.alternates(filepath.Join(common, "objects"), via)
-	for _, dir := range append(gitDirsBelow(filepath.Join(common, "modules")), gitDirsBelow(filepath.Join(git, "modules"))...) {
-		l.repository(dir, via)
+	for _, dir := range []string{common, git} {
+		for _, module := range gitDirsBelow(filepath.Join(dir, "modules")) {
+			l.repository(module, via)
+		}
 	}
 }
 
@@ -113,7 +117,9 @@ func (l *gitLook) head(git, via string) {
 	if link, readErr := os.Readlink(path); readErr == nil {
 		to, isRef, err = link, true, nil
 	}
-	if to = strings.TrimSpace(to); isRef && !(strings.HasPrefix(to, "refs/") && filepath.IsLocal(to)) || err != nil && exists(path) {
+	to = strings.TrimSpace(to)
+	isBranch := strings.HasPrefix(to, "refs/") && filepath.IsLocal(to)
+	if isRef && !isBranch || err != nil && exists(path) {
 		l.found(l.elsewhere, path, via, to)
 	}
 }
@@ -187,14 +193,18 @@ func (l *gitLook) config(path, git, via string, depth int) {
 func (l *gitLook) worksIn(git, dir string) bool {
 	git, dir = real(git), real(dir)
 	submodule := strings.Contains(git, "/.git/modules/") || within(git, filepath.Join(l.own, "modules"))
-	return dir == filepath.Dir(git) || real(gitDir(filepath.Join(dir, ".git"))) == git || submodule && within(dir, l.root)
+	linked := real(gitDir(filepath.Join(dir, ".git"))) == git
+	return dir == filepath.Dir(git) || linked || submodule && within(dir, l.root)
 }
 
 // selects reports whether attributes choose programs for files.
 func selects(attributes []byte) bool {
 	for line := range bytes.Lines(attributes) {
 		for _, word := range []string{"filter", "diff=", "merge="} {
-			if line = bytes.TrimSpace(line); !bytes.HasPrefix(line, []byte("#")) && bytes.Contains(line, []byte(word)) {
+			if line = bytes.TrimSpace(line); bytes.HasPrefix(line, []byte("#")) {
+				continue
+			}
+			if bytes.Contains(line, []byte(word)) {
 				return true
 			}
 		}
@@ -204,8 +214,8 @@ func selects(attributes []byte) bool {
 
 // isBare reports whether git takes a folder itself for a repository.
 func isBare(dir string) bool {
-	return exists(filepath.Join(dir, "HEAD")) &&
-		(exists(filepath.Join(dir, "commondir")) || exists(filepath.Join(dir, "objects")) && exists(filepath.Join(dir, "refs")))
+	has := func(name string) bool { return exists(filepath.Join(dir, name)) }
+	return has("HEAD") && (has("commondir") || has("objects") && has("refs"))
 }
 
 // gitDir is the directory of a repository: .git, or where that file leads to.
