@@ -12,33 +12,42 @@ import (
 	"coder/internal/tool"
 )
 
+const settingsFile = "/.coder/config.json" // below the home or the project
+
 // TestADenialHoldsFromEverySource: for each tool, in each accepted form, from the
 // settings of the person, of a project, of --config and from the options of a run.
 func TestADenialHoldsFromEverySource(t *testing.T) {
 	calls := map[string]tool.Effect{
-		"bash": {Kind: tool.Exec, Target: "sort a"}, "read": {Kind: tool.Read, Target: "a"}, "write": {Kind: tool.Write, Target: "a"},
-		"edit": {Kind: tool.Write, Target: "a"}, "patch": {Kind: tool.Write, Target: "a"}, "grep": {Kind: tool.Read, Target: "a"},
-		"glob": {Kind: tool.Read, Target: "a"}, "list": {Kind: tool.Read, Target: "a"}, "fetch": {Kind: tool.Net, Target: "https://x.org/a"},
-		"todowrite": {Kind: tool.Note}, "task": {Kind: tool.Unknown}, "question": {Kind: tool.Note}, "skill": {Kind: tool.Read, Target: "a"},
+		"bash": {Kind: tool.Exec, Target: "sort a"}, "read": {Kind: tool.Read, Target: "a"},
+		"write": {Kind: tool.Write, Target: "a"},
+		"edit":  {Kind: tool.Write, Target: "a"}, "patch": {Kind: tool.Write, Target: "a"},
+		"grep": {Kind: tool.Read, Target: "a"},
+		"glob": {Kind: tool.Read, Target: "a"}, "list": {Kind: tool.Read, Target: "a"},
+		"fetch":     {Kind: tool.Net, Target: "https://x.org/a"},
+		"todowrite": {Kind: tool.Note}, "task": {Kind: tool.Unknown}, "question": {Kind: tool.Note},
+		"skill":      {Kind: tool.Read, Target: "a"},
 		"git_commit": {Kind: tool.Write, Target: "history of ."}, "mcp__later__tool": {Kind: tool.Unknown},
 	}
 	names := map[string][]string{
-		"bash": {"Bash", "BASH"}, "edit": {"Edit", "MultiEdit"}, "patch": {"Edit"}, "fetch": {"WebFetch", "Fetch"}, "todowrite": {"TodoWrite"}, "list": {"LS"},
-		"question": {"AskUserQuestion"},
+		"bash": {"Bash", "BASH"}, "edit": {"Edit", "MultiEdit"}, "patch": {"Edit"}, "fetch": {"WebFetch", "Fetch"},
+		"todowrite": {"TodoWrite"}, "list": {"LS"}, "question": {"AskUserQuestion"},
 	}
 	for name, effect := range calls {
 		c := policy.Case{Tool: name, Plan: tool.Plan{Effects: []tool.Effect{effect}}}
 		for _, written := range append([]string{name}, names[name]...) {
-			forms := []string{fmt.Sprintf(`{"permission": {%q: "deny"}}`, written), fmt.Sprintf(`{"permission": {%q: {"*": "deny"}}}`, written)}
-			if pattern := map[tool.Kind]string{tool.Exec: "sort *", tool.Read: "a", tool.Write: "a"}[effect.Kind]; pattern != "" && name != "git_commit" && name != "skill" {
+			forms := []string{
+				fmt.Sprintf(`{"permission": {%q: "deny"}}`, written), fmt.Sprintf(`{"permission": {%q: {"*": "deny"}}}`, written),
+			}
+			pattern := map[tool.Kind]string{tool.Exec: "sort *", tool.Read: "a", tool.Write: "a"}[effect.Kind]
+			if pattern != "" && effect.Target != "history of ." && name != "skill" {
 				forms = append(forms, fmt.Sprintf(`{"permission": {%q: {"*": "allow", %q: "deny"}}}`, written, pattern))
 			}
 			for _, text := range forms {
 				for source, put := range map[string]func(env *Env, o *Options){
-					"the person":  func(env *Env, _ *Options) { write(t, filepath.Join(env.Getenv("HOME"), ".coder/config.json"), text) },
-					"the project": func(env *Env, _ *Options) { write(t, filepath.Join(env.Dir, ".coder/config.json"), text) },
+					"the person":  func(env *Env, _ *Options) { write(t, env.Getenv("HOME")+settingsFile, text) },
+					"the project": func(env *Env, _ *Options) { write(t, env.Dir+settingsFile, text) },
 					"--config": func(env *Env, o *Options) {
-						o.ConfigFile = filepath.Join(env.Getenv("HOME"), "c.json")
+						o.ConfigFile = env.Getenv("HOME") + "/c.json"
 						write(t, o.ConfigFile, text)
 					},
 				} {
@@ -103,7 +112,8 @@ func write(t *testing.T, path, text string) {
 func TestARuleForAMisspeltToolIsAnError(t *testing.T) {
 	for written, want := range map[string]string{
 		"bassh": `"bash"`, "bahs(rm *)": `"bash"`, "Wriet": `"write"`, "tod_owrite": `"todowrite"`, "fetc": `"fetch"`,
-		"bash": "", "Bash": "", "MultiEdit": "", "mcp__later": "", "mcp__later__tool": "", "mcp__*": "", "*": "", "read*": "", "NotebookRead": "", "KillShell": "",
+		"bash": "", "Bash": "", "MultiEdit": "", "mcp__later": "",
+		"mcp__later__tool": "", "mcp__*": "", "*": "", "read*": "", "NotebookRead": "", "KillShell": "",
 	} {
 		specs, err := rule.ParseSpecs(written)
 		if err != nil {
@@ -113,7 +123,7 @@ func TestARuleForAMisspeltToolIsAnError(t *testing.T) {
 			"deny":  func(_ *Env, o *Options) { o.DenyTools = Ours(specs) },
 			"allow": func(_ *Env, o *Options) { o.AllowTools = Ours(specs) },
 			"settings": func(env *Env, _ *Options) {
-				write(t, filepath.Join(env.Getenv("HOME"), ".coder/config.json"), fmt.Sprintf(`{"permission": {%q: "deny"}}`, specs[0].Tool))
+				write(t, env.Getenv("HOME")+settingsFile, fmt.Sprintf(`{"permission": {%q: "deny"}}`, specs[0].Tool))
 			},
 		} {
 			a, _, err := under(t, put)
@@ -128,8 +138,11 @@ func TestARuleForAMisspeltToolIsAnError(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{`{"permission": {"bash": "forbid"}}`, `{"permission": {"bash": {"*": "no"}}}`, `{"permission": {"bash": ["deny"]}}`, `{"permission": {"default": "never"}}`} {
-		a, _, err := under(t, func(env *Env, _ *Options) { write(t, filepath.Join(env.Getenv("HOME"), ".coder/config.json"), text) })
+	for _, text := range []string{
+		`{"permission": {"bash": "forbid"}}`, `{"permission": {"bash": {"*": "no"}}}`, `{"permission": {"bash": ["deny"]}}`,
+		`{"permission": {"default": "never"}}`,
+	} {
+		a, _, err := under(t, func(env *Env, _ *Options) { write(t, env.Getenv("HOME")+settingsFile, text) })
 		if err == nil {
 			_, _, _, err = a.Judge()
 		}

@@ -18,8 +18,9 @@ import (
 
 // guardFiles are where a project keeps what other agents may not do.
 var guardFiles = []string{
-	".claude/settings.json", ".claude/settings.local.json", ".cursor/cli.json", ".cursor/hooks.json", ".gemini/settings.json",
-	".codex/config.toml", ".codex/hooks.json", ".codex/rules/default.rules", "opencode.json", "opencode.jsonc",
+	".claude/settings.json", ".claude/settings.local.json", ".cursor/cli.json", ".cursor/hooks.json",
+	".gemini/settings.json", ".codex/config.toml", ".codex/hooks.json", ".codex/rules/default.rules",
+	"opencode.json", "opencode.jsonc",
 }
 
 // guardsFile holds which of them were shown, by project. At most mostGuarded projects

@@ -30,9 +30,11 @@ func TestADenialInSettingsIsHonouredOrRefused(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		`{"permission": "deny"}`, `{"permission": {"bash": "never"}}`, `{"permission": {"bash": "ask"}}`, `{"permission": {"bash": {"a": "no"}}}`, `{"permission": {"bash": ["deny"]}}`,
-		`{"permission": {"bash": false}}`, `{"permission": ["bash"]}`, `{"Permission": {"bash": "deny"}}`, `{"permissions": {"ask": ["Bash"]}}`, `{"permissions": {"deny": "Bash"}}`,
-		`{"permissions": {"Block": ["Bash"]}}`, `{"disallowedTools": ["Bash"]}`, `{"excludeTools": ["Bash"]}`, `{"denyRules": []}`, `{"safety": {"network": []}}`, `{"agents": {}}`,
+		`{"permission": "deny"}`, `{"permission": {"bash": "never"}}`, `{"permission": {"bash": "ask"}}`,
+		`{"permission": {"bash": {"a": "no"}}}`, `{"permission": {"bash": ["deny"]}}`, `{"permission": {"bash": false}}`,
+		`{"permission": ["bash"]}`, `{"Permission": {"bash": "deny"}}`, `{"permissions": {"ask": ["Bash"]}}`,
+		`{"permissions": {"deny": "Bash"}}`, `{"permissions": {"Block": ["Bash"]}}`, `{"disallowedTools": ["Bash"]}`,
+		`{"excludeTools": ["Bash"]}`, `{"denyRules": []}`, `{"safety": {"network": []}}`, `{"agents": {}}`,
 		`{"permissions": {"deny": ["Bash(a"]}}`, `{"permission": {"ba sh": "deny"}}`, `[]`,
 	} {
 		inv := &invocation{flags: &flags{}}

@@ -49,8 +49,8 @@ func TestLinesOfAPasteAreNotTyped(t *testing.T) {
 	}
 	leave()
 	want := []string{
-		"pasted one", "pasted two", "typed by hand", "typed a single line", "typed single and typed", "pasted see p", "pasted q there",
-		"pasted gone", "typed typed again", "pasted three", "typed at last",
+		"pasted one", "pasted two", "typed by hand", "typed a single line", "typed single and typed", "pasted see p",
+		"pasted q there", "pasted gone", "typed typed again", "pasted three", "typed at last",
 	}
 	if got := strings.Join(s.heard, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("heard:\n%s", got)
