@@ -28,7 +28,7 @@ var verbs = map[string]func(s *scene, args []string) error{
 	"plain":   (*scene).plain,
 	"far":     (*scene).far,
 	"sends":   (*scene).sends,
-	"env":     func(s *scene, args []string) error { s.env = append(s.env, args...); return nil },
+	"env":     (*scene).set,
 	"serve":   (*scene).serve,
 	"keys":    (*scene).keys,
 	"paste":   (*scene).paste,
@@ -58,6 +58,14 @@ var verbs = map[string]func(s *scene, args []string) error{
 
 // coder starts the program with the script model and the session s, unless the
 // arguments say otherwise.
+// set adds variables; $HERE in one is the folder above the workspace.
+func (s *scene) set(args []string) error {
+	for _, arg := range args {
+		s.env = append(s.env, strings.ReplaceAll(arg, "$HERE", s.dir))
+	}
+	return nil
+}
+
 func (s *scene) coder(args []string) error {
 	resumes := slices.ContainsFunc(args, func(a string) bool { return a == "-c" || a == "-r" || a == "--session-id" })
 	if !resumes {

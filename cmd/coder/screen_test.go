@@ -336,7 +336,7 @@ func (s *scene) normal(picture string) string {
 
 // patience is how long something may take before it is taken for broken. It is
 // spent only where something is, so it can be long enough for a busy machine.
-const patience = 15 * time.Minute
+const patience = 4 * time.Minute
 
 // until waits for something to become so.
 func (s *scene) until(is func() bool) bool {
