@@ -16,10 +16,7 @@ func TestKilledWhileAnEditorIsOpen(t *testing.T) {
 	t.Parallel()
 	h := hold(t)
 	tmp := t.TempDir()
-	h.Env = append(h.Env, "TMPDIR="+tmp, "EDITOR="+h.file("editor", "#!/bin/sh\necho backup >\"$1~\"\necho $$ >pid\nmv pid begun\nexec sleep 300\n"))
-	if err := os.Chmod(filepath.Join(h.ws, "editor"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	h.Env = append(h.Env, "TMPDIR="+tmp, "EDITOR="+editor(t, "echo backup >\"$1~\"\necho $$ >pid\nmv pid begun\nexec sleep 300\n"))
 	h.at("xterm", false).until("[build]").write("\x07").made("begun")
 	t.Cleanup(func() {
 		text, _ := os.ReadFile(filepath.Join(h.ws, "begun"))

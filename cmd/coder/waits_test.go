@@ -207,12 +207,19 @@ var waits = map[string]func(t *testing.T) *held{
 	},
 	"an editor": func(t *testing.T) *held {
 		h := hold(t)
-		h.Env = append(h.Env, "EDITOR="+h.file("editor", "#!/bin/sh\ntouch begun\nexec sleep 300\n"))
-		if err := os.Chmod(filepath.Join(h.ws, "editor"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		h.Env = append(h.Env, "EDITOR="+editor(t, "touch begun\nexec sleep 300\n"))
 		return h.at("xterm", false).until("[build]").write("\x07").made("begun")
 	},
+}
+
+// editor is a program outside the workspace: none is started from there.
+func editor(t *testing.T, script string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "editor")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // stall gives the program an output that nobody reads, and more to say than
