@@ -15,6 +15,7 @@ import (
 type places struct {
 	write   []string // none lies inside another
 	protect []string // all lie inside one of write; may be symbolic links
+	fixed   []string // the same: the directories on the way to them cannot be moved
 	hide    []string // files that cannot be opened
 	empty   []string // directories that are empty
 	show    []string // what is to be seen in them; may be symbolic links
@@ -52,6 +53,13 @@ func (s *Sandbox) places(l Limits) (p places, err error) {
 		p.protect = append(p.protect, more...)
 	}
 	p.protect = outermost(p.protect)
+	found := make(follower)
+	for _, path := range l.Fixed {
+		real, _, ok := found.real(path)
+		if ok && slices.ContainsFunc(p.write, func(dir string) bool { return real != dir && within(real, dir) }) {
+			p.fixed = append(p.fixed, real)
+		}
+	}
 	for _, path := range l.Hide {
 		if at := filepath.Clean(path); strings.HasSuffix(path, "/") && s.Protects() && !exists(at) {
 			_ = s.stand(at, true) // where it cannot be made now nobody else can make it either

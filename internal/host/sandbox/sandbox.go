@@ -81,6 +81,10 @@ type Limits struct {
 	// are to be seen all the same.
 	Show []string
 
+	// Fixed are paths inside Write that keep their names: no directory on the way
+	// to them can be moved. What is hidden by its name is not found under another.
+	Fixed []string
+
 	// Network says that the network may be used. Otherwise there is none but a
 	// loopback of the command's own: a server it starts can be reached by the
 	// same command, one that runs elsewhere on this machine cannot.

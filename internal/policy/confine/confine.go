@@ -449,6 +449,9 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 			continue
 		}
 		l.Hide = append(l.Hide, place)
+		if c.o.Denies != nil && c.o.Denies(place) {
+			l.Fixed = append(l.Fixed, place)
+		}
 		for _, name := range named {
 			if holds(place, name) {
 				l.Show = append(l.Show, name)
@@ -457,7 +460,8 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 	}
 	if c.o.Denied != nil {
 		hide, show := c.o.Denied()
-		l.Hide, l.Show = append(l.Hide, existing(hide)...), append(l.Show, existing(show)...)
+		hide = existing(hide)
+		l.Hide, l.Show, l.Fixed = append(l.Hide, hide...), append(l.Show, existing(show)...), append(l.Fixed, hide...)
 	}
 	return l, c.hide(ctx, &l, foreign.Hide)
 }
