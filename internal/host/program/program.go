@@ -28,6 +28,7 @@ type (
 
 var (
 	ErrNotFound  = exec.ErrNotFound
+	ErrDot       = exec.ErrDot
 	ErrWaitDelay = exec.ErrWaitDelay
 )
 

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,4 +130,29 @@ func TestAnEmptyKeyring(t *testing.T) {
 		}
 	}()
 	<-done
+}
+
+// TestConfinedSharedMemoryIsItsOwn: memory, semaphores and queues that programs share by
+// number belong to another name space than ours. With Landlock alone there are none.
+func TestConfinedSharedMemoryIsItsOwn(t *testing.T) {
+	ours, err := os.Readlink("/proc/self/ns/ipc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eachBackend(t, func(t *testing.T, s *Sandbox) {
+		if s.Backend() == Landlock {
+			got := order{stage: stageLandlock}.filter(auditArch[runtime.GOARCH])
+			for _, call := range []uint32{unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SEMGET, unix.SYS_MSGGET, unix.SYS_MQ_OPEN} {
+				at := slices.IndexFunc(got, func(f unix.SockFilter) bool { return f.Code == equal && f.K == call })
+				if at < 0 || got[at+1] != refuse(unix.ENOSYS) {
+					t.Errorf("call %d is not refused", call)
+				}
+			}
+			return
+		}
+		got := newWorld(t).run(t, wrap(t, s, newWorld(t).limits()), "readlink /proc/self/ns/ipc")
+		if space := strings.TrimSpace(got.stdout); space == ours || !strings.HasPrefix(space, "ipc:") {
+			t.Errorf("%+v, ours is %s", got, ours)
+		}
+	})
 }

@@ -92,6 +92,11 @@ func (o order) filter(arch uint32) (f []unix.SockFilter) {
 	for _, r := range refusals {
 		when(r.call, refuse(r.errno))
 	}
+	if o.stage == stageLandlock { // without a name space of its own these reach what other programs share
+		for _, call := range []uint32{unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_MSGGET, unix.SYS_MSGRCV, unix.SYS_MSGSND, unix.SYS_MQ_OPEN} {
+			when(call, refuse(unix.ENOSYS))
+		}
+	}
 	if !o.trace {
 		when(unix.SYS_PTRACE, refuse(unix.EPERM))
 	}

@@ -160,11 +160,11 @@ func (c *Confiner) confinement(ctx context.Context, read tool.Line) (bash.Confin
 	line, report, err := c.line(ctx, limits)
 	if err != nil || report.Backend == sandbox.None {
 		bare := through(c.bare(limits.Bounds))
-		bare.After = c.planted(ctx, read)
+		bare.After = c.leaves(ctx, read)
 		return bare, err
 	}
 	confined := through(line)
-	confined.Words, confined.After = words(report), c.planted(ctx, read)
+	confined.Words, confined.After = words(report), c.leaves(ctx, read)
 	if len(limits.Hosts) > 0 && c.find(ctx).HasOutlets() {
 		confined.Reach = func(ctx context.Context) (bash.Way, error) { return reach.open(ctx, read.Written()) }
 	}
@@ -237,7 +237,7 @@ func (c *Confiner) line(ctx context.Context, limits sandbox.Limits) (sandbox.Lin
 // it, or us.
 func (c *Confiner) Attended(ctx context.Context, read tool.Line) bash.Confinement {
 	free := through(c.bare(sandbox.Bounds{}))
-	free.After = c.planted(ctx, read)
+	free.After = c.leaves(ctx, read)
 	return free
 }
 
@@ -405,7 +405,7 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 	} else if c.o.Named != nil {
 		named = c.o.Named(r)
 	}
-	needy := programs(r)
+	needy := c.programs(r)
 	if c.o.Rerun {
 		needy = nil
 		outside := func(file string) bool { return !holds(c.o.Root, file) }
@@ -428,7 +428,7 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 	l.Hide = append(l.Hide, c.records(ctx, !r.ReadOnly)...)
 	home, sockets := c.home(), c.sockets()
 	if approved {
-		agents := c.agents(programs(r))
+		agents := c.agents(c.programs(r))
 		l.Show = append(l.Show, agents...)
 		sockets = slices.DeleteFunc(sockets, func(place string) bool {
 			return slices.ContainsFunc(agents, func(agent string) bool { return holds(agent, place) })
@@ -498,8 +498,8 @@ func (c *Confiner) repositories(ctx context.Context, git bool) (protect []string
 	return protect
 }
 
-// planted is the [Confiner.Watch] of a line that may write.
-func (c *Confiner) planted(ctx context.Context, line tool.Line) func(context.Context) string {
+// leaves is the [Confiner.Watch] of a line that may write.
+func (c *Confiner) leaves(ctx context.Context, line tool.Line) func(context.Context) string {
 	if foreign, ok := line.(bash.Foreign); ok {
 		line = foreign.Line
 	}

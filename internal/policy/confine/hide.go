@@ -2,6 +2,7 @@ package confine
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path"
@@ -11,6 +12,7 @@ import (
 	"syscall"
 
 	"coder/internal/core/secret"
+	"coder/internal/host/program"
 	"coder/internal/host/sandbox"
 	"coder/internal/policy/risk"
 )
@@ -111,14 +113,33 @@ func (c *Confiner) known(h homeDir, programs []string) (hide, show []string) {
 
 // programs are what a line runs that was let run on purpose: one that only reads
 // was not, and gets nothing for its name.
-func programs(r risk.Report) (names []string) {
-	if r.ReadOnly {
+func (c *Confiner) programs(r risk.Report) (names []string) {
+	if r.ReadOnly || slices.Contains(r.Sets, "PATH") {
 		return nil
 	}
-	for _, c := range r.Simple {
-		names = append(names, path.Base(c.Name))
+	for _, s := range r.Simple {
+		if !c.planted(s.Name) {
+			names = append(names, path.Base(s.Name))
+		}
 	}
 	return names
+}
+
+// planted reports whether a name leads to a program that lies where commands may
+// write. Such a program gets nothing for its name.
+func (c *Confiner) planted(name string) bool {
+	if filepath.IsAbs(name) {
+		return slices.ContainsFunc(c.writable(), func(dir string) bool { return holds(real(dir), real(name)) })
+	}
+	if strings.Contains(name, "/") {
+		return true
+	}
+	found, err := c.o.Door.Find(name)
+	if errors.As(err, new(*program.Refusal)) {
+		return true
+	}
+	first, missing := program.OnPath(name)
+	return err == nil && missing == nil && first != found || errors.Is(missing, program.ErrDot)
 }
 
 // inTree are the secret files of the workspace. Git must see those that it
