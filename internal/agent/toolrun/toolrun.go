@@ -23,7 +23,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
 	"time"
 
 	"coder/internal/core/chat"
@@ -228,18 +227,16 @@ func (r *run) runParallel(ctx context.Context, as []*admission) {
 		execution
 		over, shown bool
 	}, len(as))
-	var reads sync.WaitGroup
-	defer reads.Wait()
 	for i, a := range as {
 		if !r.open(ctx, a) {
 			over <- i
 			continue
 		}
 		perform := r.begin(ctx, a) // in the order of the calls
-		reads.Go(func() {
+		go func() {                // over when it has said so, which is waited for
 			all[i].execution = perform()
 			over <- i
-		})
+		}()
 	}
 	var parked error
 	for next := 0; next < len(as); {
