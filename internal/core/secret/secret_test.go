@@ -25,6 +25,9 @@ func TestSecretsAreKnownByTheirNames(t *testing.T) {
 		"/home/u/.supabase/access-token": true, "/home/u/.config/ngrok/ngrok.yml": true, "/home/u/.cloudflared/a.json": true, "/home/u/.authinfo": true, "/home/u/.config/stripe/config.toml": true,
 		"/home/u/.cursor/mcp.json": true, "/home/u/.local/share/crush/crush.json": true, "/home/u/.config/Bitwarden CLI/data.json": true, "/home/u/.local/share/python_history": true,
 
+		"/work/other/.coder/log/s1/events.jsonl": true, "/w/.coder/undo/objects/aa/b": true, "/w/.coder/runs": true, "/w/.coder/plans/p.md": false,
+		".coder/log/s1/events.jsonl": false,
+
 		"main.go~": false, "notes.bak": false, "#a#": false, "~": false, ".swp": false, "id_rsa.pub~": false,
 		".coder/config.json": false, ".env.example": false, "id_rsa.pub": false, "README.md": false, "environment.go": false,
 		"aws/config": false, "etc/shadow": false, "": false, "/home/u/.cargo/config.toml": false, "src/.mozilla/x": false, "/proc/self/rootkit": false,

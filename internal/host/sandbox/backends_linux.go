@@ -70,7 +70,7 @@ func mayMount() bool {
 func askedWhenWeDie(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGTERM }
 
 // inNamespaces has a process start in namespaces of its own: the mounts, the
-// process table, shared memory, and the network unless that may be used. It dies with whoever
+// process table, System V and POSIX IPC, and the network unless that may be used. It dies with whoever
 // starts it, and all that is in its process table with it.
 func inNamespaces(network bool) func(*syscall.SysProcAttr) {
 	return func(attr *syscall.SysProcAttr) {

@@ -15,10 +15,10 @@ import (
 type places struct {
 	write   []string // none lies inside another
 	protect []string // all lie inside one of write; may be symbolic links
-	fixed   []string // the same: the directories on the way to them cannot be moved
 	hide    []string // files that cannot be opened
 	empty   []string // directories that are empty
 	show    []string // what is to be seen in them; may be symbolic links
+	pin     []string // directories inside one of write that stay where they are
 	network bool
 	trace   bool
 	bounds  Bounds
@@ -53,11 +53,10 @@ func (s *Sandbox) places(l Limits) (p places, err error) {
 		p.protect = append(p.protect, more...)
 	}
 	p.protect = outermost(p.protect)
-	found := make(follower)
-	for _, path := range l.Fixed {
-		real, _, ok := found.real(path)
-		if ok && slices.ContainsFunc(p.write, func(dir string) bool { return real != dir && within(real, dir) }) {
-			p.fixed = append(p.fixed, real)
+	for _, path := range l.Pin {
+		real, err := filepath.EvalSymlinks(path)
+		if err == nil && slices.ContainsFunc(p.write, func(dir string) bool { return real != dir && within(real, dir) }) {
+			p.pin = append(p.pin, real)
 		}
 	}
 	for _, path := range l.Hide {

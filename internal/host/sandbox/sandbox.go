@@ -77,13 +77,13 @@ type Limits struct {
 	// be hidden from the start. Sockets listed here cannot be reached.
 	Hide []string
 
+	// Pin are directories inside Write that cannot be moved or removed: where they
+	// are decides whether something in them is hidden from the next command.
+	Pin []string
+
 	// Show are paths inside directories that are hidden, by us or by Hide, that
 	// are to be seen all the same.
 	Show []string
-
-	// Fixed are paths inside Write that keep their names: no directory on the way
-	// to them can be moved. What is hidden by its name is not found under another.
-	Fixed []string
 
 	// Network says that the network may be used. Otherwise there is none but a
 	// loopback of the command's own: a server it starts can be reached by the

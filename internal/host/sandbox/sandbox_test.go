@@ -12,7 +12,7 @@ import (
 func TestOrdersAreReadAsWritten(t *testing.T) {
 	for _, want := range []order{
 		{stage: stageNamespaces, outer: "mnt:[1]", starter: "17", argv: []string{"/bin/sh", "-c", "--network"}},
-		{stage: stageLandlock, places: places{write: []string{"/w", "/a=b\n c"}, protect: []string{"/w/.git"}, fixed: []string{"/w/d/x"}, hide: []string{"/run/x"}, network: true}, argv: []string{"x"}},
+		{stage: stageLandlock, places: places{write: []string{"/w", "/a=b\n c"}, protect: []string{"/w/.git"}, hide: []string{"/run/x"}, network: true}, argv: []string{"x"}},
 		{stage: stageBwrap, probe: true},
 	} {
 		got, err := parse(want.args())
@@ -24,7 +24,7 @@ func TestOrdersAreReadAsWritten(t *testing.T) {
 
 func same(a, b order) bool {
 	return a.stage == b.stage && a.probe == b.probe && a.outer == b.outer && a.starter == b.starter && a.network == b.network && slices.Equal(a.argv, b.argv) &&
-		slices.Equal(a.write, b.write) && slices.Equal(a.protect, b.protect) && slices.Equal(a.fixed, b.fixed) && slices.Equal(a.hide, b.hide)
+		slices.Equal(a.write, b.write) && slices.Equal(a.protect, b.protect) && slices.Equal(a.hide, b.hide)
 }
 
 // Whatever the arguments, what was understood says the same when written again.
@@ -41,7 +41,7 @@ func FuzzOrder(f *testing.F) {
 		if err != nil || !same(again, o) {
 			t.Errorf("%+v: %+v, %v", o, again, err)
 		}
-		for _, path := range slices.Concat(o.write, o.protect, o.fixed, o.hide) {
+		for _, path := range slices.Concat(o.write, o.protect, o.hide) {
 			if !filepath.IsAbs(path) || path == "/" {
 				t.Errorf("path %q", path)
 			}
@@ -50,8 +50,8 @@ func FuzzOrder(f *testing.F) {
 }
 
 func TestPinsAreTheDirectoriesOnTheWay(t *testing.T) {
-	p := places{write: []string{"/t", "/w"}, protect: []string{"/w/.git/config", "/w/.git/modules/a/config", "/w/.coder", "/t"}, fixed: []string{"/w/d/x"}}
-	if got := strings.Join(p.pins(), " "); got != "/w/.git /w/.git/modules /w/.git/modules/a /w/d" {
+	p := places{write: []string{"/t", "/w"}, protect: []string{"/w/.git/config", "/w/.git/modules/a/config", "/w/.coder", "/t"}}
+	if got := strings.Join(p.pins(), " "); got != "/w/.git /w/.git/modules /w/.git/modules/a" {
 		t.Errorf("%s", got)
 	}
 }

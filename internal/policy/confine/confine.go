@@ -425,7 +425,11 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 			l.Show = append(l.Show, filepath.Join(dir, name))
 		}
 	}
-	l.Hide = append(l.Hide, c.records(ctx, !r.ReadOnly)...)
+	records := c.records(ctx, !r.ReadOnly)
+	l.Hide = append(l.Hide, records...)
+	for _, dir := range records { // under another name than .coder they would be files like others
+		l.Pin = append(l.Pin, filepath.Dir(strings.TrimSuffix(dir, "/")))
+	}
 	home, sockets := c.home(), c.sockets()
 	if approved {
 		agents := c.agents(c.programs(r))
@@ -444,14 +448,15 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 		dotfiles, visible := c.dotfiles(home)
 		hidden, l.Show = append(hidden, dotfiles...), append(l.Show, visible...)
 	}
-	for _, place := range slices.Concat(hidden, c.inTree(ctx, r), sockets) {
+	inTree := c.inTree(ctx, r)
+	for _, file := range inTree {
+		l.Pin = append(l.Pin, c.pins(file)...)
+	}
+	for _, place := range slices.Concat(hidden, inTree, sockets) {
 		if slices.Contains(named, place) || slices.Contains(l.Show, place) || holds(place, c.o.Root) {
 			continue
 		}
 		l.Hide = append(l.Hide, place)
-		if c.o.Denies != nil && c.o.Denies(place) {
-			l.Fixed = append(l.Fixed, place)
-		}
 		for _, name := range named {
 			if holds(place, name) {
 				l.Show = append(l.Show, name)
@@ -460,8 +465,7 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 	}
 	if c.o.Denied != nil {
 		hide, show := c.o.Denied()
-		hide = existing(hide)
-		l.Hide, l.Show, l.Fixed = append(l.Hide, hide...), append(l.Show, existing(show)...), append(l.Fixed, hide...)
+		l.Hide, l.Show = append(l.Hide, existing(hide)...), append(l.Show, existing(show)...)
 	}
 	return l, c.hide(ctx, &l, foreign.Hide)
 }

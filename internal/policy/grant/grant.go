@@ -135,7 +135,7 @@ type Approval struct {
 func (c *Call) Approve(q uip.Request, a uip.Response) (Approval, error) {
 	switch {
 	case c.verdict != policy.Ask:
-		return Approval{}, errors.New("the call was not to be asked about")
+		return Approval{}, errors.New("the call needed no approval")
 	case q.Digest != c.digest:
 		return Approval{}, errors.New("the question is about another call")
 	case a.Unanswered():
@@ -154,13 +154,13 @@ func (c *Call) Approve(q uip.Request, a uip.Response) (Approval, error) {
 		}
 		return Approval{c, args}, nil
 	}
-	return Approval{}, fmt.Errorf("%q is no yes", a.Option)
+	return Approval{}, fmt.Errorf("%q does not approve the call", a.Option)
 }
 
 // reduced are the arguments that make only the hunks in the answer, or nil if it names all.
 func (c *Call) reduced(a uip.Response) (json.RawMessage, error) {
 	if a.Args != nil {
-		return nil, errors.New("it names hunks and other arguments")
+		return nil, errors.New("the answer names hunks and other arguments")
 	}
 	taken, err := a.Hunks(c.plan.Hunks)
 	if err != nil || len(taken) == c.plan.Hunks {
