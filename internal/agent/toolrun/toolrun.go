@@ -192,7 +192,7 @@ func (a *admission) policyCase() policy.Case {
 
 // readOnly reports whether the call is known to change nothing.
 func (a *admission) readOnly() bool {
-	return a.prepared != nil && (a.plan().ReadOnly() || a.opinion.ReadOnly)
+	return a.plan().ReadOnly() || a.opinion.ReadOnly
 }
 
 func (a *admission) plan() tool.Plan {
