@@ -34,6 +34,8 @@ var attacks = map[string]func(args []string) error{
 	"some":   func(a []string) error { return fill(number(a[0]), -1, time.Second) },
 	"map":    func(a []string) error { return fill(number(a[0]), 3, time.Second) },
 	"share":  func(a []string) error { return share(number(a[0])) },
+	"memfd":  func(a []string) error { return holdFile(number(a[0])) },
+	"detach": func(a []string) error { return holdSegment(number(a[0])) },
 	"write":  func(a []string) error { return openToWrite(a[0]) },
 	"exchange": func(a []string) error {
 		return unix.Renameat2(unix.AT_FDCWD, a[0], unix.AT_FDCWD, a[1], unix.RENAME_EXCHANGE)
@@ -216,4 +218,34 @@ func openToWrite(path string) error {
 		unix.Close(fd)
 	}
 	return err
+}
+
+// holdFile fills a file without a name that nothing maps, and waits.
+func holdFile(megabytes int) error {
+	fd, err := unix.MemfdCreate("x", 0)
+	part := make([]byte, 1<<20)
+	for i := 0; err == nil && i < megabytes; i++ {
+		_, err = unix.Write(fd, part)
+	}
+	time.Sleep(time.Second)
+	return err
+}
+
+// holdSegment fills a segment of System V, detaches it, and waits.
+func holdSegment(megabytes int) error {
+	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, megabytes<<20, unix.IPC_CREAT|0o600)
+	if err != nil {
+		return err
+	}
+	data, err := unix.SysvShmAttach(id, 0, 0)
+	if err != nil {
+		return err
+	}
+	for i := 0; i < len(data); i += 4096 {
+		data[i] = 1
+	}
+	err = unix.SysvShmDetach(data)
+	time.Sleep(time.Second)
+	_, rmErr := unix.SysvShmCtl(id, unix.IPC_RMID, nil)
+	return errors.Join(err, rmErr)
 }
