@@ -138,6 +138,7 @@ func (c *Confiner) Close() error { return c.box.Close() }
 func (c *Confiner) Command(ctx context.Context, read tool.Line) (bash.Confinement, error) {
 	confined, err := c.confinement(ctx, read)
 	confined.Env, confined.Missing = c.variables(ctx, read)
+	confined.Env = append(confined.Env, c.temporary(ctx)...)
 	return confined, err
 }
 
@@ -377,7 +378,7 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 	if r, ok := line.(risk.Report); ok && r.ReadOnly {
 		l = c.readingLimits()
 	} else {
-		l = sandbox.Limits{Network: c.o.Network(), Hosts: c.hosts(), Write: c.writable()}
+		l = sandbox.Limits{Network: c.o.Network(), Hosts: c.hosts(), Write: c.granted(ctx)}
 		protect := slices.Clone(c.o.Protect)
 		for _, dir := range l.Write { // a home may lie in any of them, in temporary ones too
 			if dir == c.o.Root || c.o.Home != "" && holds(dir, c.o.Home) {
