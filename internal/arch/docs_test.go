@@ -63,3 +63,35 @@ func TestThePromisesHaveTheirTests(t *testing.T) {
 		}
 	}
 }
+
+// TestTheWayToARunIsListed holds the list of files from a verdict to a run, whose mutants
+// are all killed, to the code: they are there, and so is every file that handles grants.
+func TestTheWayToARunIsListed(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "adr", "0049-a-call-runs-only-with-a-grant.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := make(map[string]bool)
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z/]+\\.go)` \\|").FindAllStringSubmatch(string(text), -1) {
+		if listed[row[1]] = true; !exists(filepath.Join("..", filepath.FromSlash(row[1]))) {
+			t.Errorf("there is no %s", row[1])
+		}
+	}
+	if len(listed) < 8 {
+		t.Errorf("only %d files are listed", len(listed))
+	}
+	handles := regexp.MustCompile(`\bgrant\.(Grant|Approval)\b|\.granted\(\)|\bgrant\b.*\.Run\(`)
+	for _, p := range list(t) {
+		for file, code := range p.files {
+			name := filepath.ToSlash(strings.TrimPrefix(file, ".."+string(filepath.Separator)))
+			if handles.MatchString(code) && !listed[name] {
+				t.Errorf("%s handles grants and is not in the list", name)
+			}
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

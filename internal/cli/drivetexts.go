@@ -108,8 +108,18 @@ func (inv *invocation) adoptSettings(text []byte) error {
 	return nil
 }
 
-// adoptPermission takes rules in the form of our own settings, and refuses what could
-// forbid something and would not.
+// permissive are the keys of another agent's settings, in lower case, that forbid
+// nothing: what a program that drives sets with them is for that agent.
+var permissive = []string{
+	"$schema", "alwaysthinkingenabled", "apikeyhelper", "attribution", "autocompactenabled", "automemoryenabled", "autoupdates", "autoupdateschannel",
+	"awsauthrefresh", "awscredentialexport", "cleanupperioddays", "companyannouncements", "effortlevel", "enableallprojectmcpservers",
+	"enabledmcpjsonservers", "enabledplugins", "env", "extraknownmarketplaces", "fastmode", "filesuggestion", "forceloginmethod", "forceloginorguuid",
+	"includecoauthoredby", "includegitinstructions", "language", "otelheadershelper", "outputstyle", "plansdirectory", "preferrednotifchannel",
+	"prefersreducedmotion", "respectgitignore", "showturnduration", "spinnertipsenabled", "spinnerverbs", "statusline", "terminalprogressbarenabled", "theme", "verbose",
+}
+
+// adoptPermission takes rules in the form of our own settings, and refuses every key
+// that may forbid something and would not.
 func (inv *invocation) adoptPermission(text []byte) error {
 	var top, theirs map[string]json.RawMessage
 	_ = json.Unmarshal(text, &top) // which was read before
@@ -121,7 +131,8 @@ func (inv *invocation) adoptPermission(text []byte) error {
 			}
 		case lower == "permissions":
 			_ = json.Unmarshal(value, &theirs) // which was read before
-		case slices.Contains([]string{"permission", "safety", "approval", "agents", "fetch"}, lower), forbids(lower):
+		case slices.Contains([]string{"model", "hooks"}, key), slices.Contains(permissive, lower), string(value) == "false" && !forbids(lower):
+		default:
 			return inputf("--settings: %s has no effect here; write it in a file for --config", key)
 		}
 	}

@@ -36,11 +36,27 @@ func TestADenialInSettingsIsHonouredOrRefused(t *testing.T) {
 		`{"permissions": {"deny": "Bash"}}`, `{"permissions": {"Block": ["Bash"]}}`, `{"disallowedTools": ["Bash"]}`,
 		`{"excludeTools": ["Bash"]}`, `{"denyRules": []}`, `{"safety": {"network": []}}`, `{"agents": {}}`,
 		`{"permissions": {"deny": ["Bash(a"]}}`, `{"permission": {"ba sh": "deny"}}`, `[]`,
+		`{"sandbox": {"network": {"allowedDomains": ["x"]}}}`, `{"disabledMcpjsonServers": ["x"]}`, `{"tools": {"exclude": ["bash"]}}`, `{"frozen": ["*"]}`,
+		`{"readOnly": true}`, `{"maxTurns": 1}`, `{"runtime": {"max_steps": 1}}`, `{"mode": "plan"}`, `{"disableAllHooks": true}`, `{"Hooks": {}}`, `{"unheard-of": 1}`,
 	} {
 		inv := &invocation{flags: &flags{}}
 		err := inv.adoptSettings([]byte(text))
 		if err == nil || !strings.HasPrefix(err.Error(), "--settings") {
 			t.Errorf("%s: %v, %v", text, err, inv.flags.DenyTools)
+		}
+	}
+}
+
+// TestSettingsThatForbidNothingAreLeftToOthers: whoever drives another agent with them drives
+// coder, too.
+func TestSettingsThatForbidNothingAreLeftToOthers(t *testing.T) {
+	for _, text := range []string{
+		`{}`, `{"$schema": "x", "env": {"A": "b"}, "includeCoAuthoredBy": false, "statusLine": {}, "outputStyle": "x", "enabledPlugins": {}}`,
+		`{"disableAllHooks": false, "fastMode": true, "unheardOf": false}`,
+	} {
+		inv := &invocation{flags: &flags{}}
+		if err := inv.adoptSettings([]byte(text)); err != nil {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

@@ -103,3 +103,17 @@ func TestAReasonStaysOneReason(t *testing.T) {
 		}
 	}
 }
+
+func TestVerdictsAreReadAsWritten(t *testing.T) {
+	for v, want := range map[policy.Verdict]string{policy.Deny: "deny", policy.Ask: "ask", policy.Allow: "allow", policy.Allow + 1: "deny"} {
+		if v.String() != want {
+			t.Errorf("%d is %s", v, v)
+		}
+		if got, err := policy.ParseVerdict(want); err != nil || v <= policy.Allow && got != v {
+			t.Errorf("%s: %v, %v", want, got, err)
+		}
+	}
+	if v, err := policy.ParseVerdict("Allow"); err == nil || v != policy.Deny {
+		t.Errorf("%v, %v", v, err)
+	}
+}

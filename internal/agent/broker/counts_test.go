@@ -214,3 +214,33 @@ func TestAVoidQuestionThatIsNoApprovalIsCalledChanged(t *testing.T) {
 		t.Errorf("%v, record:\n%s", err, log.String())
 	}
 }
+
+// TestAnAnswerThatIsNotOnRecordIsNone: of a question, of one that is put again, and of
+// what is open of a card.
+func TestAnAnswerThatIsNotOnRecordIsNone(t *testing.T) {
+	full := errors.New("disk full")
+	sink := event.SinkFunc(func(_ context.Context, r event.Record) error {
+		if _, answered := r.Event.(event.InteractionResponded); answered {
+			return full
+		}
+		return nil
+	})
+	again := question("q1", "c1")
+	for name, tt := range map[string]struct {
+		setup func(*broker.Broker)
+		q     uip.Request
+	}{
+		"a question": {func(*broker.Broker) {}, again},
+		"put again":  {func(b *broker.Broker) { recall(b, again, nil) }, again},
+		"of a card": {func(b *broker.Broker) {
+			recall(b, question("old", "c1"), &uip.Response{ID: "old", Author: "earlier", Option: uip.Reject})
+		}, card("new", "c1", "c2")},
+	} {
+		var put []uip.Request
+		b := broker.New(asked(uip.Approve, &put))
+		tt.setup(b)
+		if _, err := b.On(sink).Ask(t.Context(), tt.q); !errors.Is(err, full) || len(put) != 1 {
+			t.Errorf("%s: %v, asked %d times", name, err, len(put))
+		}
+	}
+}

@@ -23,7 +23,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
 	"time"
 
 	"coder/internal/core/chat"
@@ -193,7 +192,7 @@ func (a *admission) policyCase() policy.Case {
 
 // readOnly reports whether the call is known to change nothing.
 func (a *admission) readOnly() bool {
-	return a.prepared != nil && (a.plan().ReadOnly() || a.opinion.ReadOnly)
+	return a.plan().ReadOnly() || a.opinion.ReadOnly
 }
 
 func (a *admission) plan() tool.Plan {
@@ -228,18 +227,16 @@ func (r *run) runParallel(ctx context.Context, as []*admission) {
 		execution
 		over, shown bool
 	}, len(as))
-	var reads sync.WaitGroup
-	defer reads.Wait()
 	for i, a := range as {
 		if !r.open(ctx, a) {
 			over <- i
 			continue
 		}
 		perform := r.begin(ctx, a) // in the order of the calls
-		reads.Go(func() {
+		go func() {                // over when it has said so, which is waited for
 			all[i].execution = perform()
 			over <- i
-		})
+		}()
 	}
 	var parked error
 	for next := 0; next < len(as); {

@@ -60,15 +60,15 @@ func setOfNames(names []string) map[string]bool {
 	return set
 }
 
-// Is reports whether a file usually holds keys. A relative path is one below
-// the workspace, whose own settings, unlike the person's, hold none. Case does
-// not count: on some file systems .ENV is .env.
+// Is reports whether a file usually holds keys, or is a record of sessions of another
+// project. A relative path is one below the workspace, whose own settings, unlike the
+// person's, hold none. Case does not count: on some file systems .ENV is .env.
 func Is(file string) bool {
 	place := strings.ToLower(Direct(filepath.ToSlash(file)))
 	if place == ".coder/config.json" || isSample(place) {
 		return false
 	}
-	return named(path.Base(place)) || ended(place) || known(place)
+	return named(path.Base(place)) || ended(place) || known(place) || path.IsAbs(place) && InRecords(place)
 }
 
 // Direct is the path behind detours by way of /proc: the root and the working

@@ -19,11 +19,21 @@ func TestSecretsAreKnownByTheirNames(t *testing.T) {
 		".vault_pass.txt": true, "deploy_rsa": true, "local.settings.json": true, "appsettings.Production.json": true, "web/playwright/.auth/user.json": true, "android/key.properties": true,
 		"secring.gpg": true, ".dockercfg": true, ".s3cfg": true, "terraform.tfstate.backup": true, "app-firebase-adminsdk-1.json": true, "prod.kubeconfig": true, ".secrets.toml": true, "env/.env_prod": true,
 
+		"http.keytab": true, "ssh_host_ed25519_key": true, "private.asc": true, "deploy_key": true, "jwt_secret": true, "ios/Secrets.xcconfig": true, "values-secret.yaml": true,
+		"new_user_credentials.csv": true, "aws-credentials.csv": true, "openai_api_key.txt": true, "github_token.txt": true, "GITHUB_TOKEN": true, "storage-state.json": true,
+		"dev.postman_environment.json": true, "env.production": true, "home/.vnc/passwd": true, "office.rdp": true, "token.txt": true, "tokens.txt": false, "local_settings.py": false,
+
+		"/home/u/.pub-cache/pub-tokens.json": true, "/home/u/.julia/servers/x/auth.toml": true, "/home/u/.foundry/keystores/x": true, "/home/u/.sbt/1.0/credentials.sbt": true,
+		"/home/u/.cabal/config": true, "/home/u/.gradle/init.d/x.gradle": true, "/home/u/.cache/huggingface/stored_tokens": true, "/home/u/.local/share/uv/credentials/x.toml": true,
+
 		"chart/templates/secret.yaml": false, "mytemplates/secret.yaml": true, "appsettings.json": false, "appsettings.Development.json": false, ".env-example": false, "secrets.go": false, "secrets.py": false,
 		"token.go": false, "rsa.go": false, "google-services.json": false, "package.json": false, "secrets.enc.yaml": false, "client_secret.go": false, "auth.json": false,
 
 		"/home/u/.supabase/access-token": true, "/home/u/.config/ngrok/ngrok.yml": true, "/home/u/.cloudflared/a.json": true, "/home/u/.authinfo": true, "/home/u/.config/stripe/config.toml": true,
 		"/home/u/.cursor/mcp.json": true, "/home/u/.local/share/crush/crush.json": true, "/home/u/.config/Bitwarden CLI/data.json": true, "/home/u/.local/share/python_history": true,
+
+		"/work/other/.coder/log/s1/events.jsonl": true, "/w/.coder/undo/objects/aa/b": true, "/w/.coder/runs": true, "/w/.coder/plans/p.md": false,
+		".coder/log/s1/events.jsonl": false,
 
 		"main.go~": false, "notes.bak": false, "#a#": false, "~": false, ".swp": false, "id_rsa.pub~": false,
 		".coder/config.json": false, ".env.example": false, "id_rsa.pub": false, "README.md": false, "environment.go": false,

@@ -28,6 +28,7 @@ type (
 
 var (
 	ErrNotFound  = exec.ErrNotFound
+	ErrDot       = exec.ErrDot
 	ErrWaitDelay = exec.ErrWaitDelay
 )
 
@@ -42,9 +43,14 @@ type Places struct {
 
 // A Door starts programs outside the sandbox. The zero Door refuses.
 type Door struct {
-	finder *finder
-	env    []string
+	finder  *finder
+	env     []string
+	confine Confine
 }
+
+// Confine puts a command of git that was not started yet within bounds. Writes says
+// that it may have to write its repository.
+type Confine func(ctx context.Context, cmd *Cmd, writes bool) error
 
 // New makes a Door to the programs on the PATH of an environment. The places are
 // asked for when the first program is.
@@ -68,7 +74,7 @@ func New(environ []string, places func() Places) Door {
 		}
 		return work, all
 	})
-	return Door{f, environ}
+	return Door{finder: f, env: environ}
 }
 
 // Outside makes a Door that keeps out of the given folders.
@@ -77,7 +83,11 @@ func Outside(environ []string, work ...string) Door {
 }
 
 // With is the Door for programs that get another environment.
-func (d Door) With(environ []string) Door { return Door{d.finder, environ} }
+func (d Door) With(environ []string) Door { return Door{d.finder, environ, d.confine} }
+
+// Within is the Door whose [Git] runs within bounds: a program that a repository has
+// it run all the same does no more than they allow.
+func (d Door) Within(confine Confine) Door { return Door{d.finder, d.env, confine} }
 
 // Refusal is the error of a program that lies where commands may write.
 type Refusal struct{ Name, File, Folder string }

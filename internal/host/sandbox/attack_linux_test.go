@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -33,7 +34,13 @@ var attacks = map[string]func(args []string) error{
 	"some":   func(a []string) error { return fill(number(a[0]), -1, time.Second) },
 	"map":    func(a []string) error { return fill(number(a[0]), 3, time.Second) },
 	"share":  func(a []string) error { return share(number(a[0])) },
+	"memfd":  func(a []string) error { return holdFile(number(a[0])) },
+	"detach": func(a []string) error { return holdSegment(number(a[0])) },
 	"write":  func(a []string) error { return openToWrite(a[0]) },
+	"exchange": func(a []string) error {
+		return unix.Renameat2(unix.AT_FDCWD, a[0], unix.AT_FDCWD, a[1], unix.RENAME_EXCHANGE)
+	},
+	"segment": func(a []string) error { return readSegment(number(a[0])) },
 }
 
 func attack(args []string) int {
@@ -126,6 +133,10 @@ var calls = map[string][]uintptr{
 	"perf_event_open":    {unix.SYS_PERF_EVENT_OPEN, 0, 0, 0, 0, 0},
 	"userfaultfd":        {unix.SYS_USERFAULTFD, 1},
 	"open_by_handle_at":  {unix.SYS_OPEN_BY_HANDLE_AT, ^uintptr(0), 0, 0},
+	"shmget":             {unix.SYS_SHMGET, 0, 4096, unix.IPC_CREAT | 0o600},
+	"semget":             {unix.SYS_SEMGET, 0, 1, unix.IPC_CREAT | 0o600},
+	"msgget":             {unix.SYS_MSGGET, 0, unix.IPC_CREAT | 0o600},
+	"mq_unlink":          {unix.SYS_MQ_UNLINK, 0},
 	"ptrace":             {unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0, 0},
 	"x32 keyctl":         {x32 | unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, ^uintptr(2), 0, 0, 0},
 	"socket alg":         {unix.SYS_SOCKET, unix.AF_ALG, unix.SOCK_SEQPACKET, 0},
@@ -137,6 +148,20 @@ var calls = map[string][]uintptr{
 	"socket xfrm":        {unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_XFRM},
 	"process_vm_readv":   {unix.SYS_PROCESS_VM_READV, uintptr(os.Getpid()), 0, 0, 0, 0, 0},
 	"pidfd_open of self": {unix.SYS_PIDFD_OPEN, uintptr(os.Getpid()), 0},
+}
+
+// readSegment prints what is in a System V memory segment.
+func readSegment(key int) error {
+	id, err := unix.SysvShmGet(key, 0, 0)
+	if err != nil {
+		return err
+	}
+	data, err := unix.SysvShmAttach(id, 0, unix.SHM_RDONLY)
+	if err != nil {
+		return err
+	}
+	fmt.Print(string(bytes.TrimRight(data, "\x00")))
+	return unix.SysvShmDetach(data)
 }
 
 // call makes one of them and says on standard output how that went.
@@ -193,4 +218,34 @@ func openToWrite(path string) error {
 		unix.Close(fd)
 	}
 	return err
+}
+
+// holdFile fills a file without a name that nothing maps, and waits.
+func holdFile(megabytes int) error {
+	fd, err := unix.MemfdCreate("x", 0)
+	part := make([]byte, 1<<20)
+	for i := 0; err == nil && i < megabytes; i++ {
+		_, err = unix.Write(fd, part)
+	}
+	time.Sleep(time.Second)
+	return err
+}
+
+// holdSegment fills a segment of System V, detaches it, and waits.
+func holdSegment(megabytes int) error {
+	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, megabytes<<20, unix.IPC_CREAT|0o600)
+	if err != nil {
+		return err
+	}
+	data, err := unix.SysvShmAttach(id, 0, 0)
+	if err != nil {
+		return err
+	}
+	for i := 0; i < len(data); i += 4096 {
+		data[i] = 1
+	}
+	err = unix.SysvShmDetach(data)
+	time.Sleep(time.Second)
+	_, rmErr := unix.SysvShmCtl(id, unix.IPC_RMID, nil)
+	return errors.Join(err, rmErr)
 }

@@ -70,11 +70,11 @@ func mayMount() bool {
 func askedWhenWeDie(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGTERM }
 
 // inNamespaces has a process start in namespaces of its own: the mounts, the
-// process table, and the network unless that may be used. It dies with whoever
+// process table, System V and POSIX IPC, and the network unless that may be used. It dies with whoever
 // starts it, and all that is in its process table with it.
 func inNamespaces(network bool) func(*syscall.SysProcAttr) {
 	return func(attr *syscall.SysProcAttr) {
-		attr.Cloneflags |= unix.CLONE_NEWNS | unix.CLONE_NEWPID
+		attr.Cloneflags |= unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC
 		if !network {
 			attr.Cloneflags |= unix.CLONE_NEWNET
 		}

@@ -24,7 +24,7 @@ func (b Bounds) exceeded(all []process) string {
 	switch {
 	case b.Processes > 0 && tasks > b.Processes:
 		return fmt.Sprintf("it ran more than %d processes and threads (safety.max_processes)", b.Processes)
-	case b.Memory > 0 && resident > b.Memory && held(all) > b.Memory:
+	case b.Memory > 0 && resident+shared(all) > b.Memory && held(all) > b.Memory:
 		return fmt.Sprintf("its processes used more than %d MB of memory (safety.memory_limit_mb)", b.Memory>>20)
 	}
 	return ""
@@ -34,6 +34,8 @@ func (b Bounds) exceeded(all []process) string {
 // share counts once, and files that they mapped do not count. It takes the kernel
 // longer than [process.resident].
 func held(all []process) (sum int64) {
+	mapped := int64(0) // of what they share
+	defer func() { sum += max(mapped, shared(all)) }()
 	for _, p := range all {
 		text, err := os.ReadFile("/proc/" + p.number + "/smaps_rollup")
 		if err != nil { // nobody may look into it
@@ -44,8 +46,55 @@ func held(all []process) (sum int64) {
 			fields := strings.Fields(line)
 			if len(fields) == 3 && (fields[0] == "Pss_Anon:" || fields[0] == "Pss_Shmem:" || fields[0] == "SwapPss:") {
 				kilobytes, _ := strconv.ParseInt(fields[1], 10, 64)
-				sum += kilobytes << 10
+				if fields[0] == "Pss_Shmem:" {
+					mapped += kilobytes << 10
+				} else {
+					sum += kilobytes << 10
+				}
 			}
+		}
+	}
+	return sum
+}
+
+// shared is the memory in files without a name and in segments that processes hold,
+// mapped or not, in bytes.
+func shared(all []process) (sum int64) {
+	seen, ours := make(map[uint64]bool), make(map[string]bool)
+	for _, p := range all {
+		ours[p.number] = true
+		dir, err := os.Open("/proc/" + p.number + "/fd")
+		if err != nil {
+			continue // nobody may look into it
+		}
+		names, _ := dir.Readdirnames(-1)
+		dir.Close()
+		for _, name := range names {
+			at := "/proc/" + p.number + "/fd/" + name
+			var st unix.Stat_t
+			if to, err := os.Readlink(at); err != nil || !strings.HasPrefix(to, "/memfd:") || unix.Stat(at, &st) != nil || seen[st.Ino] {
+				continue
+			}
+			seen[st.Ino] = true
+			sum += st.Blocks * 512
+		}
+	}
+	return sum + segments(ours)
+}
+
+// segments is the memory in segments of System V that processes made. Where we are the
+// first process, all of them are in our own name space.
+func segments(made map[string]bool) (sum int64) {
+	const creator, resident, swapped = 4, 14, 15
+	text, _ := os.ReadFile("/proc/sysvipc/shm")
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) <= swapped || !made[fields[creator]] && os.Getpid() != 1 {
+			continue
+		}
+		for _, field := range []string{fields[resident], fields[swapped]} {
+			bytes, _ := strconv.ParseInt(field, 10, 64) // the heading is none
+			sum += bytes
 		}
 	}
 	return sum

@@ -20,6 +20,8 @@ func TestConfinedBounds(t *testing.T) {
 		{"a bomb", `i=0; while [ $i -lt 300 ]; do sleep 30 & i=$((i+1)); done; sleep 30`, Bounds{Processes: 100}, "more than 100 processes and threads (safety.max_processes)"},
 		{"shared memory", `$SELF __attack share 80`, Bounds{Memory: 200 << 20}, ""},
 		{"too much of that", `$SELF __attack share 300`, Bounds{Memory: 200 << 20}, "more than 200 MB"},
+		{"a file without a name", `$SELF __attack memfd 300`, Bounds{Memory: 200 << 20}, "more than 200 MB"},
+		{"a small one", `$SELF __attack memfd 50`, Bounds{Memory: 200 << 20}, ""},
 		{"enough", `$SELF __attack some 20`, Bounds{Memory: 200 << 20, Processes: 100}, ""},
 		{"no bound", `$SELF __attack some 100`, Bounds{}, ""},
 	}
@@ -44,5 +46,23 @@ func TestConfinedBounds(t *testing.T) {
 	})
 	t.Run("unconfined", func(t *testing.T) {
 		run(t, newWorld(t), func(b Bounds) Line { return Attended(self(t), b).Telling() })
+	})
+}
+
+// TestConfinedSegmentsCount fills a segment that no process has in its own memory.
+func TestConfinedSegmentsCount(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *Sandbox) {
+		if s.Backend() != Namespaces {
+			t.Skip("there are no segments, or a helper outside of their name space attends")
+		}
+		w := newWorld(t)
+		l := w.limits()
+		l.Bounds = Bounds{Memory: 200 << 20}
+		if got := w.run(t, wrap(t, s, l), `$SELF __attack detach 300`); got.signal != syscall.SIGKILL || !strings.Contains(got.stderr, "more than 200 MB") {
+			t.Errorf("%+v", got)
+		}
+		if got := w.run(t, wrap(t, s, l), `$SELF __attack detach 50`); got.code != 0 || got.stderr != "" {
+			t.Errorf("%+v", got)
+		}
 	})
 }

@@ -45,6 +45,13 @@ var refusals = []refusal{
 	{unix.SYS_OPEN_BY_HANDLE_AT, unix.EPERM},
 }
 
+// ipc are the calls for memory, semaphores and queues that have no file. They are
+// shared by all processes of a user where there is no IPC namespace.
+var ipc = []uint32{
+	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
+	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
+}
+
 // filterCalls refuses this thread, and all that it starts, the calls of refusals,
 // ptrace unless the order lets the command trace, and sockets of all families but
 // a few. It holds whether or not the network may be used. Programs of other
@@ -91,6 +98,11 @@ func (o order) filter(arch uint32) (f []unix.SockFilter) {
 	)
 	for _, r := range refusals {
 		when(r.call, refuse(r.errno))
+	}
+	if o.stage == stageLandlock {
+		for _, number := range ipc {
+			when(number, refuse(unix.ENOSYS))
+		}
 	}
 	if !o.trace {
 		when(unix.SYS_PTRACE, refuse(unix.EPERM))

@@ -1,16 +1,21 @@
 package sandbox
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Listening lists the sockets of this machine by their full paths on which
 // programs listen now, as far as the system tells. Of those below root the ones of
 // our own confined processes, such as a server left running, are not among them.
-func Listening(root string) (list []string) {
+//
+// The system knows a socket by the name it was bound to. Where that name is gone or not
+// the only one, every socket nearby counts.
+func Listening(root string) []string {
 	text, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
 		return nil
@@ -18,6 +23,7 @@ func Listening(root string) (list []string) {
 	const flags, kind, inode, path, accepts, datagrams = 3, 4, 6, 7, "00010000", "0002"
 	var dirs []string // where processes work: a socket may be known by a name within
 	var own map[string]bool
+	l := listeners{bound: make(map[string]int), ours: make(map[string]bool)}
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)
 		if len(fields) <= path || fields[flags] != accepts && fields[kind] != datagrams {
@@ -32,26 +38,114 @@ func Listening(root string) (list []string) {
 			if dirs == nil {
 				dirs = workDirs()
 			}
-			names = nil
-			for _, dir := range dirs {
-				if at := filepath.Join(dir, name); exists(at) {
-					names = append(names, at)
-				}
-			}
+			names = inOneOf(dirs, name)
 		}
 		for _, at := range names {
-			if within(filepath.Clean(at), root) {
+			at = filepath.Clean(at)
+			if within(at, root) {
 				if own == nil {
 					own = confinedSockets()
 				}
 				if own[fields[inode]] {
+					l.ours[at] = true
 					continue
 				}
 			}
-			list = append(list, filepath.Clean(at))
+			l.bound[at]++
 		}
 	}
+	return l.paths()
+}
+
+// inOneOf lists where a relative name may be: in those of the directories that have it,
+// or in any of them if none has.
+func inOneOf(dirs []string, name string) (all []string) {
+	for _, dir := range dirs {
+		all = append(all, filepath.Join(dir, name))
+	}
+	if there := slices.DeleteFunc(slices.Clone(all), func(at string) bool { return !exists(at) }); len(there) > 0 {
+		return there
+	}
+	return all
+}
+
+// listeners are the names that sockets were bound to.
+type listeners struct {
+	bound map[string]int  // by programs that are not confined, and how often
+	ours  map[string]bool // by our own confined processes
+}
+
+// paths are where the sockets of others are to be found now.
+func (l listeners) paths() (list []string) {
+	near := search{left: mostNearby}
+	for at, sockets := range l.bound {
+		info, err := os.Lstat(at)
+		there := err == nil && info.Mode()&fs.ModeSocket != 0
+		if there {
+			list = append(list, at)
+		}
+		if !there || sockets > 1 || linkCount(info) > 1 {
+			list = append(list, near.of(at)...)
+		}
+	}
+	slices.Sort(list)
+	return slices.DeleteFunc(slices.Compact(list), func(at string) bool { return l.ours[at] })
+}
+
+// linkCount is how many names a file has.
+func linkCount(info fs.FileInfo) uint64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Nlink)
+	}
+	return 1
+}
+
+// mostNearby is how many entries of folders are looked at for sockets without their names.
+const mostNearby = 5000
+
+// search finds sockets in folders, and looks at so many entries at most.
+type search struct{ left int }
+
+// of lists the sockets that one bound to a name may be called by now: those in its folder,
+// or, if that has gone, those as far below what is left of the way to it.
+func (s *search) of(at string) (list []string) {
+	dir, deep := filepath.Dir(at), 0
+	for !exists(dir) {
+		dir, deep = filepath.Dir(dir), deep+1
+	}
+	if within(dir, "/run") || within(dir, "/var/run") || dir == "/" { // hidden whole, or too far from the name
+		return nil
+	}
+	folders := []string{dir}
+	for ; deep >= 0; deep-- {
+		var below []string
+		for _, folder := range folders {
+			sockets, dirs := s.in(folder)
+			list, below = append(list, sockets...), append(below, dirs...)
+		}
+		folders = below
+	}
 	return list
+}
+
+// in lists the sockets and the folders in a folder.
+func (s *search) in(folder string) (sockets, dirs []string) {
+	d, err := os.Open(folder)
+	if err != nil || s.left == 0 {
+		return nil, nil
+	}
+	defer d.Close()
+	entries, _ := d.ReadDir(s.left) // what could be read before an error counts
+	s.left -= len(entries)
+	for _, e := range entries {
+		switch name := filepath.Join(folder, e.Name()); {
+		case e.Type()&fs.ModeSocket != 0:
+			sockets = append(sockets, name)
+		case e.IsDir():
+			dirs = append(dirs, name)
+		}
+	}
+	return sockets, dirs
 }
 
 // workDirs are the working directories of all processes that may be looked at.

@@ -30,7 +30,7 @@ type order struct {
 
 // lists are the paths of an order with their arguments.
 func (o *order) lists() []pathList {
-	return []pathList{{"--write", &o.write}, {"--protect", &o.protect}, {"--hide", &o.hide}, {"--empty", &o.empty}, {"--show", &o.show}}
+	return []pathList{{"--write", &o.write}, {"--protect", &o.protect}, {"--hide", &o.hide}, {"--empty", &o.empty}, {"--show", &o.show}, {"--pin", &o.pin}}
 }
 
 type pathList struct {
@@ -118,7 +118,7 @@ func (o order) check() error {
 	if !slices.Contains([]stage{stageNamespaces, stageBwrap, stageLandlock, stageOpen}, o.stage) {
 		return fmt.Errorf("unknown stage %q", o.stage)
 	}
-	for _, path := range slices.Concat(o.write, o.protect, o.hide, o.empty, o.show) {
+	for _, path := range slices.Concat(o.write, o.protect, o.hide, o.empty, o.show, o.pin) {
 		if !filepath.IsAbs(path) || path == "/" || path != filepath.Clean(path) {
 			return fmt.Errorf("bad path %q", path)
 		}
@@ -129,22 +129,16 @@ func (o order) check() error {
 	return nil
 }
 
-// pins are the directories between a place to write and a protected path in it,
-// outermost first. They must not be moved away, or else another could be put in
-// the place of the protected path.
+// pins are the directories that must not be moved away, outermost first: those asked
+// for, and those between a place to write and a protected path in it, since another
+// could be put in the place of the protected path.
 func (p places) pins() (dirs []string) {
-	seen := make(map[string]bool)
+	pinned := slices.Clone(p.pin)
 	for _, path := range p.protect {
-		var above []string
 		for dir := filepath.Dir(path); dir != "/" && !slices.Contains(p.write, dir); dir = filepath.Dir(dir) {
-			above = append([]string{dir}, above...)
-		}
-		for _, dir := range above {
-			if !seen[dir] {
-				seen[dir] = true
-				dirs = append(dirs, dir)
-			}
+			pinned = append(pinned, dir)
 		}
 	}
-	return dirs
+	slices.Sort(pinned)
+	return slices.Compact(pinned)
 }

@@ -18,6 +18,7 @@ type places struct {
 	hide    []string // files that cannot be opened
 	empty   []string // directories that are empty
 	show    []string // what is to be seen in them; may be symbolic links
+	pin     []string // directories inside one of write that stay where they are
 	network bool
 	trace   bool
 	bounds  Bounds
@@ -52,6 +53,12 @@ func (s *Sandbox) places(l Limits) (p places, err error) {
 		p.protect = append(p.protect, more...)
 	}
 	p.protect = outermost(p.protect)
+	for _, path := range l.Pin {
+		real, err := filepath.EvalSymlinks(path)
+		if err == nil && slices.ContainsFunc(p.write, func(dir string) bool { return real != dir && within(real, dir) }) {
+			p.pin = append(p.pin, real)
+		}
+	}
 	for _, path := range l.Hide {
 		if at := filepath.Clean(path); strings.HasSuffix(path, "/") && s.Protects() && !exists(at) {
 			_ = s.stand(at, true) // where it cannot be made now nobody else can make it either

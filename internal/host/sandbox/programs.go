@@ -9,7 +9,7 @@ import (
 // bwrapArgs are the arguments of bwrap that lay out the file system, up to the
 // command. The process table is the command's own and ends with it.
 func bwrapArgs(p places) []string {
-	args := []string{"--ro-bind", "/", "/", "--dev", "/dev", "--unshare-pid", "--proc", "/proc", "--die-with-parent"}
+	args := []string{"--ro-bind", "/", "/", "--dev", "/dev", "--unshare-pid", "--unshare-ipc", "--proc", "/proc", "--die-with-parent"}
 	if !p.network {
 		args = append(args, "--unshare-net")
 	}

@@ -123,3 +123,36 @@ func TestFoldersForRecordsAreHiddenFromTheStart(t *testing.T) {
 		}
 	})
 }
+
+// A folder whose name decides what is hidden in it keeps that name.
+func TestConfinedCommandsMoveNoPinnedFolder(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *Sandbox) {
+		if s.Backend() == Landlock {
+			t.Skip("Landlock hides nothing from commands that write")
+		}
+		w := newWorld(t)
+		l := w.limits()
+		for _, name := range []string{"private/deep/x", "other/x"} {
+			put(t, filepath.Join(w.work, name), "DENIED\n")
+		}
+		l.Hide = append(l.Hide, filepath.Join(w.work, "private/deep/x"))
+		l.Pin = []string{filepath.Join(w.work, "private"), filepath.Join(w.work, "private/deep"), w.work, "/nowhere", w.outside}
+		through := wrap(t, s, l)
+		for _, script := range []string{
+			"mv private elsewhere", "mv private/deep elsewhere", "mv private $T/elsewhere && rm $T/elsewhere", "rm -r private",
+			"mv private/deep/x x", "ln private/deep/x x", "$SELF __attack exchange private other", "$SELF __attack exchange private/deep other",
+		} {
+			_ = w.run(t, through, script)
+			if got := w.run(t, wrap(t, s, w.limits()), "cat private/deep/x"); got.stdout != "DENIED\n" {
+				t.Fatalf("%s moved it: %+v", script, got)
+			}
+		}
+		for _, script := range []string{
+			"echo new > private/new && mv private/new private/deep/new && rm private/deep/new", "mv other other2 && mv other2 other",
+		} {
+			if got := w.run(t, through, script); got.code != 0 {
+				t.Errorf("%s: %+v", script, got)
+			}
+		}
+	})
+}

@@ -77,6 +77,10 @@ type Limits struct {
 	// be hidden from the start. Sockets listed here cannot be reached.
 	Hide []string
 
+	// Pin are directories inside Write that cannot be moved or removed: where they
+	// are decides whether something in them is hidden from the next command.
+	Pin []string
+
 	// Show are paths inside directories that are hidden, by us or by Hide, that
 	// are to be seen all the same.
 	Show []string

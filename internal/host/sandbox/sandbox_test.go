@@ -251,7 +251,7 @@ func TestSetupFailed(t *testing.T) {
 
 func TestBwrapArguments(t *testing.T) {
 	got := strings.Join(bwrapArgs(places{write: []string{"/dev/kvm", "/w"}, protect: []string{"/w/.git/config"}, hide: []string{"/run/docker.sock"}}), " ")
-	want := "--ro-bind / / --dev /dev --unshare-pid --proc /proc --die-with-parent --unshare-net --dev-bind /dev/kvm /dev/kvm --bind /w /w --bind /w/.git /w/.git --ro-bind /w/.git/config /w/.git/config --ro-bind /dev/null /run/docker.sock --"
+	want := "--ro-bind / / --dev /dev --unshare-pid --unshare-ipc --proc /proc --die-with-parent --unshare-net --dev-bind /dev/kvm /dev/kvm --bind /w /w --bind /w/.git /w/.git --ro-bind /w/.git/config /w/.git/config --ro-bind /dev/null /run/docker.sock --"
 	if got != want {
 		t.Errorf("%s", got)
 	}

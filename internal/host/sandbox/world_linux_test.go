@@ -44,7 +44,7 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("not root: the other tests ran as an ordinary user already")
 	}
-	dir, err := os.MkdirTemp("/tmp", "sandbox-test-*")
+	dir, err := os.MkdirTemp("/tmp", "c-*") // names of sockets are short
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -138,6 +138,7 @@ func (c *Confiner) Close() error { return c.box.Close() }
 func (c *Confiner) Command(ctx context.Context, read tool.Line) (bash.Confinement, error) {
 	confined, err := c.confinement(ctx, read)
 	confined.Env, confined.Missing = c.variables(ctx, read)
+	confined.Env = append(confined.Env, c.temporary(ctx)...)
 	return confined, err
 }
 
@@ -160,11 +161,11 @@ func (c *Confiner) confinement(ctx context.Context, read tool.Line) (bash.Confin
 	line, report, err := c.line(ctx, limits)
 	if err != nil || report.Backend == sandbox.None {
 		bare := through(c.bare(limits.Bounds))
-		bare.After = c.planted(ctx, read)
+		bare.After = c.leaves(ctx, read)
 		return bare, err
 	}
 	confined := through(line)
-	confined.Words, confined.After = words(report), c.planted(ctx, read)
+	confined.Words, confined.After = words(report), c.leaves(ctx, read)
 	if len(limits.Hosts) > 0 && c.find(ctx).HasOutlets() {
 		confined.Reach = func(ctx context.Context) (bash.Way, error) { return reach.open(ctx, read.Written()) }
 	}
@@ -237,7 +238,7 @@ func (c *Confiner) line(ctx context.Context, limits sandbox.Limits) (sandbox.Lin
 // it, or us.
 func (c *Confiner) Attended(ctx context.Context, read tool.Line) bash.Confinement {
 	free := through(c.bare(sandbox.Bounds{}))
-	free.After = c.planted(ctx, read)
+	free.After = c.leaves(ctx, read)
 	return free
 }
 
@@ -377,7 +378,7 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 	if r, ok := line.(risk.Report); ok && r.ReadOnly {
 		l = c.readingLimits()
 	} else {
-		l = sandbox.Limits{Network: c.o.Network(), Hosts: c.hosts(), Write: c.writable()}
+		l = sandbox.Limits{Network: c.o.Network(), Hosts: c.hosts(), Write: c.granted(ctx)}
 		protect := slices.Clone(c.o.Protect)
 		for _, dir := range l.Write { // a home may lie in any of them, in temporary ones too
 			if dir == c.o.Root || c.o.Home != "" && holds(dir, c.o.Home) {
@@ -405,7 +406,7 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 	} else if c.o.Named != nil {
 		named = c.o.Named(r)
 	}
-	needy := programs(r)
+	needy := c.programs(r)
 	if c.o.Rerun {
 		needy = nil
 		outside := func(file string) bool { return !holds(c.o.Root, file) }
@@ -425,10 +426,14 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 			l.Show = append(l.Show, filepath.Join(dir, name))
 		}
 	}
-	l.Hide = append(l.Hide, c.records(ctx, !r.ReadOnly)...)
+	records := c.records(ctx, !r.ReadOnly)
+	l.Hide = append(l.Hide, records...)
+	for _, dir := range records { // under another name than .coder they would be files like others
+		l.Pin = append(l.Pin, filepath.Dir(strings.TrimSuffix(dir, "/")))
+	}
 	home, sockets := c.home(), c.sockets()
 	if approved {
-		agents := c.agents(programs(r))
+		agents := c.agents(c.programs(r))
 		l.Show = append(l.Show, agents...)
 		sockets = slices.DeleteFunc(sockets, func(place string) bool {
 			return slices.ContainsFunc(agents, func(agent string) bool { return holds(agent, place) })
@@ -444,7 +449,11 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 		dotfiles, visible := c.dotfiles(home)
 		hidden, l.Show = append(hidden, dotfiles...), append(l.Show, visible...)
 	}
-	for _, place := range slices.Concat(hidden, c.inTree(ctx, r), sockets) {
+	inTree := c.inTree(ctx, r)
+	for _, file := range inTree {
+		l.Pin = append(l.Pin, c.pins(file)...)
+	}
+	for _, place := range slices.Concat(hidden, inTree, sockets) {
 		if slices.Contains(named, place) || slices.Contains(l.Show, place) || holds(place, c.o.Root) {
 			continue
 		}
@@ -494,8 +503,8 @@ func (c *Confiner) repositories(ctx context.Context, git bool) (protect []string
 	return protect
 }
 
-// planted is the [Confiner.Watch] of a line that may write.
-func (c *Confiner) planted(ctx context.Context, line tool.Line) func(context.Context) string {
+// leaves is the [Confiner.Watch] of a line that may write.
+func (c *Confiner) leaves(ctx context.Context, line tool.Line) func(context.Context) string {
 	if foreign, ok := line.(bash.Foreign); ok {
 		line = foreign.Line
 	}

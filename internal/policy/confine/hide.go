@@ -2,6 +2,7 @@ package confine
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path"
@@ -11,6 +12,7 @@ import (
 	"syscall"
 
 	"coder/internal/core/secret"
+	"coder/internal/host/program"
 	"coder/internal/host/sandbox"
 	"coder/internal/policy/risk"
 )
@@ -19,10 +21,14 @@ import (
 // write for the model to run.
 var open = []string{"skills", "commands", "agents", "AGENTS.md"}
 
-// records are the folders with the records of sessions. With early those of the
+// records are the folders with the records of sessions: of the workspace, of the folders
+// above it and of the projects below. With early those of the
 // workspace are listed before they exist, for commands that run on when they do.
 func (c *Confiner) records(ctx context.Context, early bool) (dirs []string) {
 	projects := []string{c.o.Root}
+	for dir := filepath.Dir(c.o.Root); dir != filepath.Dir(dir); dir = filepath.Dir(dir) { // a session may have worked there
+		projects = append(projects, dir)
+	}
 	if c.o.Projects != nil {
 		projects = append(projects, c.o.Projects(ctx)...)
 	}
@@ -111,14 +117,33 @@ func (c *Confiner) known(h homeDir, programs []string) (hide, show []string) {
 
 // programs are what a line runs that was let run on purpose: one that only reads
 // was not, and gets nothing for its name.
-func programs(r risk.Report) (names []string) {
-	if r.ReadOnly {
+func (c *Confiner) programs(r risk.Report) (names []string) {
+	if r.ReadOnly || slices.Contains(r.Sets, "PATH") {
 		return nil
 	}
-	for _, c := range r.Simple {
-		names = append(names, path.Base(c.Name))
+	for _, s := range r.Simple {
+		if !c.planted(s.Name) {
+			names = append(names, path.Base(s.Name))
+		}
 	}
 	return names
+}
+
+// planted reports whether a name leads to a program that lies where commands may
+// write. Such a program gets nothing for its name.
+func (c *Confiner) planted(name string) bool {
+	if filepath.IsAbs(name) {
+		return slices.ContainsFunc(c.writable(), func(dir string) bool { return holds(real(dir), real(name)) })
+	}
+	if strings.Contains(name, "/") {
+		return true
+	}
+	found, err := c.o.Door.Find(name)
+	if errors.As(err, new(*program.Refusal)) {
+		return true
+	}
+	first, missing := program.OnPath(name)
+	return err == nil && missing == nil && first != found || errors.Is(missing, program.ErrDot)
 }
 
 // inTree are the secret files of the workspace. Git must see those that it
@@ -138,6 +163,26 @@ func (c *Confiner) inTree(ctx context.Context, r risk.Report) []string {
 	return slices.DeleteFunc(all, func(p string) bool {
 		return slices.Contains(tracked, p) && (onlyGit || c.o.Denies == nil || !c.o.Denies(p))
 	})
+}
+
+// pins are the folders of the workspace above a hidden file that decide by their names
+// whether it is hidden: one that a command moved would show it to the next command.
+func (c *Confiner) pins(file string) (dirs []string) {
+	rel, err := filepath.Rel(c.o.Root, file)
+	if err != nil || !filepath.IsLocal(rel) {
+		return nil
+	}
+	denied := func(rel string) bool { return c.o.Denies != nil && c.o.Denies(filepath.Join(c.o.Root, rel)) }
+	hidden := func(rel string) bool { return secret.InTree(rel, false) }
+	if denied(rel) {
+		hidden = denied
+	}
+	for dir := filepath.Dir(rel); dir != "."; dir = filepath.Dir(dir) {
+		if moved := filepath.Join("moved", strings.TrimPrefix(rel, dir)); !hidden(moved) {
+			dirs = append(dirs, filepath.Join(c.o.Root, dir))
+		}
+	}
+	return dirs
 }
 
 // headOf is how much of a file tells a certificate from a key.

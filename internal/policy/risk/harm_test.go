@@ -225,7 +225,8 @@ func TestWhatSteersOthersIsProtected(t *testing.T) {
 		.npmrc .yarnrc .yarnrc.yml .pnp.cjs .cargo/config .cargo/config.toml rust-toolchain rust-toolchain.toml .tool-versions .mise.toml .gitattributes .gitmodules .gitconfig .bazelrc .bashrc .profile
 		.mise.local.toml mise.production.toml .config/mise/config.toml .bsp/scala.json buildServer.json hie.yaml .dir-locals-2.el .lazy.lua .iex.exs .erlang .octaverc .lfsconfig .arcconfig .reviewboardrc
 		.idx/dev.nix .codesandbox/tasks.json .github/hooks/pre.json crush.json .claude.json gemini-extension.json .rvmrc .direnvrc .huskyrc tools/bazel user.bazelrc .run/all.run.xml a.launch .pylintrc .drone.star
-		opencode.jsonc .direnv.toml .prototools .ripgreprc sub/.lldbinit-Xcode .goreleaser.yaml .cargo/env
+		devbox.json shell.nix replit.nix .gitpod/automations.yaml .aiassistant/rules/a.md .continuerc.json .trunk/trunk.yaml .pdbrc.py omnisharp.json a.csproj.user ansible.cfg .air.toml modd.conf
+		nodemon.json .nodemonrc Guardfile opencode.jsonc .direnv.toml .prototools .ripgreprc sub/.lldbinit-Xcode .goreleaser.yaml .cargo/env
 		.coder/config.json Jenkinsfile a.code-workspace .circleci/config.yml x\.git\config .g` + "\u200c" + `it/config .kiro/x .zed/settings.json /etc/sudoers.d/x /home/me/.ssh/authorized_keys ~/.local/bin/x .mvn/jvm.config conf/.exrc`) {
 		if risk.Protected(p) == "" {
 			t.Errorf("%s is not protected", p)

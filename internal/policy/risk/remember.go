@@ -62,8 +62,8 @@ type Patterns map[string]policy.Verdict
 
 // Verdict is the strictest verdict on any command of the line, and the pattern
 // that gave it. A pattern that allows vouches for its own command only: if the
-// line also substitutes, redirects or is not understood, the baseline
-// decides. One that denies holds for what is not understood too: that may be
+// line also substitutes, redirects, sets variables of programs or is not understood,
+// the baseline decides. One that denies holds for what is not understood too: that may be
 // what it denies. It fails if a command matches no pattern at all.
 func (ps Patterns) Verdict(r Report) (v policy.Verdict, pattern string, ok bool) {
 	if r.Unknown {
@@ -77,7 +77,7 @@ func (ps Patterns) Verdict(r Report) (v policy.Verdict, pattern string, ok bool)
 		v, ok = ps["*"]
 		return v, "*", ok
 	}
-	vouched := !r.Substituted && !r.Unknown && !r.Redirected
+	vouched := !r.Substituted && !r.Unknown && !r.Redirected && len(r.Sets) == 0
 	v = policy.Allow
 	for _, c := range r.Simple {
 		p, found := ps.longest(func(p string) bool { return MatchPattern(p, c) })

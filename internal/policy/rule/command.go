@@ -68,7 +68,7 @@ func (b *Book) line(p Preset, name string, r risk.Report) finding {
 		if r.Why != "" {
 			f.text = fmt.Sprintf("plan mode: the command is not known to only read (%s)", r.Why)
 		}
-	case v == policy.Ask && wideSpoke && (b.remembers(name, r) || vouches(b.Allow, name, r)):
+	case v == policy.Ask && wideSpoke && (b.remembers(name, r) || vouches(b.Allow, name, r) || len(r.Sets) > 0 && !r.Unknown && b.Vouches(r)):
 		f.verdict = policy.Allow
 	}
 	return f
@@ -83,6 +83,9 @@ func (b *Book) Waives(tool string, r risk.Report) (outward, all bool) {
 	}
 	patterns := b.ownPatterns(tool)
 	all = isWhole(patterns, strings.TrimSpace(r.Command))
+	if len(r.Sets) > 0 {
+		return all, all
+	}
 	patterns = slices.DeleteFunc(patterns, func(p string) bool { return !namesDeed(p) })
 	for _, c := range r.Simple {
 		if !c.ReadOnly && !slices.ContainsFunc(patterns, func(p string) bool { return risk.MatchPattern(p, c) }) {

@@ -125,9 +125,10 @@ func onHost(pattern, address string) bool {
 }
 
 // vouches reports whether specs that allow cover every command of a line. None
-// vouches for what is substituted, redirected or not understood.
+// vouches for what is substituted, redirected or not understood, nor for a variable
+// that may change what a program does or which one it is.
 func vouches(specs []Spec, tool string, r risk.Report) bool {
-	if r.Substituted || r.Unknown || r.Redirected || len(r.Simple) == 0 {
+	if r.Substituted || r.Unknown || r.Redirected || len(r.Sets) > 0 || len(r.Simple) == 0 {
 		return slices.ContainsFunc(specs, func(s Spec) bool { return s.On == "" && s.names(tool, "bash") })
 	}
 	for _, c := range r.Simple {

@@ -1,0 +1,68 @@
+package confine_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"coder/internal/host/sandbox"
+	"coder/internal/policy/confine"
+)
+
+// TestFoldersKeepTheNamesThatHideWhatIsInThem: a denied file, a secret known by its folder
+// and the records of sessions stay hidden from the command after one that moves folders.
+func TestFoldersKeepTheNamesThatHideWhatIsInThem(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if backend := sandbox.Find(t.Context(), sandbox.Options{Exe: exe}).Backend(); backend != sandbox.Namespaces {
+		t.Skip("there are no namespaces here")
+	}
+	above := t.TempDir()
+	root := filepath.Join(above, "w")
+	in := func(name string) string { return filepath.Join(root, name) }
+	files := []string{"private/a/x", "web/app/playwright/.auth/user.json", "services/api/.env", "asked/x"}
+	for _, name := range append(files, "sub/.coder/log/s/x", "../.coder/log/s/x") {
+		if err := os.MkdirAll(filepath.Dir(in(name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(in(name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o, _ := helpless(t, confine.Auto)
+	o.Exe, o.Root = exe, root
+	o.Secrets = func(context.Context) (all []string, whole bool) {
+		for _, name := range files {
+			all = append(all, in(name))
+		}
+		return all, true
+	}
+	o.Denies = func(file string) bool { return strings.HasPrefix(file, in("private")+"/") }
+	o.Projects = func(context.Context) []string { return []string{in("sub")} }
+	c := confine.New(o)
+	defer c.Close()
+	got, err := c.Command(t.Context(), read("make"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pinned []string
+	for _, arg := range got.Through {
+		if dir, ok := strings.CutPrefix(arg, "--pin="); ok {
+			rel, _ := filepath.Rel(root, dir)
+			pinned = append(pinned, rel)
+		}
+	}
+	slices.Sort(pinned)
+	want := []string{"../.coder", "asked", "private", "private/a", "sub/.coder", "web/app/playwright", "web/app/playwright/.auth"}
+	if !slices.Equal(pinned, want) {
+		t.Errorf("pinned are %q, want %q", pinned, want)
+	}
+	if above := "--empty=" + filepath.Join(above, ".coder/log"); !slices.Contains(got.Through, above) {
+		t.Errorf("records above the workspace are seen: %q", got.Through)
+	}
+}
