@@ -69,7 +69,7 @@ const (
 func (a *App) pdfReader(confiner *confine.Confiner) func(context.Context, []byte) (string, error) {
 	return func(ctx context.Context, pdf []byte) (string, error) {
 		if _, err := a.door.Find("pdftotext"); err != nil {
-			return "", fmt.Errorf("pdftotext is not installed: %w", err)
+			return "", fmt.Errorf("install pdftotext (poppler-utils) to read PDFs: %w", err)
 		}
 		ctx, cancel := context.WithTimeout(ctx, pdfPatience)
 		defer cancel()
@@ -86,7 +86,7 @@ func (a *App) pdfReader(confiner *confine.Confiner) func(context.Context, []byte
 		}
 		text := strings.Trim(strings.ToValidUTF8(out.String(), "\ufffd"), "\f\n ")
 		if text == "" {
-			return "", errors.New("pdftotext found no text")
+			return "", errors.New("pdftotext found no text; the pages may be pictures")
 		}
 		return text + "\n", nil
 	}

@@ -74,7 +74,7 @@ var plan = []struct {
 	{"tool", "chat display event jsonx"},
 	{"tool/dialect", "jsonx lazy"},
 	{"tool/tooltest", "tool"},
-	{"tool/files", "chat display lazy patch tool workspace"},
+	{"tool/files", "chat display patch tool workspace"},
 	{"tool/search", "tool workspace"},
 	{"tool/bash", "clip display secret shell tool workspace"},
 	{"tool/git", "display program repofile sanitize tool workspace"},

@@ -21,11 +21,9 @@ import (
 
 // Options say what the tools may count on.
 type Options struct {
-	Vision bool // the model can be shown pictures
-	// PDF, if set, takes the text from a PDF. Where it cannot, a reader of our
-	// own tries.
-	PDF    func(ctx context.Context, pdf []byte) (string, error)
-	Buffer Buffer // what the person has not saved yet; may be nil
+	Vision bool                                                  // the model can be shown pictures
+	PDF    func(ctx context.Context, pdf []byte) (string, error) // PDF extracts the text of a PDF; nil refuses PDFs
+	Buffer Buffer                                                // what the person has not saved yet; may be nil
 }
 
 // With returns every tool of this package, keeping watch together over what the

@@ -21,13 +21,18 @@ import (
 // open makes a workspace and its tools.
 func open(t testing.TB) (tools tool.Set, dir string) {
 	t.Helper()
+	return openWith(t, files.Options{})
+}
+
+func openWith(t testing.TB, o files.Options) (tools tool.Set, dir string) {
+	t.Helper()
 	dir = t.TempDir()
 	ws, err := workspace.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ws.Close() })
-	tools, err = tool.NewSet(files.With(ws, files.Options{})...)
+	tools, err = tool.NewSet(files.With(ws, o)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,8 +2,9 @@ package files_test
 
 import (
 	"bytes"
-	"compress/zlib"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image"
 	"image/png"
@@ -58,88 +59,32 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-func deflate(s string) string {
-	var b bytes.Buffer
-	w := zlib.NewWriter(&b)
-	_, _ = w.Write([]byte(s))
-	w.Close()
-	return b.String()
-}
-
-// pdf makes a document of objects, the first of which is its catalog.
-func pdf(objects ...string) string {
-	var b strings.Builder
-	b.WriteString("%PDF-1.7\n%\xe2\xe3\xcf\xd3\n")
-	for i, o := range objects {
-		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", i+1, o)
-	}
-	b.WriteString("trailer << /Root 1 0 R >>\n%%EOF\n")
-	return b.String()
-}
-
-func stream(dict, data string) string {
-	return fmt.Sprintf("<< %s /Length %d >>\nstream\n%s\nendstream", dict, len(data), data)
-}
-
+// A PDF is read by the reader that the program was given, and by none of our own.
 func TestPDF(t *testing.T) {
-	tools, dir := open(t)
-	const catalog, pages = "<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Count 1 /Kids [3 0 R] /Resources << /Font << /F1 5 0 R >> >> >>"
-	const page, font = "<< /Type /Page /Parent 2 0 R /Contents 4 0 R >>", "<< /Type /Font /Subtype /Type1 >>"
-	const drawn = "BT /F1 12 Tf 72 700 Td (Hello \\(big\\) w\\157rld) Tj 0 -14 Td [(Sp) -300 (aced) 20 (!)] TJ T* (next) ' ET"
-	const want = "Hello (big) world\nSp aced!\nnext\n"
-	cmap := "beginbfchar <0001> <0048> <0002> <00E9> endbfchar 1 beginbfrange <0010> <0012> <0061> endbfrange"
-	for _, tc := range []struct{ name, text, want string }{
-		{"plain", pdf(catalog, pages, page, stream("", drawn), font), want},
-		{"deflated", pdf(catalog, pages, page, stream("/Filter /FlateDecode", deflate(drawn)), font), want},
-		{"wrong length", pdf(catalog, pages, page, "<< /Length 3 >>\nstream\n"+drawn+"\nendstream", font), want},
-		{"several streams", pdf(catalog, pages, "<< /Type /Page /Contents [4 0 R 6 0 R] >>", stream("", "BT (a) Tj ET"), font, stream("", "BT (b) Tj ET")), "a\nb\n"},
-		{"to unicode", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf <0001000200100012> Tj ET"), "<< /Type /Font /Subtype /Type0 /ToUnicode 6 0 R >>", stream("/Filter /FlateDecode", deflate(cmap))), "Héac\n"},
-		{"edited: a later object", pdf(catalog, pages, page, stream("", "BT (old) Tj ET"), font) + "4 0 obj\n" + stream("", drawn) + "\nendobj\n%%EOF\n", want},
-		{"edited: a later catalog", pdf(catalog, pages, page, stream("", "BT (old) Tj ET"), font) + "1 0 obj\n<< /Type /Catalog /Pages 12 0 R >>\nendobj\n12 0 obj\n<< /Kids [13 0 R] >>\nendobj\n13 0 obj\n<< /Type /Page /Contents 14 0 R >>\nendobj\n14 0 obj\n" + stream("", drawn) + "\nendobj\n", want},
-		{"edited: in a stream of objects", pdf(catalog, "<< /Kids [3 0 R] >>", "<< /Type /Page /Contents 4 0 R >>", stream("", "BT (old) Tj ET"), font) + "6 0 obj\n" + stream("", drawn) + "\nendobj\n7 0 obj\n" + stream("/Type /ObjStm /N 1 /First 4", "3 0 << /Type /Page /Contents 6 0 R >>") + "\nendobj\n", want},
-		{"edited: from a stream of objects", pdf(catalog, "<< /Kids [7 0 R] >>", stream("/Type /ObjStm /N 1 /First 4", "7 0 << /Type /Page /Contents 5 0 R >>"), stream("", drawn), stream("", "BT (old) Tj ET")) + "7 0 obj\n<< /Type /Page /Contents 4 0 R >>\nendobj\n", want},
-		{"quotes and dashes", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf (\x93a\x94 \x96 \x80 \xe9) Tj ET"), font), "“a” – € é\n"},
-		{"glyphs by name", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf (\x01\x02\x03x) Tj ET"), "<< /Type /Font /Subtype /Type1 /Encoding << /Differences [1 /fi /quoteright /uni4E16] >> >>"), "fi’世x\n"},
-		{"as Macs write it", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf (\x8e\xd2) Tj ET"), "<< /Type /Font /Subtype /TrueType /Encoding /MacRomanEncoding >>"), "é“\n"},
-		{"wide codes that are the text", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf <4F60597D00200041> Tj ET"), "<< /Type /Font /Subtype /Type0 /Encoding /UniGB-UCS2-H >>"), "你好 A\n"},
-		{"wide codes of a font that is not known", pdf(catalog, pages, page, stream("", "BT (Latin) Tj /F1 1 Tf <00010002> Tj ET"), "<< /Type /Font /Subtype /Type0 /Encoding /Identity-H >>"), "Latin\ufffd\ufffd\n[what could not be read is shown as \ufffd]\n"},
-		{"glyphs by names that say nothing", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf (a\x01b) Tj ET"), "<< /Type /Font /Subtype /Type3 /Encoding << /Differences [1 /g42 98 /.notdef] >> >>"), "a\ufffd\n[what could not be read is shown as \ufffd]\n"},
-		{"something before it", "\x1b%-12345X@PJL\n" + pdf(catalog, pages, page, stream("", drawn), font), want},
-		{"a form", pdf(catalog, pages, "<< /Type /Page /Contents 4 0 R /Resources << /XObject << /X1 6 0 R >> >> >>", stream("", "BT (before) Tj ET q /X1 Do Q BT (after) Tj ET"), font, stream("/Subtype /Form /Resources << /Font << /F1 5 0 R >> >>", drawn)), "before\n" + want + "after\n"},
-		{"a form within itself", pdf(catalog, pages, "<< /Type /Page /Contents 4 0 R /Resources << /XObject << /X1 6 0 R >> >> >>", stream("", "/X1 Do"), font, stream("/Subtype /Form", "BT (a) Tj ET /X1 Do")), strings.Repeat("a\n", 8)},
-		{"words placed one by one", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf 1 0 0 1 10 700 Tm (two) Tj 1 0 0 1 40 700 Tm (words) Tj 1 0 0 1 10 680 Tm (below) Tj ET"), font), "two words\nbelow\n"},
-		{"in hexadecimal, deflated", pdf(catalog, pages, page, stream("/Filter [/ASCIIHexDecode /FlateDecode]", fmt.Sprintf("%x>", deflate(drawn))), font), want},
-		{"a page that says nothing", pdf(catalog, "<< /Kids [3 0 R 6 0 R] >>", "<< /Type /Page /Contents 4 0 R >>", stream("", "BT (a) Tj ET"), font, "<< /Type /Page /Contents 7 0 R >>", stream("/Filter /LZWDecode", "x")), "a\n\n\f\n\n\f\n[no text could be taken from page 2]\n"},
-		{"objects in a stream", pdf(catalog, "<< /Kids [7 0 R] >>", stream("/Type /ObjStm /N 2 /First 8 /Filter /FlateDecode", deflate("9 0 7 3 [] "+page)), stream("", drawn)), want},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			put(t, dir+"/f.pdf", tc.text)
-			if o := must(t, tools, "read", "path", "f.pdf"); o.Content != tc.want || !strings.Contains(o.Note, "PDF") {
-				t.Errorf("read = %q, note %q", o.Content, o.Note)
-			}
-		})
+	text, failure := "", error(nil)
+	reader := func(_ context.Context, pdf []byte) (string, error) {
+		if !bytes.Contains(pdf, []byte("%PDF-")) {
+			t.Errorf("the reader got %q", pdf)
+		}
+		return text, failure
 	}
-	put(t, dir+"/f.pdf", pdf(catalog, pages, page, stream("", "q 1 0 0 1 0 0 cm /Im1 Do Q"), font))
-	refused(t, tools, "read", []any{"path", "f.pdf"}, "PDF", "no text could be taken")
-	put(t, dir+"/f.pdf", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf <0102> Tj ET"), "<< /Type /Font /Subtype /Type0 >>"))
-	refused(t, tools, "read", []any{"path", "f.pdf"}, "PDF", "no text could be taken")
-	put(t, dir+"/f.pdf", pdf(catalog, pages, page, stream("", "\xff\xfe"), font)+"trailer << /Encrypt 9 0 R >>\n")
-	refused(t, tools, "read", []any{"path", "f.pdf"}, "PDF", "encrypted")
+	with, dir := openWith(t, files.Options{PDF: reader})
+	without, bare := open(t)
+	for _, content := range []string{"%PDF-1.7\nbody", "\x1b%-12345X@PJL\xff\n%PDF-1.7\nbody"} {
+		put(t, dir+"/f.pdf", content)
+		put(t, bare+"/f.pdf", content)
+		text, failure = "Hello\nworld\n", nil
+		if o := must(t, with, "read", "path", "f.pdf"); o.Content != text || !strings.Contains(o.Note, "PDF") {
+			t.Errorf("read = %q, note %q", o.Content, o.Note)
+		}
+		text, failure = "", errors.New("encrypted")
+		refused(t, with, "read", []any{"path", "f.pdf"}, "f.pdf", "PDF", "encrypted")
+		refused(t, without, "read", []any{"path", "f.pdf"}, "f.pdf", "PDF", "pdftotext")
+	}
 	put(t, dir+"/f.txt", "a PDF begins with\n%PDF-1.7\nand so on\n")
-	if o := must(t, tools, "read", "path", "f.txt"); o.Note != "" || !strings.Contains(o.Content, "and so on") {
+	if o := must(t, with, "read", "path", "f.txt"); o.Note != "" || !strings.Contains(o.Content, "and so on") {
 		t.Errorf("%+v", o)
 	}
-}
-
-func FuzzPDF(f *testing.F) {
-	f.Add("1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj 2 0 obj << /Kids [2 0 R 3 0 R] >> endobj 3 0 obj << /Contents 4 0 R >> endobj 4 0 obj << >> stream\nBT (a\\(b) Tj <41> Tj ET\nendstream")
-	f.Add("1 0 obj [ << ( < > ] )")
-	f.Add("1 0 obj << /Type /ObjStm /First 99999999999 /N 3 >> stream\n1 2 3\nendstream")
-	tools, dir := open(f)
-	f.Fuzz(func(t *testing.T, text string) {
-		put(t, dir+"/f", "%PDF-1.4\n"+text)
-		_, _ = call(t, tools, "read", "path", "f") // must not panic or hang
-	})
 }
 
 func TestNotebook(t *testing.T) {

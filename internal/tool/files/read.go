@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -143,12 +144,10 @@ func (s *source) text(ctx context.Context, pdf func(context.Context, []byte) (st
 	case isUTF16(s.head):
 		return nil, fmt.Errorf("%s: %w", s.name, errUTF16)
 	case isPDF(s.head):
-		if pdf != nil {
-			if text, err := s.made(ctx, "PDF", pdf, "text taken from a PDF; pictures are lost"); err == nil {
-				return text, nil
-			}
+		if pdf == nil {
+			pdf = noPDF
 		}
-		return s.made(ctx, "PDF", pdfText, "text taken from a PDF; layout and pictures are lost")
+		return s.made(ctx, "PDF", pdf, "text taken from a PDF; pictures are lost")
 	case bytes.IndexByte(s.head, 0) >= 0: // not text in an encoding that keeps ASCII
 		return nil, fmt.Errorf("%s is a binary file of %d bytes", s.name, s.size)
 	case strings.EqualFold(path.Ext(s.name), ".ipynb"):
@@ -162,6 +161,11 @@ func (s *source) text(ctx context.Context, pdf func(context.Context, []byte) (st
 	b, err := s.all()
 	s.whole = b
 	return bytes.NewReader(b), err
+}
+
+// noPDF stands in where the program has no reader of PDFs.
+func noPDF(context.Context, []byte) (string, error) {
+	return "", errors.New("install pdftotext (poppler-utils) to read PDFs")
 }
 
 // made is text made of the whole file.
