@@ -19,6 +19,7 @@ import (
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 	"coder/internal/record/fulltext"
+	"coder/internal/record/store/jsonl"
 )
 
 const (
@@ -218,7 +219,7 @@ func (a *App) document(ctx context.Context, root, id string) (doc fulltext.Docum
 // link, or no file, is not read.
 func stampOf(dir string) (stamp string, ok bool) {
 	for _, l := range event.Logs {
-		info, err := os.Lstat(filepath.Join(dir, l.String()+".jsonl"))
+		info, err := os.Lstat(jsonl.Path(dir, l))
 		switch {
 		case err != nil:
 			stamp += "- "

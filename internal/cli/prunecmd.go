@@ -188,7 +188,7 @@ func inUse(ctx context.Context, store *app.Store, id string) string {
 // if nobody knows.
 func began(store *app.Store, id string) (first time.Time) {
 	for _, l := range event.Logs {
-		text, _, err := repofile.Below(store.Dir("log")).Head(filepath.Join(id, l.String()+".jsonl"), maxFirst)
+		text, _, err := repofile.Below(store.Dir("log")).Head(filepath.Join(id, filepath.Base(store.LogPath(id, l))), maxFirst)
 		line, _, _ := bytes.Cut(text, []byte("\n"))
 		var r struct {
 			Time time.Time `json:"createdAt"`

@@ -16,6 +16,7 @@ type Disk interface {
 	Open(path string, flag int, mode fs.FileMode) (File, error)
 	Mkdir(path string, mode fs.FileMode) error
 	Rename(from, to string) error
+	Symlink(target, path string) error
 	Remove(path string) error
 	// Sync makes sure of a file, or of the names in a directory.
 	Sync(path string) error
@@ -55,6 +56,7 @@ func (system) Open(path string, flag int, mode fs.FileMode) (File, error) {
 }
 func (system) Mkdir(path string, mode fs.FileMode) error { return os.Mkdir(path, mode) }
 func (system) Rename(from, to string) error              { return os.Rename(from, to) }
+func (system) Symlink(target, path string) error         { return os.Symlink(target, path) }
 func (system) Remove(path string) error                  { return os.Remove(path) }
 func (system) Sync(path string) error                    { return syncOpen(os.Open(path)) }
 func (system) Lock(f File) error                         { return Lock(f.Fd()) }

@@ -46,8 +46,6 @@ type logFile struct {
 	dirty bool      // written since the last sync
 }
 
-func logPath(dir string, l event.Log) string { return filepath.Join(dir, l.String()+".jsonl") }
-
 func (c *claim) append(last uint64, rs []event.Record) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
