@@ -92,7 +92,7 @@ func (a *App) openStore() *Store {
 		return undo.OpenStore(s.Dir("undo"), o)
 	})
 	fsync := fsyncModes[a.Config.Storage.Fsync]
-	o := jsonl.Options{Fsync: fsync, Now: a.Env.Now, Program: "coder", Version: Version, Report: s.repaired, Short: s.fallsShort, Heads: s.heads(a.Env.Now), Disk: on}
+	o := jsonl.Options{Fsync: fsync, Now: a.Env.Now, Program: "coder", Version: named, Report: s.repaired, Short: s.fallsShort, Heads: s.heads(a.Env.Now), Disk: on}
 	s.logs, s.snapshots = jsonl.Open(s.Dir("log"), o), jsonl.OpenSessions(s.Dir("sessions"), fsync).On(on)
 	if s.ephemeral {
 		s.Logs, s.Sessions = new(mem.Store), new(mem.Sessions)

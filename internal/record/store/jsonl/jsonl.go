@@ -57,7 +57,7 @@ type Options struct {
 	Program string
 	// Version is the version of this program. A newer session keeps it, so that older
 	// programs can name the version that reads it.
-	Version string
+	Version func() string
 	// Report is told what a Claim found that is not as it was left.
 	Report func(Repair)
 	// Short is told of a session that could be read up to its record last and that
@@ -161,7 +161,10 @@ func (s *Store) claim(ctx context.Context, session string) (*claim, error) {
 	if err := tooNew(dir, session); err != nil {
 		return nil, err
 	}
-	h := holder{PID: os.Getpid(), Program: s.o.Program, Version: s.o.Version}
+	h := holder{PID: os.Getpid(), Program: s.o.Program}
+	if s.o.Version != nil {
+		h.Version = s.o.Version()
+	}
 	h.Host, _ = os.Hostname() // a lock without a host's name is still a lock
 	if s.o.Now != nil {
 		h.Since = s.o.Now().UTC()
