@@ -191,11 +191,10 @@ func (s *Session) untrustedNotice() string {
 	case why != "":
 	case s.sup.Copied != nil && s.sup.Copied(s.ID):
 		why = "it was copied from another session, and what was allowed there is not allowed here"
+	case s.ignored.unsigned && !s.ignored.foreign && s.signed:
+		why = "part of it was written by an earlier version of coder, which did not sign its records"
 	case s.ignored.unsigned && !s.ignored.foreign:
 		why = "it was written by an earlier version of coder, which did not sign its records"
-		if s.signed {
-			why = "part of " + why
-		}
 	default:
 		why = "your coder did not write its log on this machine, in this folder"
 	}
