@@ -46,7 +46,7 @@ func (a *App) register() {
 		return
 	}
 	if os.MkdirAll(filepath.Dir(path), 0o700) == nil {
-		_ = atomicfile.Write(path, []byte(a.Root+"\n"), 0o600)
+		_ = atomicfile.Cache(path, []byte(a.Root+"\n"), 0o600)
 	}
 }
 
@@ -210,7 +210,7 @@ func (a *App) document(ctx context.Context, root, id string) (doc fulltext.Docum
 	})
 	doc.Damage = strings.Join(s.Unread(), "; ")
 	if path := filepath.Join(a.Home, name); a.Home != "" && ctx.Err() == nil && os.MkdirAll(filepath.Dir(path), 0o700) == nil {
-		_ = atomicfile.Write(path, doc.Encode(), 0o600) // without it the next search takes longer
+		_ = atomicfile.Cache(path, doc.Encode(), 0o600) // without it the next search takes longer
 	}
 	return doc, true
 }

@@ -54,6 +54,7 @@ type Store struct {
 	short  map[string]string // sessions that were read and could not be read to their end, and why
 	hushed bool              // what is read now is read for nobody
 
+	names     *disk.Folders // in which the work of sessions changed names
 	logs      *jsonl.Store
 	snapshots *jsonl.Sessions
 	safe      *failover.Store    // Logs, unless nothing is to be kept
@@ -92,7 +93,8 @@ func (a *App) openStore() *Store {
 		return undo.OpenStore(s.Dir("undo"), o)
 	})
 	fsync := fsyncModes[a.Config.Storage.Fsync]
-	o := jsonl.Options{Fsync: fsync, Now: a.Env.Now, Program: "coder", Version: named, Report: s.repaired, Short: s.fallsShort, Heads: s.heads(a.Env.Now), Disk: on}
+	s.names = disk.NewFolders(fsync == jsonl.Never)
+	o := jsonl.Options{Fsync: fsync, Now: a.Env.Now, Program: "coder", Version: named, Report: s.repaired, Short: s.fallsShort, Heads: s.heads(a.Env.Now), Names: s.names, Disk: on}
 	s.logs, s.snapshots = jsonl.Open(s.Dir("log"), o), jsonl.OpenSessions(s.Dir("sessions"), fsync).On(on)
 	if s.ephemeral {
 		s.Logs, s.Sessions = new(mem.Store), new(mem.Sessions)

@@ -111,6 +111,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	}
 	if !a.Options.Ephemeral {
 		ws.KeepScratch(scratch)
+		ws.SyncWith(store.names)
 		t.files = &keeper{store: store, warn: a.warn, make: func() *undo.Keeper {
 			return undo.New(ws, store.contents(), undo.Options{Door: a.Door(), Now: a.Env.Now, Warn: a.warn, Needs: t.history.Needs, Tree: t.history.Tree()})
 		}}

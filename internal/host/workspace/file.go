@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -188,7 +189,11 @@ func (w *Workspace) Delete(name string) error {
 	if rel == "." {
 		return fmt.Errorf("%s: %w", quoted(name), syscall.EINVAL)
 	}
-	return w.explain(rel, w.root.Remove(rel))
+	err = w.root.Remove(rel)
+	if err == nil {
+		w.names.Add(filepath.Join(w.root.Name(), path.Dir(rel)))
+	}
+	return w.explain(rel, err)
 }
 
 // PutFile is WriteFile for a file that is to have the given mode, whether or
@@ -246,7 +251,7 @@ func (w *Workspace) inDir(name string, do func(dir *os.Root, base string) error)
 		return fmt.Errorf("%w: %s is a directory", ErrNotRegular, quoted(w.dir))
 	}
 	up := path.Dir(rel)
-	if err := w.root.MkdirAll(up, 0o777); err != nil {
+	if err := w.makeFolders(up); err != nil {
 		return w.explain(up, err)
 	}
 	dir, err := w.root.OpenRoot(up)
@@ -255,6 +260,17 @@ func (w *Workspace) inDir(name string, do func(dir *os.Root, base string) error)
 	}
 	defer dir.Close()
 	return w.explain(rel, do(dir, path.Base(rel)))
+}
+
+// makeFolders makes a folder and those above it that are missing.
+func (w *Workspace) makeFolders(rel string) error {
+	for missing := rel; missing != "."; missing = path.Dir(missing) {
+		if _, err := w.root.Lstat(missing); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		w.names.Add(filepath.Join(w.root.Name(), path.Dir(missing)))
+	}
+	return w.root.MkdirAll(rel, 0o777)
 }
 
 // original is a file that is to be replaced, or what a new one is to look like.
@@ -338,7 +354,7 @@ func (w *Workspace) Restore(name string, content io.Reader, mode fs.FileMode, ac
 		if err != nil {
 			return err
 		}
-		return d.placeToLast(dir, base, accept)
+		return d.place(dir, base, accept)
 	})
 }
 
@@ -358,21 +374,8 @@ func (w *Workspace) RestoreLink(name, target string, accept Accept) error {
 		if d.info, err = d.at.Lstat(d.name); err != nil {
 			return err
 		}
-		return d.placeToLast(dir, base, accept)
+		return d.place(dir, base, accept)
 	})
-}
-
-// placeToLast places a draft and sees its name on the disk. Some file systems
-// cannot do that; the content is safe all the same.
-func (d *draft) placeToLast(dir *os.Root, base string, accept Accept) error {
-	if err := d.place(dir, base, accept); err != nil {
-		return err
-	}
-	if f, err := dir.Open("."); err == nil {
-		_ = f.Sync()
-		f.Close()
-	}
-	return nil
 }
 
 // Mkdir makes a directory with exactly this mode. It fails with [fs.ErrExist]
@@ -382,6 +385,7 @@ func (w *Workspace) Mkdir(name string, mode fs.FileMode) error {
 		if err := dir.Mkdir(base, mode.Perm()|0o700); err != nil {
 			return err
 		}
+		w.names.Add(dir.Name())
 		return dir.Chmod(base, mode.Perm())
 	})
 }

@@ -11,8 +11,11 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"syscall"
+
+	"coder/internal/host/disk"
 )
 
 const (
@@ -96,6 +99,7 @@ func (w *Workspace) Remove(name string, accept Accept) error {
 			return err
 		}
 		defer now.close()
+		w.names.Add(dir.Name())
 		if now.Info == nil || now.Info.IsDir() || accept == nil {
 			return dir.Remove(base)
 		}
@@ -205,6 +209,7 @@ func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *origina
 		err = d.file.Chmod(old.mode)
 	}
 	if err == nil {
+		disk.Trace("sync", filepath.Join(dir.Name(), "draft"))
 		err = d.file.Sync()
 	}
 	if err == nil {
@@ -288,6 +293,10 @@ func (d *draft) place(dir *os.Root, base string, accept Accept) error {
 			err = d.exchange(dir, base, now, accept)
 		}
 		now.close()
+		if err == nil {
+			disk.Trace("name", filepath.Join(dir.Name(), base))
+			d.ws.names.Add(dir.Name())
+		}
 		if !errors.Is(err, errMoved) {
 			return err
 		}

@@ -21,6 +21,7 @@ type claim struct {
 	lock         *fileLock
 	fsync        Fsync
 	heads        *headFile
+	names        *disk.Folders
 
 	mu           sync.Mutex // guards the fields below
 	last         uint64
@@ -141,6 +142,9 @@ func (c *claim) write(b batch) error {
 	if c.fsync == Never || c.fsync == Decisions && !b.decisive {
 		return nil
 	}
+	if err := c.names.Sync(); err != nil { // what the record says is done is on the disk first
+		return err
+	}
 	for i := range c.logs {
 		l := &c.logs[i]
 		if !l.dirty {
@@ -155,7 +159,9 @@ func (c *claim) write(b batch) error {
 	if !c.unsyncedDirs {
 		return nil
 	}
-	err := disk.SyncDirs(c.disk, c.dir, filepath.Dir(c.dir), filepath.Dir(filepath.Dir(c.dir)))
+	log := filepath.Dir(c.dir)
+	data := filepath.Dir(log)
+	err := disk.SyncDirs(c.disk, c.dir, log, data, filepath.Dir(data))
 	c.unsyncedDirs = err != nil
 	return err
 }

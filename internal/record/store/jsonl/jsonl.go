@@ -65,6 +65,8 @@ type Options struct {
 	Short func(session string, last uint64)
 	// Heads, if set, is where it is kept how far sessions go.
 	Heads *Heads
+	// Names, if set, are synced before any log is.
+	Names *disk.Folders
 	// Disk is what is written to; without it, that of the system.
 	Disk disk.Disk
 }
@@ -189,7 +191,7 @@ func (s *Store) claim(ctx context.Context, session string) (*claim, error) {
 // unread is a session of which nothing is known yet.
 func (s *Store) unread(session string) *claim {
 	dir := filepath.Join(s.dir, session)
-	c := &claim{session: session, dir: dir, disk: s.o.Disk, fsync: s.o.Fsync, heads: s.o.Heads.of(dir, session)}
+	c := &claim{session: session, dir: dir, disk: s.o.Disk, fsync: s.o.Fsync, heads: s.o.Heads.of(dir, session), names: s.o.Names}
 	for _, l := range event.Logs {
 		c.logs[place(l)] = logFile{path: Path(dir, l), end: audit.End{Link: audit.First(l)}}
 	}
