@@ -346,6 +346,7 @@ func (t *toolkit) undo(ctx context.Context, c undo.Call) (undo.Report, error) {
 	}
 	c.Others = t.claims
 	report, err := undo.Undo(ctx, t.files.get(), &t.history, c)
+	err = errors.Join(err, t.files.store.names.Sync())
 	if errors.Is(err, undo.ErrNothing) && t.notOurs != "" {
 		err = fmt.Errorf("%w: %s", undo.ErrNothing, t.notOurs)
 	}
@@ -356,7 +357,8 @@ func (t *toolkit) redo(ctx context.Context, c undo.Call) (undo.Report, error) {
 	if t.files == nil {
 		return undo.Report{}, undo.ErrNotKept
 	}
-	return undo.Redo(ctx, t.files.get(), &t.history, c)
+	report, err := undo.Redo(ctx, t.files.get(), &t.history, c)
+	return report, errors.Join(err, t.files.store.names.Sync())
 }
 
 // changesSince tells what has changed in files since a call began, as far as what it

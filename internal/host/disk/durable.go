@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 )
@@ -51,7 +52,7 @@ func (f *Folders) Add(dir string) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.dirs[dir] = true
+	f.dirs[filepath.Clean(dir)] = true
 }
 
 // Sync makes sure of all names that were changed so far. A folder that is gone has none.

@@ -190,7 +190,7 @@ func (w *Workspace) Delete(name string) error {
 		return fmt.Errorf("%s: %w", quoted(name), syscall.EINVAL)
 	}
 	err = w.root.Remove(rel)
-	if err == nil {
+	if err == nil && path.Dir(rel) != w.scratch.name { // nobody is promised anything there
 		w.names.Add(filepath.Join(w.root.Name(), path.Dir(rel)))
 	}
 	return w.explain(rel, err)
@@ -231,7 +231,7 @@ func (w *Workspace) put(name string, data []byte, mode *fs.FileMode, accept Acce
 			}
 			old.mode = *mode
 		}
-		d, err := w.draft(dir, func(f io.Writer) error { _, err := f.Write(data); return err }, old)
+		d, err := w.draft(dir, func(f io.Writer) error { _, err := f.Write(data); return err }, old, durable)
 		if err != nil {
 			return err
 		}
@@ -341,6 +341,16 @@ func (w *Workspace) Readlink(name string) (string, error) {
 // is replaced, not followed. If content cannot be read to its end nothing has
 // changed.
 func (w *Workspace) Restore(name string, content io.Reader, mode fs.FileMode, accept Accept) error {
+	return w.restore(name, content, mode, accept, durable)
+}
+
+// Cache does what Restore does for a file that can be made again, in the place of
+// whatever stands there: after a loss of power it may be the old one, a part, or gone.
+func (w *Workspace) Cache(name string, content io.Reader, mode fs.FileMode) error {
+	return w.restore(name, content, mode, nil, !durable)
+}
+
+func (w *Workspace) restore(name string, content io.Reader, mode fs.FileMode, accept Accept, durable bool) error {
 	return w.inParent(name, func(dir *os.Root, base string) error {
 		old, err := existing(dir, base, true)
 		if err != nil {
@@ -350,7 +360,7 @@ func (w *Workspace) Restore(name string, content io.Reader, mode fs.FileMode, ac
 			old = new(original)
 		}
 		old.mode = mode.Perm()
-		d, err := w.draft(dir, func(f io.Writer) error { _, err := io.Copy(f, content); return err }, old)
+		d, err := w.draft(dir, func(f io.Writer) error { _, err := io.Copy(f, content); return err }, old, durable)
 		if err != nil {
 			return err
 		}
@@ -366,7 +376,7 @@ func (w *Workspace) RestoreLink(name, target string, accept Accept) error {
 		if _, err := existing(dir, base, true); err != nil {
 			return err
 		}
-		d := &draft{ws: w, dir: dir}
+		d := &draft{ws: w, dir: dir, durable: durable}
 		err := d.named(func(at *os.Root, name string) error { return at.Symlink(target, name) })
 		if err != nil {
 			return fmt.Errorf("make a temporary link: %w", err)

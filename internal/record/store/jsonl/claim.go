@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -23,14 +24,14 @@ type claim struct {
 	heads        *headFile
 	names        *disk.Folders
 
-	mu           sync.Mutex // guards the fields below
-	last         uint64
-	logs         [logCount]logFile
-	unsyncedDirs bool  // names of files were made that may not be on the disk
-	broken       error // why nobody knows any more what is on the disk
-	imported     bool  // what is written was not written here first
-	apart        bool  // a mark says that the session went on in memory
-	closed       bool
+	mu       sync.Mutex // guards the fields below
+	last     uint64
+	logs     [logCount]logFile
+	unsynced []string // folders with names that may not be on the disk
+	broken   error    // why nobody knows any more what is on the disk
+	imported bool     // what is written was not written here first
+	apart    bool     // a mark says that the session went on in memory
+	closed   bool
 }
 
 const logCount = 3
@@ -156,14 +157,18 @@ func (c *claim) write(b batch) error {
 		}
 		l.dirty = false
 	}
-	if !c.unsyncedDirs {
-		return nil
+	err := disk.SyncDirs(c.disk, c.unsynced...)
+	if err == nil {
+		c.unsynced = nil
 	}
-	log := filepath.Dir(c.dir)
-	data := filepath.Dir(log)
-	err := disk.SyncDirs(c.disk, c.dir, log, data, filepath.Dir(data))
-	c.unsyncedDirs = err != nil
 	return err
+}
+
+// renamed notes that there are new names in the session's folder.
+func (c *claim) renamed() {
+	if !slices.Contains(c.unsynced, c.dir) {
+		c.unsynced = append(c.unsynced, c.dir)
+	}
 }
 
 func (c *claim) writeLog(i int, lines []byte) error {
@@ -177,7 +182,9 @@ func (c *claim) writeLog(i int, lines []byte) error {
 			return err
 		}
 		l.f = f
-		c.unsyncedDirs = c.unsyncedDirs || l.size == 0
+		if l.size == 0 {
+			c.renamed()
+		}
 	}
 	l.dirty = true
 	n, err := l.f.WriteAt(lines, l.size)
@@ -195,6 +202,9 @@ func (c *claim) close() error {
 		c.heads.add(c.head(false))
 	}
 	var errs []error
+	if c.fsync != Never {
+		errs = append(errs, c.names.Sync())
+	}
 	if c.heads.f != nil {
 		errs = append(errs, c.heads.f.Close())
 	}

@@ -92,7 +92,8 @@ func (c *claim) upgrade() error {
 	}
 	err := c.disk.Symlink(filepath.Base(own), link)
 	if err == nil {
-		old.path, c.unsyncedDirs = own, true
+		old.path = own
+		c.renamed()
 		return nil
 	}
 	if old.path == link {

@@ -178,7 +178,9 @@ func (s *Store) claim(ctx context.Context, session string) (*claim, error) {
 	c := s.unread(session)
 	c.lock = lock
 	if isNew && !used {
-		c.unsyncedDirs = true
+		log := filepath.Dir(dir)
+		data := filepath.Dir(log)
+		c.unsynced = []string{dir, log, data, filepath.Dir(data)} // any of these may be new
 	} else if err := c.mend(ctx, s.o.Report); err != nil {
 		return nil, errors.Join(fmt.Errorf("mend: %w", err), lock.release())
 	}
