@@ -23,10 +23,10 @@ help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build the static binary bin/coder
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/coder ./cmd/coder
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags '$(LDFLAGS)' -o bin/coder ./cmd/coder
 
 fleet: build ## build bin/coder-fleet beside it, which coder fleet starts
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/coder-fleet ./cmd/coder-fleet
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags '$(LDFLAGS)' -o bin/coder-fleet ./cmd/coder-fleet
 
 run: build ## run one turn: make run PROMPT="..."; without a provider or a PROMPT, the demo
 	@if [ -n "$(PROMPT)" ]; then bin/coder -p "$(PROMPT)"; else bin/coder demo; fi
