@@ -86,8 +86,10 @@ func (c *claim) upgrade() error {
 		if _, err := os.Lstat(own); err == nil {
 			return nil // both are there: neither may replace the other
 		}
-		if err := c.disk.Rename(link, own); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		if _, err := os.Lstat(link); err == nil {
+			if err := c.disk.Rename(link, own); err != nil {
+				return err
+			}
 		}
 	}
 	err := c.disk.Symlink(filepath.Base(own), link)
