@@ -38,7 +38,8 @@ func FormatOf(dir string) int {
 	link := logPath(dir, event.Audit)
 	if target, err := os.Readlink(link); err == nil {
 		var n int
-		if _, err := fmt.Sscanf(target, "audit.%d.jsonl", &n); err == nil && n > first && target == filepath.Base(auditPath(dir, n)) {
+		if _, err := fmt.Sscanf(target, "audit.%d.jsonl", &n); err == nil && n > first &&
+			target == filepath.Base(auditPath(dir, n)) {
 			return n
 		}
 		return first // a link planted there, which nobody follows
