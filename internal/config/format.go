@@ -30,7 +30,8 @@ func (s *source) readable() error {
 		case formatKey:
 			at = m.Value.StartOffset
 			if err := json.Unmarshal(packed(m.Value), &format); err != nil || format < 1 {
-				return s.error(at, formatKey, fmt.Sprintf("format: want a whole number from 1, found %s", brief(string(packed(m.Value)))))
+				found := brief(string(packed(m.Value)))
+				return s.error(at, formatKey, fmt.Sprintf("format: want a whole number from 1, found %s", found))
 			}
 		case writerKey:
 			_ = json.Unmarshal(packed(m.Value), &writer) // only names the version
@@ -43,7 +44,8 @@ func (s *source) readable() error {
 	if writer != "" {
 		by = "coder " + brief(writer)
 	}
-	return s.error(at, formatKey, fmt.Sprintf("these settings are in format %d, for %s; this version reads format %d", format, by, Format))
+	const text = "these settings are in format %d, for %s; this version reads format %d"
+	return s.error(at, formatKey, fmt.Sprintf(text, format, by, Format))
 }
 
 // packed is v as plain JSON.
