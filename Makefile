@@ -17,16 +17,16 @@ CGO      := $(and $(filter 1,$(shell $(GO) env CGO_ENABLED)),$(shell command -v 
 RACE     := $(if $(CGO),-race)
 NO_RACE  := no C compiler found, so these tests run without the race detector
 
-.PHONY: help build fleet run test test-race test-long quick race web-test real-model recordings check elsewhere fmt vet lint film bench fuzz fuzz-shell chaos soak cover golden again lists tools clean
+.PHONY: help build fleet run test test-race test-long quick race web-test real-model recordings check elsewhere fmt vet lint film bench fuzz fuzz-shell chaos soak cover golden again fixtures lists tools clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build the static binary bin/coder
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/coder ./cmd/coder
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags '$(LDFLAGS)' -o bin/coder ./cmd/coder
 
 fleet: build ## build bin/coder-fleet beside it, which coder fleet starts
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/coder-fleet ./cmd/coder-fleet
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags '$(LDFLAGS)' -o bin/coder-fleet ./cmd/coder-fleet
 
 run: build ## run one turn: make run PROMPT="..."; without a provider or a PROMPT, the demo
 	@if [ -n "$(PROMPT)" ]; then bin/coder -p "$(PROMPT)"; else bin/coder demo; fi
@@ -103,6 +103,9 @@ fuzz-shell: ## judge N made-up command lines and run what only reads in real she
 real-model: ## talk to a real llama-server: make real-model URL=http://127.0.0.1:PORT, EDITS=1 if its model can edit files
 	@test -n "$(URL)" || { echo "no server was named, so nothing was tried: make real-model URL=http://127.0.0.1:PORT"; exit 0; }
 	@test -z "$(URL)" || CODER_REAL_MODEL=$(URL) CODER_REAL_MODEL_EDITS=$(EDITS) $(GO) test -count=1 -v -timeout 60m -run RealModel ./cmd/coder
+
+fixtures: ## have the programs of earlier commits write sessions anew, for the tests that open them
+	tools/fixtures.sh fd443be 50151c53
 
 web-test: ## drive coder web in a real Chromium, if there is one: make web-test PICTURES=folder keeps what it looks like
 	cd cmd/coder/testdata/browser && CODER_WEB_PICTURES=$(if $(PICTURES),$(abspath $(PICTURES))) $(GO) test -count=1 -timeout 20m .

@@ -19,6 +19,7 @@ import (
 
 	"coder/internal/cli"
 	"coder/internal/core/event"
+	"coder/internal/host/disk"
 	"coder/internal/host/faultdisk"
 	"coder/internal/host/lsp/lsptest"
 
@@ -44,6 +45,9 @@ func TestMain(m *testing.M) {
 			if spec := os.Getenv("CODER_TEST_DISK"); spec != "" {
 				env.Disk = faulty(spec)
 			}
+			if path := os.Getenv("CODER_TEST_TRACE"); path != "" {
+				disk.Tracer = func(op, on string) { appendLine(path, op+" "+on) }
+			}
 			if os.Getenv("CODER_TEST_FAST") != "" {
 				env.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 			}
@@ -53,6 +57,17 @@ func TestMain(m *testing.M) {
 		"fakemcp":          fakeMCP,
 		"conformingclient": conformingClient, "fetchpage": fetchPage,
 	})
+}
+
+// appendLine adds a line to a file.
+func appendLine(path, line string) {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err == nil {
+		_, err = f.WriteString(line + "\n")
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		panic(err)
+	}
 }
 
 // faulty is the disk that CODER_TEST_DISK asks for: "N ERROR [short] [ever]",

@@ -531,7 +531,7 @@ func (r *round) checkEffects(allowed, well map[string]string) {
 // own are the files that a session has, below the home and below the workspace.
 var own = regexp.MustCompile(`^(\.coder/(key|workspaces/[0-9a-f]+|heads/s\d-[0-9a-f]+\.jsonl)` +
 	`|ws/\.coder/(\.gitignore|cache/code\.index|sessions/s\d\.json|runs/s\d/.+|undo/(\.gitignore|objects/../[0-9a-f]+)` +
-	`|log/s\d/(lock|(torn-\d+-)?(events|audit|conversation)\.jsonl)))$`)
+	`|log/s\d/(lock|(torn-\d+-)?(events|audit(\.2)?|conversation)\.jsonl)))$`)
 
 // checkFiles looks for what should not be left: whatever is neither the
 // person's, nor of the test, nor what a session has.

@@ -43,9 +43,6 @@ import (
 	"coder/internal/tool/structured"
 )
 
-// Version is the program's version; a release build sets it.
-var Version = "0.1.0-dev"
-
 // Env is the world the program works in.
 type Env struct {
 	Environ []string

@@ -64,7 +64,7 @@ func (l *learnt) LearnToolMode(model string, m textcalls.Mode) {
 	all[l.endpoint+" "+model] = modelHabits{ToolMode: m, Seen: l.now()}
 	l.known = all
 	if l.path != "" {
-		_ = atomicfile.Write(l.path, jsonx.Must(all), 0o600) // it is found out again
+		_ = atomicfile.Cache(l.path, jsonx.Must(all), 0o600) // it is found out again
 	}
 }
 

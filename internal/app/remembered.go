@@ -56,7 +56,7 @@ func (r *remembered[V]) change(file, key string, most int, do func(v *V) bool) {
 	if err != nil || file == "" || os.MkdirAll(filepath.Dir(file), 0o700) != nil {
 		return
 	}
-	_ = atomicfile.Write(file, append(text, '\n'), 0o600)
+	_ = atomicfile.Cache(file, append(text, '\n'), 0o600)
 }
 
 // load reads what earlier processes were told, once.

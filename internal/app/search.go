@@ -19,6 +19,7 @@ import (
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 	"coder/internal/record/fulltext"
+	"coder/internal/record/store/jsonl"
 )
 
 const (
@@ -45,7 +46,7 @@ func (a *App) register() {
 		return
 	}
 	if os.MkdirAll(filepath.Dir(path), 0o700) == nil {
-		_ = atomicfile.Write(path, []byte(a.Root+"\n"), 0o600)
+		_ = atomicfile.Cache(path, []byte(a.Root+"\n"), 0o600)
 	}
 }
 
@@ -209,7 +210,7 @@ func (a *App) document(ctx context.Context, root, id string) (doc fulltext.Docum
 	})
 	doc.Damage = strings.Join(s.Unread(), "; ")
 	if path := filepath.Join(a.Home, name); a.Home != "" && ctx.Err() == nil && os.MkdirAll(filepath.Dir(path), 0o700) == nil {
-		_ = atomicfile.Write(path, doc.Encode(), 0o600) // without it the next search takes longer
+		_ = atomicfile.Cache(path, doc.Encode(), 0o600) // without it the next search takes longer
 	}
 	return doc, true
 }
@@ -218,7 +219,7 @@ func (a *App) document(ctx context.Context, root, id string) (doc fulltext.Docum
 // link, or no file, is not read.
 func stampOf(dir string) (stamp string, ok bool) {
 	for _, l := range event.Logs {
-		info, err := os.Lstat(filepath.Join(dir, l.String()+".jsonl"))
+		info, err := os.Lstat(jsonl.Path(dir, l))
 		switch {
 		case err != nil:
 			stamp += "- "

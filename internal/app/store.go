@@ -54,6 +54,7 @@ type Store struct {
 	short  map[string]string // sessions that were read and could not be read to their end, and why
 	hushed bool              // what is read now is read for nobody
 
+	names     *disk.Folders // in which the work of sessions changed names
 	logs      *jsonl.Store
 	snapshots *jsonl.Sessions
 	safe      *failover.Store    // Logs, unless nothing is to be kept
@@ -92,7 +93,8 @@ func (a *App) openStore() *Store {
 		return undo.OpenStore(s.Dir("undo"), o)
 	})
 	fsync := fsyncModes[a.Config.Storage.Fsync]
-	o := jsonl.Options{Fsync: fsync, Now: a.Env.Now, Program: "coder", Report: s.repaired, Short: s.fallsShort, Heads: s.heads(a.Env.Now), Disk: on}
+	s.names = disk.NewFolders(fsync == jsonl.Never)
+	o := jsonl.Options{Fsync: fsync, Now: a.Env.Now, Program: "coder", Version: named, Report: s.repaired, Short: s.fallsShort, Heads: s.heads(a.Env.Now), Names: s.names, Disk: on}
 	s.logs, s.snapshots = jsonl.Open(s.Dir("log"), o), jsonl.OpenSessions(s.Dir("sessions"), fsync).On(on)
 	if s.ephemeral {
 		s.Logs, s.Sessions = new(mem.Store), new(mem.Sessions)
@@ -202,7 +204,11 @@ func (s *Store) Forget(id string) {
 	left, err := os.ReadDir(s.Dir("log", id))
 	something := func(e fs.DirEntry) bool { // else it is what an empty session has
 		info, err := e.Info()
-		return e.Name() != "lock" && (err != nil || info.Size() > 0 || !info.Mode().IsRegular())
+		name := e.Name()
+		if link, err := os.Readlink(s.Dir("log", id, name)); err == nil && link == filepath.Base(jsonl.Path(s.Dir("log", id), event.Audit)) {
+			return false
+		}
+		return name != "lock" && (err != nil || info.Size() > 0 || !info.Mode().IsRegular())
 	}
 	if err != nil || slices.ContainsFunc(left, something) || jsonl.RemoveLogs(s.Dir("log", id)) != nil {
 		return
@@ -222,6 +228,9 @@ func (s *Store) Forget(id string) {
 func (s *Store) Dir(names ...string) string {
 	return filepath.Join(append([]string{s.dir}, names...)...)
 }
+
+// LogPath is where a log of a session lies.
+func (s *Store) LogPath(id string, l event.Log) string { return jsonl.Path(s.Dir("log", id), l) }
 
 // relative is a folder in the data folder, as seen from the workspace; "" if it
 // must not be used.
@@ -307,7 +316,12 @@ func (s *Store) Verify(id string) (audit.Report, error) { return s.logs.Verify(i
 // of it in one line.
 func (s *Store) repaired(r jsonl.Repair) {
 	s.damaged[r.Session] = r.Lost() // what was rewritten is known by its seals
-	s.warn(repairText(r))
+	if n := len(r.Earlier); n > 0 {
+		s.warn(fmt.Sprintf("session %s: an earlier version of coder wrote records %d to %d, without checks and signatures; they grant nothing", r.Session, r.Earlier[0], r.Earlier[n-1]))
+	}
+	if len(r.Aside) > 0 || r.Known > 0 || r.Rewritten || r.Apart {
+		s.warn(repairText(r))
+	}
 }
 
 // Damage says from which record on the logs of a session cannot be read, or are not what

@@ -51,6 +51,7 @@ type toolkit struct {
 	keeper    toolrun.Keeper // nil if nothing is kept
 	files     *keeper        // the same, or nil
 	history   undo.History
+	notOurs   string // why changes on record are not in history; "" if there are none
 	todos     plan.Memory
 	seen      recollection
 	index     *codeindex.Index
@@ -110,6 +111,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	}
 	if !a.Options.Ephemeral {
 		ws.KeepScratch(scratch)
+		ws.SyncWith(store.names)
 		t.files = &keeper{store: store, warn: a.warn, make: func() *undo.Keeper {
 			return undo.New(ws, store.contents(), undo.Options{Door: a.Door(), Now: a.Env.Now, Warn: a.warn, Needs: t.history.Needs, Tree: t.history.Tree()})
 		}}
@@ -299,6 +301,11 @@ func (p project) Read(path string) ([]byte, error) {
 func (t *toolkit) observe(r event.Record, when supervisor.When) {
 	if r.Vouched {
 		t.history.Add(r) // what others say was overwritten is not brought back
+	} else if e, ok := r.Event.(event.ToolCallRequested); ok && len(e.Before)+len(e.Tree) > 0 && t.notOurs == "" {
+		t.notOurs = "your coder did not make the changes of this session on this machine, in this folder"
+		if r.Seal == "" {
+			t.notOurs = "an earlier version of coder made the changes of this session and did not sign them, so this version cannot tell them from someone else's"
+		}
 	}
 	t.todos.Observe(r)
 	if when == supervisor.Replayed {
@@ -338,14 +345,20 @@ func (t *toolkit) undo(ctx context.Context, c undo.Call) (undo.Report, error) {
 		return undo.Report{}, undo.ErrNotKept
 	}
 	c.Others = t.claims
-	return undo.Undo(ctx, t.files.get(), &t.history, c)
+	report, err := undo.Undo(ctx, t.files.get(), &t.history, c)
+	err = errors.Join(err, t.files.store.names.Sync())
+	if errors.Is(err, undo.ErrNothing) && t.notOurs != "" {
+		err = fmt.Errorf("%w: %s", undo.ErrNothing, t.notOurs)
+	}
+	return report, err
 }
 
 func (t *toolkit) redo(ctx context.Context, c undo.Call) (undo.Report, error) {
 	if t.files == nil {
 		return undo.Report{}, undo.ErrNotKept
 	}
-	return undo.Redo(ctx, t.files.get(), &t.history, c)
+	report, err := undo.Redo(ctx, t.files.get(), &t.history, c)
+	return report, errors.Join(err, t.files.store.names.Sync())
 }
 
 // changesSince tells what has changed in files since a call began, as far as what it

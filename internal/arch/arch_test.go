@@ -44,13 +44,13 @@ var plan = []struct {
 	{"core/event/eventtest", "chat display event uip"},
 
 	// this machine: files, processes, languages
-	{"host/atomicfile", ""},
 	{"host/disk", ""},
+	{"host/atomicfile", "disk"},
 	{"host/faultdisk", "disk"},
 	{"host/program", ""},
-	{"host/authkey", "atomicfile"},
+	{"host/authkey", "atomicfile disk"},
 	{"host/repofile", "secret"},
-	{"host/workspace", "lazy nearest repofile"},
+	{"host/workspace", "disk lazy nearest repofile"},
 	{"host/shell", "program sanitize"},
 	{"host/patch", "lazy"},
 	{"host/sandbox", "lazy program repofile"},

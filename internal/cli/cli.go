@@ -157,7 +157,11 @@ func (inv *invocation) run(ctx context.Context) error {
 }
 
 func (inv *invocation) runVersion(context.Context) error {
-	_, err := fmt.Fprintf(inv.Stdout, "coder %s\n", app.Version)
+	build := app.ReadBuild()
+	if inv.flags != nil && inv.flags.json {
+		return inv.printJSON(build)
+	}
+	_, err := fmt.Fprintf(inv.Stdout, "coder %s\n", build)
 	return err
 }
 

@@ -70,6 +70,7 @@ func ExitCode(err error) int {
 		mistake *app.Error
 		refused *provider.Error
 		command *orchestrator.CommandError
+		newer   *event.NewerError
 	)
 	switch {
 	case err == nil:
@@ -88,7 +89,7 @@ func ExitCode(err error) int {
 		return ExitSandbox
 	case errors.Is(err, toolrun.ErrRefused), errors.Is(err, toolrun.ErrHook), errors.Is(err, orchestrator.ErrPromptRefused):
 		return ExitRefused
-	case errors.As(err, &command), errors.Is(err, session.ErrNotFound):
+	case errors.As(err, &command), errors.As(err, &newer), errors.Is(err, session.ErrNotFound):
 		return ExitInput
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return ExitInterrupted
@@ -106,6 +107,7 @@ func message(err error) string {
 		known   *exitError
 		mistake *app.Error
 		claimed *event.ClaimedError
+		newer   *event.NewerError
 	)
 	switch {
 	case err == nil:
@@ -118,6 +120,8 @@ func message(err error) string {
 		return "nobody reads the output any more, so it ended here"
 	case errors.As(err, &claimed):
 		return claimed.Error() + "; wait for it, or start another session"
+	case errors.As(err, &newer):
+		return newer.Error() + "; coder show " + newer.Session + " reads it"
 	case errors.Is(err, uip.ErrParked):
 		return parkedHint(err)
 	case errors.Is(err, context.Canceled):

@@ -239,7 +239,7 @@ func options() []option {
 		of("setup", text("preset", "NAME", "the endpoint to connect: a name or an address", func(f *flags) *string { return &f.preset })),
 		of("web", text("listen", "HOST:PORT", "where browsers reach it (default: a free port of this machine alone); elsewhere than on this machine by TLS", func(f *flags) *string { return &f.listen })),
 		of("prune, setup, plugin", flag("yes", "", "go ahead without asking", func(f *flags) *bool { return &f.yes })),
-		of("tasks, sessions, audit, why, blame, context, search, replay, golden, policy, trust, prune, doctor, models, mcp, plugin", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
+		of("tasks, sessions, audit, why, blame, context, search, replay, golden, policy, trust, prune, doctor, models, mcp, plugin, version", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
 		flag("version", "", "print the version", func(f *flags) *bool { return &f.version }),
 		flag("help", "h", "print this help", func(f *flags) *bool { return &f.help }),
 	}

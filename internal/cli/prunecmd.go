@@ -161,7 +161,7 @@ func (p *pruned) add(before time.Time, paths ...string) {
 				return nil
 			}
 			p.Files, p.Bytes = p.Files+1, p.Bytes+info.Size()
-			if info.ModTime().After(p.Used) && d.Name() != "lock" {
+			if info.ModTime().After(p.Used) && d.Name() != "lock" && d.Type()&fs.ModeSymlink == 0 {
 				p.Used = info.ModTime()
 			}
 			return nil
@@ -173,6 +173,9 @@ func (p *pruned) add(before time.Time, paths ...string) {
 func inUse(ctx context.Context, store *app.Store, id string) string {
 	if jsonl.InUse(store.Dir("log", id)) {
 		return "a process works on it"
+	}
+	if jsonl.FormatOf(store.Dir("log", id)) > jsonl.Format {
+		return "a newer version of coder wrote it"
 	}
 	rows, err := tasks(ctx, store.Logs, id, func(uip.Response) {})
 	if err != nil {
@@ -188,7 +191,7 @@ func inUse(ctx context.Context, store *app.Store, id string) string {
 // if nobody knows.
 func began(store *app.Store, id string) (first time.Time) {
 	for _, l := range event.Logs {
-		text, _, err := repofile.Below(store.Dir("log")).Head(filepath.Join(id, l.String()+".jsonl"), maxFirst)
+		text, _, err := repofile.Below(store.Dir("log")).Head(filepath.Join(id, filepath.Base(store.LogPath(id, l))), maxFirst)
 		line, _, _ := bytes.Cut(text, []byte("\n"))
 		var r struct {
 			Time time.Time `json:"createdAt"`

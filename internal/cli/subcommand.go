@@ -126,7 +126,7 @@ func subcommands() []subcommand {
 		{"completion", oneOf(shellNames...), shellNames, (*invocation).runCompletion, []use{{"bash|zsh|fish", "a script that makes the shell complete the command line"}}},
 		{"man", none, nil, (*invocation).runMan, []use{{"", "the manual page; coder man | man -l -"}}},
 		{"help", upTo(1), nil, (*invocation).runHelp, []use{{"[SUBCOMMAND]", "this help, or that of a subcommand"}}},
-		{"version", none, nil, (*invocation).runVersion, []use{{"", "the version"}}},
+		{"version", none, nil, (*invocation).runVersion, []use{{"[--json]", "the version, and the commit and Go that it was built from"}}},
 	}
 }
 

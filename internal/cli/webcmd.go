@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -250,7 +251,7 @@ func wholly(store *app.Store, session string, records iter.Seq2[event.Record, er
 	return func(yield func(event.Record, error) bool) {
 		lines := uint64(0) // that were there before
 		for _, l := range event.Logs {
-			lines += linesOf(repofile.Below(store.Dir("log", session)), l.String()+".jsonl")
+			lines += linesOf(repofile.Below(store.Dir("log", session)), filepath.Base(store.LogPath(session, l)))
 		}
 		last := uint64(0)
 		for r, err := range records {
@@ -290,7 +291,7 @@ func (w *web) pulse(p browser.Place) (pulse browser.Pulse) {
 	}
 	store := a.Store()
 	for _, l := range event.Logs {
-		if info, err := os.Lstat(store.Dir("log", p.Session, l.String()+".jsonl")); err == nil {
+		if info, err := os.Lstat(store.LogPath(p.Session, l)); err == nil {
 			pulse.Stamp += fmt.Sprintf("%d ", info.Size())
 		}
 	}

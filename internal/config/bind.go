@@ -33,7 +33,7 @@ func (y *layer) object(f *field, v hujson.Value) {
 			y.single(kid, m.Value)
 		case f.rest != nil:
 			y.rules(f, name, m.Value)
-		case f.path == "" && name == "$schema":
+		case f.path == "" && (name == "$schema" || name == formatKey || name == writerKey):
 		default:
 			path := Entry(f.path, name)
 			y.failAt(m.Name.StartOffset, path, fmt.Sprintf("unknown key %q%s", brief(path), y.root.suggest(f, name)))

@@ -185,6 +185,9 @@ func (l *loader) file(f file) {
 		return
 	}
 	src, err := parse(f.path, data)
+	if err == nil {
+		err = src.readable()
+	}
 	if err != nil {
 		l.fail(err)
 		return

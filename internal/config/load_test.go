@@ -244,6 +244,9 @@ func TestMistakesAreNamed(t *testing.T) {
 		{`{"permission": {"comand_allowlist": []}}`, `found a list; did you mean "permission.command_allowlist"?`},
 		{`{"mcpServers": []}`, `mcpServers: want an object, found a list`},
 		{"{\"ui\": {},\n \"ui\": {}}", `:2:2: key "ui" is given twice`},
+		{"{\n\"format\": 3, \"written_by\": \"0.9.0\", \"brand_new\": 1}", `:2:11: these settings are in format 3, for coder 0.9.0; this version reads format 1`},
+		{`{"format": 2}`, `:1:12: these settings are in format 2, for a newer version of coder; this version reads format 1`},
+		{`{"format": "new"}`, `:1:12: format: want a whole number from 1, found "new"`},
 		{"{\n\"ui\": }", `:2:7: not JSON: invalid character '}' at start of value`},
 		{`{"ui": {}`, `:1:10: not JSON: parsing object after value: unexpected EOF`},
 		{`{"provider": {"api_key": "${NO_SUCH}"}}`, `:1:26: provider.api_key: variable NO_SUCH is not set; set it, or write ${NO_SUCH:-default}`},
@@ -304,7 +307,7 @@ func TestUnreadableFiles(t *testing.T) {
 }
 
 func TestCommentsCommasAndBOM(t *testing.T) {
-	c, r := mustLoad(t, files{homeFile: "\ufeff// mine\r\n{\r\n  /* the \"model\": */ \"provider\": {\"model\": \"m\", // {[\r\n  },\r\n  \"$schema\": \"x\",\r\n}\r\n"}, nil)
+	c, r := mustLoad(t, files{homeFile: "\ufeff// mine\r\n{\r\n  /* the \"model\": */ \"provider\": {\"model\": \"m\", // {[\r\n  },\r\n  \"$schema\": \"x\", \"format\": 1,\r\n}\r\n"}, nil)
 	if c.Provider.Model != "m" || r.Origin("provider.model").Line != 3 {
 		t.Errorf("model %q from %s", c.Provider.Model, r.Origin("provider.model"))
 	}

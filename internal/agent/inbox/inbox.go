@@ -92,7 +92,7 @@ func (b Box) Open(q uip.Request, place Place) (*Slot, error) {
 		return nil, fmt.Errorf("wait for answers from elsewhere: %w", err)
 	}
 	d := &Slot{box: b, question: q, place: place, folder: folder, held: held}
-	if err := atomicfile.Write(filepath.Join(folder, placeName), jsonx.Must(place), 0o600); err != nil {
+	if err := atomicfile.Cache(filepath.Join(folder, placeName), jsonx.Must(place), 0o600); err != nil {
 		d.Close()
 		return nil, fmt.Errorf("wait for answers from elsewhere: %w", err)
 	}

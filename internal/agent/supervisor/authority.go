@@ -128,6 +128,20 @@ type ignored struct {
 	answers, calls int
 	mode           string
 	changes        bool // of files, that could be undone
+	unsigned       bool // a record lacks the signature that this version gives it
+	foreign        bool // a record has the signature of someone else, or from elsewhere
+}
+
+// note takes in a stored record that nobody vouches for.
+func (i *ignored) note(r event.Record) {
+	switch e := r.Event.(type) {
+	case event.ToolCallRequested:
+		i.changes = i.changes || len(e.Before)+len(e.Tree) > 0
+		i.unsigned = i.unsigned || r.Seal == ""
+	case event.TaskCreated:
+		i.unsigned = i.unsigned || r.Seal == ""
+	}
+	i.foreign = i.foreign || r.Seal != ""
 }
 
 // resumeMode lets the session go on in the mode it was in, unless that was yolo
@@ -177,6 +191,10 @@ func (s *Session) untrustedNotice() string {
 	case why != "":
 	case s.sup.Copied != nil && s.sup.Copied(s.ID):
 		why = "it was copied from another session, and what was allowed there is not allowed here"
+	case s.ignored.unsigned && !s.ignored.foreign && s.signed:
+		why = "part of it was written by an earlier version of coder, which did not sign its records"
+	case s.ignored.unsigned && !s.ignored.foreign:
+		why = "it was written by an earlier version of coder, which did not sign its records"
 	default:
 		why = "your coder did not write its log on this machine, in this folder"
 	}

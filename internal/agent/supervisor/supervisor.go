@@ -123,6 +123,7 @@ type Session struct {
 	modes   []modeKept    // switches on record
 	yolo    bool          // the last of them was to yolo, which does not hold here
 	ignored ignored
+	signed  bool // a stored record has the signature of this user
 
 	steer   atomic.Pointer[func() []chat.Words]
 	changes changes
@@ -261,12 +262,12 @@ func (s *Session) fold(r event.Record) error {
 	r.Vouched = s.notary.Vouches(r) && s.doubt() == ""
 	s.conversation.Add(r)
 	s.observe(r, Replayed)
-	switch e := r.Event.(type) {
-	case event.ModeChanged:
+	if e, ok := r.Event.(event.ModeChanged); ok {
 		s.mode = e.Mode
 		s.modes = append(s.modes, modeKept{e.Mode, e.Preset, r.Vouched})
-	case event.ToolCallRequested:
-		s.ignored.changes = s.ignored.changes || !r.Vouched && len(e.Before)+len(e.Tree) > 0
+	}
+	if s.signed = s.signed || r.Vouched; !r.Vouched {
+		s.ignored.note(r)
 	}
 	s.past.add(r)
 	s.open.note(r)

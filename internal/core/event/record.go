@@ -134,6 +134,21 @@ func (e *ClaimedError) Error() string {
 	return fmt.Sprintf("session %s is in use by %s", e.Session, e.Holder)
 }
 
+// NewerError reports a session that only a newer program may write to.
+type NewerError struct {
+	Session       string
+	Format, Known int    // of the session, and the newest that this program writes
+	Writer        string // the version that wrote it last; "" if the session does not say
+}
+
+func (e *NewerError) Error() string {
+	by := "a newer version of coder"
+	if e.Writer != "" {
+		by = "coder " + e.Writer
+	}
+	return fmt.Sprintf("session %s was written by %s, in format %d; this version writes format %d and would damage it: continue it with %[2]s", e.Session, by, e.Format, e.Known)
+}
+
 // names is the wire vocabulary: one stable name and version per durable type.
 // A version grows when the payload changes in a way an old reader would
 // misread; older payloads are lifted when read.

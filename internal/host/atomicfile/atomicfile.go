@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/host/disk"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -27,14 +29,25 @@ const (
 	lockPause = 5 * time.Millisecond
 )
 
-// Write replaces the content of the file at path. A new file has mode.
+// Write replaces the content of the file at path. A new file has mode. When Write
+// returns nil the file, and its name, outlive the machine.
 func Write(path string, text []byte, mode fs.FileMode) error {
 	return WriteFrom(filepath.Dir(path), path, text, mode)
+}
+
+// Cache does what [Write] does for a file that can be made again: after a loss of
+// power it may be the old one, empty or gone, which its readers notice.
+func Cache(path string, text []byte, mode fs.FileMode) error {
+	return write(filepath.Dir(path), path, text, mode, false)
 }
 
 // WriteFrom does what [Write] does for a path in a directory that nobody sweeps:
 // until it is whole the file lies in dir, on the same file system.
 func WriteFrom(dir, path string, text []byte, mode fs.FileMode) error {
+	return write(dir, path, text, mode, true)
+}
+
+func write(dir, path string, text []byte, mode fs.FileMode, durable bool) error {
 	release, err := Hold(dir)
 	if err != nil {
 		return err
@@ -46,10 +59,18 @@ func WriteFrom(dir, path string, text []byte, mode fs.FileMode) error {
 	}
 	defer func() { _ = os.Remove(tmp.Name()) }() // gone already if all went well
 	_, err = tmp.Write(text)
-	if err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close()); err != nil {
+	err = errors.Join(err, tmp.Chmod(mode))
+	if durable && err == nil {
+		disk.Trace("sync", tmp.Name())
+		err = tmp.Sync()
+	}
+	if err = errors.Join(err, tmp.Close()); err != nil {
 		return err
 	}
-	return os.Rename(tmp.Name(), path)
+	if err := disk.System.Rename(tmp.Name(), path); err != nil || !durable {
+		return err
+	}
+	return disk.SyncFolder(filepath.Dir(path))
 }
 
 // Hold keeps the files that are being written in dir from being swept until it

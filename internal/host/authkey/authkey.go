@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 
 	"coder/internal/host/atomicfile"
+	"coder/internal/host/disk"
 
 	"golang.org/x/sys/unix"
 )
@@ -91,10 +92,15 @@ func create(home string) error {
 	}
 	defer os.Remove(f.Name())
 	_, err = f.Write(Temporary().secret)
+	disk.Trace("sync", f.Name())
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return os.Link(f.Name(), Path(home))
+	if err := os.Link(f.Name(), Path(home)); err != nil {
+		return err
+	}
+	disk.Trace("name", Path(home))
+	return disk.SyncDirs(disk.System, home, filepath.Dir(home)) // without the key nothing that it signed counts
 }
 
 // Sign returns the signature of parts, in this order, for one purpose: what was

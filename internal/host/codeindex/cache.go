@@ -84,7 +84,7 @@ func (x *Index) keep(ctx context.Context, s *snapshot, changed int) {
 }
 
 func (x *Index) save(ctx context.Context, s *snapshot) error {
-	return x.ws.Restore(path.Join(x.opts.CacheDir, cacheName), &writer{ctx: ctx, files: s.files, rest: []byte(cacheHeader)}, cacheMode, nil)
+	return x.ws.Cache(path.Join(x.opts.CacheDir, cacheName), &writer{ctx: ctx, files: s.files, rest: []byte(cacheHeader)}, cacheMode)
 }
 
 // writer is what is kept on disk, made as it is read.

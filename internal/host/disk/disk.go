@@ -16,6 +16,7 @@ type Disk interface {
 	Open(path string, flag int, mode fs.FileMode) (File, error)
 	Mkdir(path string, mode fs.FileMode) error
 	Rename(from, to string) error
+	Symlink(target, path string) error
 	Remove(path string) error
 	// Sync makes sure of a file, or of the names in a directory.
 	Sync(path string) error
@@ -54,7 +55,7 @@ func (system) Open(path string, flag int, mode fs.FileMode) (File, error) {
 	return opened(os.OpenFile(path, flag|NoFollow, mode))
 }
 func (system) Mkdir(path string, mode fs.FileMode) error { return os.Mkdir(path, mode) }
-func (system) Rename(from, to string) error              { return os.Rename(from, to) }
+func (system) Symlink(target, path string) error         { return os.Symlink(target, path) }
 func (system) Remove(path string) error                  { return os.Remove(path) }
 func (system) Sync(path string) error                    { return syncOpen(os.Open(path)) }
 func (system) Lock(f File) error                         { return Lock(f.Fd()) }
@@ -64,15 +65,35 @@ func Below(root *os.Root) Disk { return below{root} }
 
 type below struct{ *os.Root }
 
+func (b below) Rename(from, to string) error {
+	err := b.Root.Rename(from, to)
+	if err == nil {
+		Trace("name", filepath.Join(b.Name(), to))
+	}
+	return err
+}
+
 func (b below) Open(name string, flag int, mode fs.FileMode) (File, error) {
 	return opened(b.OpenFile(name, flag, mode))
 }
 func (b below) Sync(name string) error { return syncOpen(b.Root.Open(name)) }
 func (below) Lock(f File) error        { return Lock(f.Fd()) }
 
+// Rename renames a file.
+func (system) Rename(from, to string) error {
+	err := os.Rename(from, to)
+	if err == nil {
+		Trace("name", to)
+	}
+	return err
+}
+
 func opened(f *os.File, err error) (File, error) {
 	if err != nil {
 		return nil, err // not a nil *os.File
+	}
+	if Tracer != nil {
+		return traced{f}, nil
 	}
 	return f, nil
 }
@@ -81,6 +102,7 @@ func syncOpen(d *os.File, err error) error {
 	if err != nil {
 		return err
 	}
+	Trace("sync", d.Name())
 	return errors.Join(d.Sync(), d.Close())
 }
 

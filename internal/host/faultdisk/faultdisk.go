@@ -91,6 +91,11 @@ func (d *Disk) Rename(from, to string) error {
 	return d.on("rename", from, func(on disk.Disk) error { return on.Rename(from, to) })
 }
 
+// Symlink makes a link.
+func (d *Disk) Symlink(target, path string) error {
+	return d.on("symlink", path, func(on disk.Disk) error { return on.Symlink(target, path) })
+}
+
 // Remove removes a file.
 func (d *Disk) Remove(path string) error {
 	return d.on("remove", path, func(on disk.Disk) error { return on.Remove(path) })

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -188,7 +189,11 @@ func (w *Workspace) Delete(name string) error {
 	if rel == "." {
 		return fmt.Errorf("%s: %w", quoted(name), syscall.EINVAL)
 	}
-	return w.explain(rel, w.root.Remove(rel))
+	err = w.root.Remove(rel)
+	if err == nil && path.Dir(rel) != w.scratch.name { // nobody is promised anything there
+		w.names.Add(filepath.Join(w.root.Name(), path.Dir(rel)))
+	}
+	return w.explain(rel, err)
 }
 
 // PutFile is WriteFile for a file that is to have the given mode, whether or
@@ -226,7 +231,7 @@ func (w *Workspace) put(name string, data []byte, mode *fs.FileMode, accept Acce
 			}
 			old.mode = *mode
 		}
-		d, err := w.draft(dir, func(f io.Writer) error { _, err := f.Write(data); return err }, old)
+		d, err := w.draft(dir, func(f io.Writer) error { _, err := f.Write(data); return err }, old, durable)
 		if err != nil {
 			return err
 		}
@@ -246,7 +251,7 @@ func (w *Workspace) inDir(name string, do func(dir *os.Root, base string) error)
 		return fmt.Errorf("%w: %s is a directory", ErrNotRegular, quoted(w.dir))
 	}
 	up := path.Dir(rel)
-	if err := w.root.MkdirAll(up, 0o777); err != nil {
+	if err := w.makeFolders(up); err != nil {
 		return w.explain(up, err)
 	}
 	dir, err := w.root.OpenRoot(up)
@@ -255,6 +260,17 @@ func (w *Workspace) inDir(name string, do func(dir *os.Root, base string) error)
 	}
 	defer dir.Close()
 	return w.explain(rel, do(dir, path.Base(rel)))
+}
+
+// makeFolders makes a folder and those above it that are missing.
+func (w *Workspace) makeFolders(rel string) error {
+	for missing := rel; missing != "."; missing = path.Dir(missing) {
+		if _, err := w.root.Lstat(missing); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		w.names.Add(filepath.Join(w.root.Name(), path.Dir(missing)))
+	}
+	return w.root.MkdirAll(rel, 0o777)
 }
 
 // original is a file that is to be replaced, or what a new one is to look like.
@@ -325,6 +341,16 @@ func (w *Workspace) Readlink(name string) (string, error) {
 // is replaced, not followed. If content cannot be read to its end nothing has
 // changed.
 func (w *Workspace) Restore(name string, content io.Reader, mode fs.FileMode, accept Accept) error {
+	return w.restore(name, content, mode, accept, durable)
+}
+
+// Cache does what Restore does for a file that can be made again, in the place of
+// whatever stands there: after a loss of power it may be the old one, a part, or gone.
+func (w *Workspace) Cache(name string, content io.Reader, mode fs.FileMode) error {
+	return w.restore(name, content, mode, nil, !durable)
+}
+
+func (w *Workspace) restore(name string, content io.Reader, mode fs.FileMode, accept Accept, durable bool) error {
 	return w.inParent(name, func(dir *os.Root, base string) error {
 		old, err := existing(dir, base, true)
 		if err != nil {
@@ -334,11 +360,11 @@ func (w *Workspace) Restore(name string, content io.Reader, mode fs.FileMode, ac
 			old = new(original)
 		}
 		old.mode = mode.Perm()
-		d, err := w.draft(dir, func(f io.Writer) error { _, err := io.Copy(f, content); return err }, old)
+		d, err := w.draft(dir, func(f io.Writer) error { _, err := io.Copy(f, content); return err }, old, durable)
 		if err != nil {
 			return err
 		}
-		return d.placeToLast(dir, base, accept)
+		return d.place(dir, base, accept)
 	})
 }
 
@@ -350,7 +376,7 @@ func (w *Workspace) RestoreLink(name, target string, accept Accept) error {
 		if _, err := existing(dir, base, true); err != nil {
 			return err
 		}
-		d := &draft{ws: w, dir: dir}
+		d := &draft{ws: w, dir: dir, durable: durable}
 		err := d.named(func(at *os.Root, name string) error { return at.Symlink(target, name) })
 		if err != nil {
 			return fmt.Errorf("make a temporary link: %w", err)
@@ -358,21 +384,8 @@ func (w *Workspace) RestoreLink(name, target string, accept Accept) error {
 		if d.info, err = d.at.Lstat(d.name); err != nil {
 			return err
 		}
-		return d.placeToLast(dir, base, accept)
+		return d.place(dir, base, accept)
 	})
-}
-
-// placeToLast places a draft and sees its name on the disk. Some file systems
-// cannot do that; the content is safe all the same.
-func (d *draft) placeToLast(dir *os.Root, base string, accept Accept) error {
-	if err := d.place(dir, base, accept); err != nil {
-		return err
-	}
-	if f, err := dir.Open("."); err == nil {
-		_ = f.Sync()
-		f.Close()
-	}
-	return nil
 }
 
 // Mkdir makes a directory with exactly this mode. It fails with [fs.ErrExist]
@@ -382,6 +395,7 @@ func (w *Workspace) Mkdir(name string, mode fs.FileMode) error {
 		if err := dir.Mkdir(base, mode.Perm()|0o700); err != nil {
 			return err
 		}
+		w.names.Add(dir.Name())
 		return dir.Chmod(base, mode.Perm())
 	})
 }

@@ -11,8 +11,11 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"syscall"
+
+	"coder/internal/host/disk"
 )
 
 const (
@@ -96,6 +99,7 @@ func (w *Workspace) Remove(name string, accept Accept) error {
 			return err
 		}
 		defer now.close()
+		w.names.Add(dir.Name())
 		if now.Info == nil || now.Info.IsDir() || accept == nil {
 			return dir.Remove(base)
 		}
@@ -173,18 +177,21 @@ func inspect(dir *os.Root, base string) (f Found, err error) {
 // has one in the scratch directory of the workspace, or else beside the place it
 // is meant for.
 type draft struct {
-	ws   *Workspace
-	dir  *os.Root // where it is meant to go
-	file *os.File // nil for a link
-	sum  hash.Hash
-	at   *os.Root // where its name is
-	name string   // "" while it has none
-	info fs.FileInfo
+	ws      *Workspace
+	dir     *os.Root // where it is meant to go
+	durable bool
+	file    *os.File // nil for a link
+	sum     hash.Hash
+	at      *os.Root // where its name is
+	name    string   // "" while it has none
+	info    fs.FileInfo
 }
 
-// draft writes a file to be placed in dir, and sees it on the disk.
-func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *original) (d *draft, err error) {
-	d = &draft{ws: w, dir: dir}
+const durable = true // a draft outlives the machine once it has its place
+
+// draft writes a file to be placed in dir, and sees it on the disk if it is durable.
+func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *original, durable bool) (d *draft, err error) {
+	d = &draft{ws: w, dir: dir, durable: durable}
 	if d.file, err = unnamed(dir); err != nil {
 		if err := d.create(); err != nil {
 			return nil, fmt.Errorf("make a temporary file: %w", err)
@@ -204,7 +211,8 @@ func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *origina
 		setAttributes(d.file, old.attrs)
 		err = d.file.Chmod(old.mode)
 	}
-	if err == nil {
+	if err == nil && durable {
+		disk.Trace("sync", filepath.Join(dir.Name(), "draft"))
 		err = d.file.Sync()
 	}
 	if err == nil {
@@ -288,6 +296,12 @@ func (d *draft) place(dir *os.Root, base string, accept Accept) error {
 			err = d.exchange(dir, base, now, accept)
 		}
 		now.close()
+		if err == nil {
+			disk.Trace("name", filepath.Join(dir.Name(), base))
+			if d.durable {
+				d.ws.names.Add(dir.Name())
+			}
+		}
 		if !errors.Is(err, errMoved) {
 			return err
 		}

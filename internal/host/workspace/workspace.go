@@ -32,6 +32,8 @@ import (
 	"syscall"
 
 	"coder/internal/host/repofile"
+
+	"coder/internal/host/disk"
 )
 
 // ErrOutside is the error of a path that leads out of the workspace.
@@ -56,12 +58,22 @@ type Workspace struct {
 
 	topDir       atomic.Pointer[os.File] // the root, open for what needs its descriptor
 	clock        func() FileTime         // stands for the one of the file system in tests
+	names        *disk.Folders           // whose names were changed; see SyncWith
 	scratch      scratchDir              // where temporary files are made; see KeepScratch
 	person       GitSettings
 	looked       sync.Once // guards outer
 	outer        outer
 	record       record
 	repositories sync.Map // directories a survey has listed → whether they were the top of a repository then
+}
+
+// SyncWith adds to f every folder in which a file is placed, moved or removed from
+// here on, so that they can be synced together.
+func (w *Workspace) SyncWith(f *disk.Folders) {
+	w.names = f
+	for _, a := range w.added {
+		a.names = f
+	}
 }
 
 // Open opens the workspace at dir and the trees that are added to it. Relative

@@ -167,6 +167,7 @@ type walk struct {
 func (w *walk) all() error {
 	in := bufio.NewReader(w.Data)
 	at := position{link: First(w.Log)}
+	odd := 0 // the first line of those before this one without a check, if there are others before them
 	for {
 		line, err := in.ReadBytes('\n')
 		if errors.Is(err, io.EOF) && len(line) == 0 {
@@ -182,9 +183,19 @@ func (w *walk) all() error {
 		}
 		whole, converted := bytes.CutSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 		seq, why := at.follow(whole, w.Log)
+		if errors.Is(why, errCheck) && odd > 0 { // they are not what the next line follows
+			n, why = odd, errNoCheck
+			w.seqs = w.seqs[:odd-1]
+		}
 		if why != nil {
 			w.broken = &BreakError{File: w.Name, Line: n, Why: why.Error()}
 			return nil
+		}
+		switch {
+		case !at.odd:
+			odd = 0
+		case odd == 0:
+			odd = n
 		}
 		if converted && w.odd == nil {
 			w.odd = &BreakError{File: w.Name, Line: n, Record: seq, Why: "line ends were changed to CRLF; the records are whole"}
@@ -204,8 +215,9 @@ type position struct {
 	Checker
 	seq     uint64
 	link    Link
-	checked bool   // lines carry checks from here on
-	prev    string // hash of the last line, in an audit log of an earlier form
+	checked bool   // the last line carries a check
+	odd     bool   // it does not, though lines before it do
+	prev    string // hash of the last line of an audit log, as lines of an earlier form carry it
 }
 
 var (
@@ -224,15 +236,16 @@ func (p *position) follow(line []byte, log event.Log) (uint64, error) {
 	switch {
 	case !holds:
 		return 0, errCheck
-	case p.checked && !checked:
+	case p.checked && !checked && !Earlier(line):
 		return 0, errNoCheck
 	case r.Seq <= p.seq:
 		return 0, fmt.Errorf("record %d stands after record %d", r.Seq, p.seq)
 	case !checked && log == event.Audit && prev != p.prev:
 		return 0, errPrev
 	}
+	p.odd = !checked && (p.odd || p.checked)
 	p.seq, p.checked, p.link = r.Seq, checked, After(line)
-	if !checked {
+	if log == event.Audit {
 		sum := sha256.Sum256(line)
 		p.prev = hex.EncodeToString(sum[:])
 	}

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"hash"
@@ -13,8 +14,9 @@ import (
 // check itself, and of the link before it, in URL-safe base64: so one field
 // tells that a line is as it was written, and that it stands where it stood.
 //
-// Lines written by earlier versions carry no check. The link after such a line
-// is the hash of it, so that the first line with a check vouches for them.
+// Lines written by earlier versions carry no check, and may stand after lines that
+// do: see [Earlier]. The link after such a line is the hash of it, so that the
+// next line with a check vouches for them.
 type Link [event.SumLen]byte
 
 // First is the link before the first line of a log.
@@ -40,6 +42,11 @@ func After(line []byte) Link {
 	}
 	return linkOf(sha256.Sum256(line))
 }
+
+// Earlier reports whether a line without a check can be the work of a program of
+// an earlier version that continued a session of a later one: such a program
+// signed nothing.
+func Earlier(line []byte) bool { return !bytes.Contains(line, []byte(`,"seal":"`)) }
 
 // A Checker holds lines against their checks. The zero value is ready to use,
 // by one goroutine at a time.

@@ -101,7 +101,8 @@ func (s *Store) Claim(ctx context.Context, session string) (release func() error
 // final tells errors that are answers from errors that are failures.
 func final(ctx context.Context, err error) bool {
 	var claimed *event.ClaimedError
-	return errors.Is(err, event.ErrConflict) || errors.As(err, &claimed) || ctx.Err() != nil && errors.Is(err, ctx.Err())
+	var newer *event.NewerError
+	return errors.Is(err, event.ErrConflict) || errors.As(err, &claimed) || errors.As(err, &newer) || ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
 // fail turns to memory.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -21,15 +22,16 @@ type claim struct {
 	lock         *fileLock
 	fsync        Fsync
 	heads        *headFile
+	names        *disk.Folders
 
-	mu           sync.Mutex // guards the fields below
-	last         uint64
-	logs         [logCount]logFile
-	unsyncedDirs bool  // names of files were made that may not be on the disk
-	broken       error // why nobody knows any more what is on the disk
-	imported     bool  // what is written was not written here first
-	apart        bool  // a mark says that the session went on in memory
-	closed       bool
+	mu       sync.Mutex // guards the fields below
+	last     uint64
+	logs     [logCount]logFile
+	unsynced []string // folders with names that may not be on the disk
+	broken   error    // why nobody knows any more what is on the disk
+	imported bool     // what is written was not written here first
+	apart    bool     // a mark says that the session went on in memory
+	closed   bool
 }
 
 const logCount = 3
@@ -45,8 +47,6 @@ type logFile struct {
 	end   audit.End // its newest record
 	dirty bool      // written since the last sync
 }
-
-func logPath(dir string, l event.Log) string { return filepath.Join(dir, l.String()+".jsonl") }
 
 func (c *claim) append(last uint64, rs []event.Record) error {
 	c.mu.Lock()
@@ -143,6 +143,9 @@ func (c *claim) write(b batch) error {
 	if c.fsync == Never || c.fsync == Decisions && !b.decisive {
 		return nil
 	}
+	if err := c.names.Sync(); err != nil { // what the record says is done is on the disk first
+		return err
+	}
 	for i := range c.logs {
 		l := &c.logs[i]
 		if !l.dirty {
@@ -154,12 +157,18 @@ func (c *claim) write(b batch) error {
 		}
 		l.dirty = false
 	}
-	if !c.unsyncedDirs {
-		return nil
+	err := disk.SyncDirs(c.disk, c.unsynced...)
+	if err == nil {
+		c.unsynced = nil
 	}
-	err := disk.SyncDirs(c.disk, c.dir, filepath.Dir(c.dir), filepath.Dir(filepath.Dir(c.dir)))
-	c.unsyncedDirs = err != nil
 	return err
+}
+
+// renamed notes that there are new names in the session's folder.
+func (c *claim) renamed() {
+	if !slices.Contains(c.unsynced, c.dir) {
+		c.unsynced = append(c.unsynced, c.dir)
+	}
 }
 
 func (c *claim) writeLog(i int, lines []byte) error {
@@ -173,7 +182,9 @@ func (c *claim) writeLog(i int, lines []byte) error {
 			return err
 		}
 		l.f = f
-		c.unsyncedDirs = c.unsyncedDirs || l.size == 0
+		if l.size == 0 {
+			c.renamed()
+		}
 	}
 	l.dirty = true
 	n, err := l.f.WriteAt(lines, l.size)
@@ -191,6 +202,9 @@ func (c *claim) close() error {
 		c.heads.add(c.head(false))
 	}
 	var errs []error
+	if c.fsync != Never {
+		errs = append(errs, c.names.Sync())
+	}
 	if c.heads.f != nil {
 		errs = append(errs, c.heads.f.Close())
 	}

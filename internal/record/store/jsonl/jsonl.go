@@ -2,7 +2,7 @@
 // per line, only ever appended to.
 //
 //	<dir>/<session>/events.jsonl         person and agent
-//	<dir>/<session>/audit.jsonl          agent and world
+//	<dir>/<session>/audit.2.jsonl        agent and world; audit.jsonl links to it (see [Format])
 //	<dir>/<session>/conversation.jsonl   agent and model
 //	<dir>/<session>/lock                 who writes now
 //	<dir>/<session>/owner                the same, on a file system without locks
@@ -55,6 +55,9 @@ type Options struct {
 	Now func() time.Time
 	// Program names this program to that person.
 	Program string
+	// Version is the version of this program. A newer session keeps it, so that older
+	// programs can name the version that reads it.
+	Version func() string
 	// Report is told what a Claim found that is not as it was left.
 	Report func(Repair)
 	// Short is told of a session that could be read up to its record last and that
@@ -62,6 +65,8 @@ type Options struct {
 	Short func(session string, last uint64)
 	// Heads, if set, is where it is kept how far sessions go.
 	Heads *Heads
+	// Names, if set, are synced before any log is.
+	Names *disk.Folders
 	// Disk is what is written to; without it, that of the system.
 	Disk disk.Disk
 }
@@ -83,6 +88,9 @@ type Repair struct {
 	Converted bool
 	// Rewritten tells that records are not those that were signed for.
 	Rewritten bool
+	// Earlier lists the records that a program of an earlier version, which knew no
+	// checks, added to a session of a later one.
+	Earlier []uint64
 	// Apart tells that the session went on in memory after its last record.
 	Apart bool
 }
@@ -152,7 +160,13 @@ func (s *Store) claim(ctx context.Context, session string) (*claim, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := tooNew(dir, session); err != nil {
+		return nil, err
+	}
 	h := holder{PID: os.Getpid(), Program: s.o.Program}
+	if s.o.Version != nil {
+		h.Version = s.o.Version()
+	}
 	h.Host, _ = os.Hostname() // a lock without a host's name is still a lock
 	if s.o.Now != nil {
 		h.Since = s.o.Now().UTC()
@@ -164,11 +178,14 @@ func (s *Store) claim(ctx context.Context, session string) (*claim, error) {
 	c := s.unread(session)
 	c.lock = lock
 	if isNew && !used {
-		c.unsyncedDirs = true
-		return c, nil
-	}
-	if err := c.mend(ctx, s.o.Report); err != nil {
+		log := filepath.Dir(dir)
+		data := filepath.Dir(log)
+		c.unsynced = []string{dir, log, data, filepath.Dir(data)} // any of these may be new
+	} else if err := c.mend(ctx, s.o.Report); err != nil {
 		return nil, errors.Join(fmt.Errorf("mend: %w", err), lock.release())
+	}
+	if err := c.upgrade(); err != nil {
+		return nil, errors.Join(fmt.Errorf("make it a session of format %d: %w", Format, err), lock.release())
 	}
 	return c, nil
 }
@@ -176,9 +193,9 @@ func (s *Store) claim(ctx context.Context, session string) (*claim, error) {
 // unread is a session of which nothing is known yet.
 func (s *Store) unread(session string) *claim {
 	dir := filepath.Join(s.dir, session)
-	c := &claim{session: session, dir: dir, disk: s.o.Disk, fsync: s.o.Fsync, heads: s.o.Heads.of(dir, session)}
+	c := &claim{session: session, dir: dir, disk: s.o.Disk, fsync: s.o.Fsync, heads: s.o.Heads.of(dir, session), names: s.o.Names}
 	for _, l := range event.Logs {
-		c.logs[place(l)] = logFile{path: logPath(dir, l), end: audit.End{Link: audit.First(l)}}
+		c.logs[place(l)] = logFile{path: Path(dir, l), end: audit.End{Link: audit.First(l)}}
 	}
 	return c
 }

@@ -57,12 +57,12 @@ func TestOpenTouchesNothing(t *testing.T) {
 		t.Errorf("reading made %s: %v", dir, err)
 	}
 	release := eventtest.Claim(t, s, "a")
-	if got := names(t, filepath.Join(dir, "a")); got != "lock" {
-		t.Errorf("a claim made %s, want the lock only", got)
+	if got := names(t, filepath.Join(dir, "a")); got != "audit.jsonl lock" {
+		t.Errorf("a claim made %s, want the link and the lock only", got)
 	}
 	eventtest.Append(t, s, "a", 0, event.LocalAdded{})
 	release()
-	if got := names(t, filepath.Join(dir, "a")); got != "conversation.jsonl lock" {
+	if got := names(t, filepath.Join(dir, "a")); got != "audit.jsonl conversation.jsonl lock" {
 		t.Errorf("session holds %s", got)
 	}
 }
@@ -162,7 +162,7 @@ func TestFilesArePrivate(t *testing.T) {
 			return err
 		}
 		info, err := d.Info()
-		if err == nil && info.Mode().Perm()&0o077 != 0 {
+		if err == nil && info.Mode()&fs.ModeSymlink == 0 && info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s is open to others: %v", path, info.Mode())
 		}
 		return err

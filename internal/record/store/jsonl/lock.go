@@ -23,7 +23,8 @@ type holder struct {
 	Host    string    `json:"host"`
 	Since   time.Time `json:"since,omitzero"`
 	Program string    `json:"program,omitempty"`
-	Born    string    `json:"born,omitempty"` // tells the process from another with the same number
+	Version string    `json:"version,omitempty"` // of the program that held it last
+	Born    string    `json:"born,omitempty"`    // tells the process from another with the same number
 }
 
 func (h holder) String() string {
@@ -70,6 +71,7 @@ func startTime(pid int) string {
 type fileLock struct {
 	f     disk.File
 	disk  disk.Disk
+	by    string // the version of this program
 	owner string // the file that stands for the lock where the system has none
 }
 
@@ -80,7 +82,7 @@ func takeLock(d disk.Disk, dir, session string, me holder) (l *fileLock, used bo
 	if err != nil {
 		return nil, false, err
 	}
-	l = &fileLock{f: f, disk: d}
+	l = &fileLock{f: f, disk: d, by: me.Version}
 	// What a process that was killed had just started may hold the lock for an
 	// instant longer than the process itself: that is waited for.
 	err = d.Lock(f)
@@ -152,7 +154,7 @@ func (l *fileLock) release() error {
 		return errors.Join(l.f.Close(), l.disk.Remove(l.owner))
 	}
 	if info, err := l.f.Stat(); err == nil {
-		_ = writeHolder(l.f, holder{}, info.Size()) // a note for people, who are not to think that somebody is here
+		_ = writeHolder(l.f, holder{Version: l.by}, info.Size()) // a note for people, who are not to think that somebody is here
 	}
 	return errors.Join(syscall.Flock(int(l.f.Fd()), syscall.LOCK_UN), l.f.Close())
 }
@@ -214,6 +216,9 @@ func RemoveLogs(dir string) (err error) {
 		return &event.ClaimedError{Session: filepath.Base(dir), Holder: readHolder(f).String()}
 	case err != nil:
 		return &fs.PathError{Op: "lock", Path: f.Name(), Err: err}
+	}
+	if err := tooNew(dir, filepath.Base(dir)); err != nil {
+		return err
 	}
 	return os.RemoveAll(dir)
 }

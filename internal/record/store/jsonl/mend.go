@@ -37,7 +37,7 @@ func (c *claim) mend(ctx context.Context, report func(Repair)) error {
 	if c.apart = len(c.heads.marks(c.dir)) > 0; c.apart {
 		repair.Apart = true
 	}
-	if report != nil && (len(repair.Aside) > 0 || repair.Known > 0 || repair.Rewritten || repair.Apart) {
+	if report != nil && (len(repair.Aside) > 0 || repair.Known > 0 || repair.Rewritten || repair.Apart || len(repair.Earlier) > 0) {
 		report(repair)
 	}
 	return nil
@@ -112,6 +112,9 @@ func (c *claim) recall(ctx context.Context, m *merge, head audit.Head, repair *R
 			return nil
 		}
 		c.last = at.seq
+		if at.odd && at.seq > head.Seq {
+			repair.Earlier = append(repair.Earlier, at.seq)
+		}
 		i := place(at.log)
 		end := &c.logs[i].end
 		*end = audit.End{Seq: at.seq, Link: audit.After(at.line)}
@@ -153,7 +156,7 @@ func (c *claim) mendLog(s *scanner, repair *Repair) error {
 		return fmt.Errorf("set aside the end of the %s log: %w", s.log, err)
 	}
 	if s.converted {
-		path := logPath(c.dir, s.log)
+		path := c.logs[place(s.log)].path
 		lines := &unixLines{from: io.NewSectionReader(s.f, 0, s.start)}
 		err := disk.Replace(c.disk, path+".tmp", path, fileMode, func(f disk.File) error { return c.fill(f, lines) })
 		if err == nil {
@@ -196,7 +199,7 @@ func (c *claim) fill(f disk.File, from io.Reader) error {
 }
 
 func (c *claim) shorten(s *scanner) error {
-	f, err := c.disk.Open(logPath(c.dir, s.log), os.O_WRONLY, 0)
+	f, err := c.disk.Open(c.logs[place(s.log)].path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}

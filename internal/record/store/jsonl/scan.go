@@ -52,13 +52,14 @@ type scanner struct {
 
 // entry is one line.
 type entry struct {
-	line   []byte // without its end
-	long   int    // in bytes, with its end
-	prev   audit.Link
-	odd    bool         // it carries no check, though lines before it do
-	seq    uint64       // zero if it is no record
-	record event.Record // if it was to be decoded
-	passed bool         // nobody wants to know what it says
+	line    []byte // without its end
+	long    int    // in bytes, with its end
+	prev    audit.Link
+	odd     bool         // it carries no check, though lines before it do
+	changed bool         // its check does not hold
+	seq     uint64       // zero if it is no record
+	record  event.Record // if it was to be decoded
+	passed  bool         // nobody wants to know what it says
 }
 
 // view is what is wanted of a log. The zero view is of the whole log, with
@@ -78,7 +79,7 @@ type view struct {
 // written has none.
 func openScanner(d disk.Disk, dir string, log event.Log, v view) (*scanner, error) {
 	s := &scanner{log: log, view: v, link: audit.First(log)}
-	f, err := d.Open(logPath(dir, log), os.O_RDONLY, 0)
+	f, err := d.Open(Path(dir, log), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return s, nil
 	}
@@ -185,13 +186,19 @@ func (s *scanner) parseAll() {
 	n := min(len(s.data)/workerMin, workers, runtime.GOMAXPROCS(0), len(s.chunk))
 	if n < 2 {
 		s.parse(s.chunk)
-		return
+	} else {
+		var wg sync.WaitGroup
+		for part := range slices.Chunk(s.chunk, (len(s.chunk)+n-1)/n) {
+			wg.Go(func() { s.parse(part) })
+		}
+		wg.Wait()
 	}
-	var wg sync.WaitGroup
-	for part := range slices.Chunk(s.chunk, (len(s.chunk)+n-1)/n) {
-		wg.Go(func() { s.parse(part) })
+	// Lines whose checks were taken off are not what the next line follows.
+	for i := len(s.chunk) - 1; i > 0; i-- {
+		if s.chunk[i].changed && s.chunk[i-1].odd {
+			s.chunk[i-1].seq, s.chunk[i-1].changed = 0, true
+		}
 	}
-	wg.Wait()
 }
 
 // parse goes through each line once where it can: after a record that was
@@ -202,7 +209,8 @@ func (s *scanner) parse(entries []entry) {
 	for i := range entries {
 		e := &entries[i]
 		if !s.same {
-			if holds, _ := checker.Holds(e.line, e.prev); !holds || e.odd {
+			if holds, checked := checker.Holds(e.line, e.prev); !holds || e.odd && !audit.Earlier(e.line) {
+				e.changed = checked
 				continue
 			}
 		}

@@ -28,9 +28,9 @@ func (s *Store) Verify(session string) (audit.Report, error) {
 	}
 	var sources []audit.Source
 	for _, l := range event.Logs {
-		f, err := os.OpenFile(logPath(dir, l), os.O_RDONLY|disk.NoFollow, 0)
+		f, err := os.OpenFile(Path(dir, l), os.O_RDONLY|disk.NoFollow, 0)
 		if errors.Is(err, fs.ErrNotExist) {
-			sources = append(sources, audit.Source{Log: l, Name: logPath(dir, l), Data: strings.NewReader("")})
+			sources = append(sources, audit.Source{Log: l, Name: Path(dir, l), Data: strings.NewReader("")})
 			continue
 		}
 		if err != nil {

@@ -1,0 +1,73 @@
+package app
+
+import (
+	"cmp"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"coder/internal/config"
+	"coder/internal/record/store/jsonl"
+)
+
+// Version is the program's version; a release build sets it.
+var Version = "0.1.0-dev"
+
+// Build says from what this program was built, and which formats it writes.
+type Build struct {
+	Version  string    `json:"version"`
+	Commit   string    `json:"commit,omitempty"` // "" outside a repository
+	Date     time.Time `json:"date,omitzero"`    // of the commit
+	Dirty    bool      `json:"dirty"`            // files differed from the commit
+	Go       string    `json:"go"`
+	System   string    `json:"system"`
+	Sessions int       `json:"session_format"`
+	Settings int       `json:"settings_format"`
+}
+
+// ReadBuild reads what the compiler noted in this program.
+func ReadBuild() Build {
+	b := Build{
+		Version: Version, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
+		Sessions: jsonl.Format, Settings: config.Format,
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.time":
+			b.Date, _ = time.Parse(time.RFC3339, s.Value)
+		case "vcs.modified":
+			b.Dirty = s.Value == "true"
+		}
+	}
+	return b
+}
+
+const shortCommit = 12 // letters of a commit's name
+
+// String is the build on one line.
+func (b Build) String() string {
+	parts := []string{"commit " + cmp.Or(b.Commit[:min(len(b.Commit), shortCommit)], "unknown")}
+	if !b.Date.IsZero() {
+		parts = append(parts, b.Date.Format(time.DateOnly))
+	}
+	if b.Dirty {
+		parts = append(parts, "dirty")
+	}
+	return b.Version + " (" + strings.Join(append(parts, b.Go, b.System), ", ") + ")"
+}
+
+// named is the version as a session keeps it, for older programs to name.
+func named() string {
+	b := ReadBuild()
+	if b.Commit == "" {
+		return b.Version
+	}
+	return b.Version + ", commit " + b.Commit[:min(len(b.Commit), shortCommit)]
+}

@@ -1,0 +1,56 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/tailscale/hujson"
+)
+
+// Format is the newest format of settings files that this program reads. A file
+// that names none is of format 1.
+const Format = 1
+
+const (
+	formatKey = "format"
+	writerKey = "written_by" // the version that the file was written for
+)
+
+// readable returns an error if only newer programs read a file of this format.
+// Nothing else is said about such a file: its other keys may mean something new.
+func (s *source) readable() error {
+	o, err := asObject(s.root)
+	if err != nil {
+		return nil // said where the settings are read
+	}
+	format, at, writer := 1, 0, ""
+	for _, m := range o.Members {
+		switch memberName(m) {
+		case formatKey:
+			at = m.Value.StartOffset
+			if err := json.Unmarshal(packed(m.Value), &format); err != nil || format < 1 {
+				found := brief(string(packed(m.Value)))
+				return s.error(at, formatKey, fmt.Sprintf("format: want a whole number from 1, found %s", found))
+			}
+		case writerKey:
+			_ = json.Unmarshal(packed(m.Value), &writer) // only names the version
+		}
+	}
+	if format <= Format {
+		return nil
+	}
+	by := "a newer version of coder"
+	if writer != "" {
+		by = "coder " + brief(writer)
+	}
+	const text = "these settings are in format %d, for %s; this version reads format %d"
+	return s.error(at, formatKey, fmt.Sprintf(text, format, by, Format))
+}
+
+// packed is v as plain JSON.
+func packed(v hujson.Value) []byte {
+	v = v.Clone()
+	v.Standardize()
+	return bytes.TrimSpace(v.Pack())
+}

@@ -1,0 +1,111 @@
+package jsonl
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"coder/internal/core/event"
+	"coder/internal/host/disk"
+)
+
+// Format is the format of the sessions that this program writes. It continues
+// sessions of lower formats and makes them its own; it only reads those of higher ones.
+//
+// The audit log of format 1 is audit.jsonl. From format 2 on the audit log of
+// format N is audit.N.jsonl, and audit.jsonl is a link to it. Programs that know
+// only format 1 open no log that is a link, so they refuse the session at once,
+// while people and their scripts read audit.jsonl as ever.
+const Format = 2
+
+const first = 1 // the format without a number
+
+// Path is where a log of the session lies whose logs are in dir.
+func Path(dir string, l event.Log) string {
+	if l == event.Audit {
+		return auditPath(dir, FormatOf(dir))
+	}
+	return logPath(dir, l)
+}
+
+func logPath(dir string, l event.Log) string { return filepath.Join(dir, l.String()+".jsonl") }
+
+// FormatOf is the format of the session whose logs are in dir.
+func FormatOf(dir string) int {
+	link := logPath(dir, event.Audit)
+	if target, err := os.Readlink(link); err == nil {
+		var n int
+		if _, err := fmt.Sscanf(target, "audit.%d.jsonl", &n); err == nil && n > first &&
+			target == filepath.Base(auditPath(dir, n)) {
+			return n
+		}
+		return first // a link planted there, which nobody follows
+	}
+	if _, err := os.Lstat(link); err == nil {
+		return first
+	}
+	if _, err := os.Lstat(auditPath(dir, Format)); err == nil {
+		return Format // the link is gone
+	}
+	return first
+}
+
+func auditPath(dir string, format int) string {
+	if format == first {
+		return logPath(dir, event.Audit)
+	}
+	return filepath.Join(dir, fmt.Sprintf("%s.%d.jsonl", event.Audit, format))
+}
+
+// tooNew is the error of writing to a session of a format that only newer programs
+// know, or nil.
+func tooNew(dir, session string) error {
+	n := FormatOf(dir)
+	if n <= Format {
+		return nil
+	}
+	e := &event.NewerError{Session: session, Format: n, Known: Format}
+	if f, err := disk.System.Open(filepath.Join(dir, "lock"), os.O_RDONLY, 0); err == nil {
+		e.Writer = readHolder(f).Version
+		_ = f.Close()
+	}
+	return e
+}
+
+// upgrade makes a claimed session one of [Format]. A file system without links
+// leaves it in the format that it has.
+func (c *claim) upgrade() error {
+	link, own := logPath(c.dir, event.Audit), auditPath(c.dir, Format)
+	old := &c.logs[place(event.Audit)]
+	switch _, err := os.Readlink(link); {
+	case err == nil: // it is of this format, or somebody planted a link, which shows when it is opened
+		return nil
+	case old.path == link:
+		if _, err := os.Lstat(own); err == nil {
+			return nil // both are there: neither may replace the other
+		}
+		if _, err := os.Lstat(link); err == nil {
+			if err := c.disk.Rename(link, own); err != nil {
+				return err
+			}
+		}
+	}
+	err := c.disk.Symlink(filepath.Base(own), link)
+	if err == nil {
+		old.path = own
+		c.renamed()
+		return nil
+	}
+	if old.path == link {
+		if back := c.disk.Rename(own, link); back != nil && !errors.Is(back, fs.ErrNotExist) {
+			return errors.Join(err, back)
+		}
+	}
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) {
+		return nil
+	}
+	return err
+}
