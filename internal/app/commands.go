@@ -23,7 +23,7 @@ import (
 func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *judge.Memory, spending *meter.Meter, agents func() ([]slash.Item, []string)) (all []slash.Command, changes *slash.Changes, observe func(event.Record)) {
 	ledger := &slash.Ledger{Priced: spending.Priced}
 	changes = &slash.Changes{
-		Git: git.Options{Workspace: kit.project.ws, Door: a.Door().Within(kit.confiner.Git)},
+		Git: git.Options{Workspace: kit.project.ws, Door: a.Door()},
 		Kept: func(hash string, limit int64) ([]byte, error) {
 			f, err := a.Store().contents().Open(hash)
 			if err != nil {

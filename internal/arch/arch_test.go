@@ -94,7 +94,7 @@ var plan = []struct {
 	{"policy/mode", "policy tool"},
 	{"policy/trust", "atomicfile repofile"},
 	{"policy/judge", "atomicfile chat display event mode policy program repofile risk rule secret tool"},
-	{"policy/confine", "bash egress hosts policy program repofile risk sandbox secret tool uip"},
+	{"policy/confine", "bash egress hosts policy program risk sandbox secret tool uip"},
 	{"policy/grant", "chat jsonx policy tool uip"},
 
 	// who is asked: the contract, and the wires

@@ -43,14 +43,9 @@ type Places struct {
 
 // A Door starts programs outside the sandbox. The zero Door refuses.
 type Door struct {
-	finder  *finder
-	env     []string
-	confine Confine
+	finder *finder
+	env    []string
 }
-
-// Confine puts a command of git that was not started yet within bounds. Writes says
-// that it may have to write its repository.
-type Confine func(ctx context.Context, cmd *Cmd, writes bool) error
 
 // New makes a Door to the programs on the PATH of an environment. The places are
 // asked for when the first program is.
@@ -74,7 +69,7 @@ func New(environ []string, places func() Places) Door {
 		}
 		return work, all
 	})
-	return Door{finder: f, env: environ}
+	return Door{f, environ}
 }
 
 // Outside makes a Door that keeps out of the given folders.
@@ -83,11 +78,7 @@ func Outside(environ []string, work ...string) Door {
 }
 
 // With is the Door for programs that get another environment.
-func (d Door) With(environ []string) Door { return Door{d.finder, environ, d.confine} }
-
-// Within is the Door whose [Git] runs within bounds: a program that a repository has
-// it run all the same does no more than they allow.
-func (d Door) Within(confine Confine) Door { return Door{d.finder, d.env, confine} }
+func (d Door) With(environ []string) Door { return Door{d.finder, environ} }
 
 // Refusal is the error of a program that lies where commands may write.
 type Refusal struct{ Name, File, Folder string }

@@ -84,28 +84,6 @@ func ProtectedInForGit(root string) (list []string) {
 	return list
 }
 
-// WrittenByGit lists the folders that git writes for the work tree at top, where
-// they are its own: below it, or those that keep a linked work tree, which name it,
-// too. Protect is what in them makes git run something.
-func WrittenByGit(top string) (write, protect []string) {
-	at := filepath.Join(top, ".git")
-	git := gitDir(at)
-	common := commonDir(git)
-	if git != at {
-		back, err := readSome(filepath.Join(git, "gitdir"))
-		if err != nil || real(absolute(git, strings.TrimSpace(string(back)))) != real(at) || real(filepath.Dir(git)) != real(filepath.Join(common, "worktrees")) {
-			return nil, nil
-		}
-	}
-	for _, dir := range []string{git, common} {
-		write, protect = append(write, dir), append(protect, protectedGitDir(dir)...)
-	}
-	for _, dir := range gitDirsBelow(filepath.Join(common, "modules")) {
-		protect = append(protect, protectedGitDir(dir)...)
-	}
-	return write, protect
-}
-
 // maxConfig bounds what is read of a git configuration; one that is longer, or
 // cannot be read, may say anything.
 const maxConfig = 1 << 20
