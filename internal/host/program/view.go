@@ -8,10 +8,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/repofile"
 )
 
 // A view is a folder of coder's own that git takes for the one which the work trees
@@ -78,11 +82,11 @@ func (g Git) makeView(ctx context.Context, format []Setting) (string, error) {
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s", g.found.Common, config, shared))
 	dir := filepath.Join(folder, hex.EncodeToString(sum[:16]))
-	file := filepath.Join(dir, "config")
-	if is, err := os.ReadFile(file); err == nil && bytes.Equal(is, config) {
+	if is, err := repofile.Own(filepath.Join(dir, "config"), maxConfig); err == nil && bytes.Equal(is, config) {
 		return dir, nil
 	}
-	if err := g.layOut(ctx, folder, dir, config); err != nil {
+	expire(folder)
+	if err := g.layOut(ctx, dir, config); err != nil {
 		return "", fmt.Errorf("prepare git: %w", err)
 	}
 	return dir, nil
@@ -90,44 +94,28 @@ func (g Git) makeView(ctx context.Context, format []Setting) (string, error) {
 
 var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\b", `\b`)
 
-// layOut makes a view and sees that git reads no settings but those in it.
-func (g Git) layOut(ctx context.Context, folder, dir string, config []byte) error {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return err
-	}
-	expire(folder)
-	made, err := os.MkdirTemp(folder, "new-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(made) // unless it is in place
-	if err := os.Mkdir(filepath.Join(made, "info"), 0o700); err != nil {
+// layOut makes a view, its configuration last, and sees that git reads no settings but
+// those in it.
+func (g Git) layOut(ctx context.Context, dir string, config []byte) error {
+	if err := os.MkdirAll(filepath.Join(dir, "info"), 0o700); err != nil {
 		return err
 	}
 	for _, name := range shared {
-		if err := os.Symlink(filepath.Join(g.found.Common, name), filepath.Join(made, name)); err != nil {
+		if err := os.Symlink(filepath.Join(g.found.Common, name), filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
-	file := filepath.Join(made, "config")
-	if err := os.WriteFile(file, config, 0o600); err != nil {
+	file := filepath.Join(dir, "config")
+	if err := atomicfile.Write(file, config, 0o600); err != nil {
 		return err
 	}
-	g.view = made
+	g.view = dir
 	out, err := g.within(ctx, "config", "--list", "-z", "--show-scope", "--show-origin").Output()
+	if err == nil && slices.ContainsFunc(parse(out), func(e entry) bool { return e.scope != "command" && e.origin != "file:"+file }) {
+		err = ErrTooOld
+	}
 	if err != nil {
-		return err
-	}
-	for _, e := range parse(out) {
-		if e.scope != "command" && e.origin != "file:"+file {
-			return ErrTooOld
-		}
-	}
-	if err := os.Rename(made, dir); err != nil { // another one is there, or something else
-		if is, unread := os.ReadFile(filepath.Join(dir, "config")); unread == nil && bytes.Equal(is, config) {
-			return nil
-		}
-		return errors.Join(os.RemoveAll(dir), os.Rename(made, dir))
+		return errors.Join(err, os.RemoveAll(dir))
 	}
 	return nil
 }
@@ -161,25 +149,13 @@ func (g Git) settle() error {
 	if err != nil || g.found.Top == "" {
 		return err
 	}
-	file := filepath.Join(g.found.Top, ".git")
-	if info, err := os.Lstat(file); err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	text, err := os.ReadFile(file)
+	text, err := repofile.Below(g.found.Top).Read(".git", maxLink)
 	to, ok := strings.CutPrefix(string(text), "gitdir: "+folder+string(filepath.Separator))
 	if err != nil || !ok || !filepath.IsLocal(to) {
-		return nil
+		return nil // a folder, as a rule
 	}
-	made, err := os.CreateTemp(g.found.Top, ".git-")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(made, "gitdir: %s\n", g.found.Dir)
-	if err = errors.Join(err, made.Chmod(0o644), made.Close()); err == nil {
-		err = os.Rename(made.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(made.Name())
-	}
-	return err
+	return atomicfile.Write(filepath.Join(g.found.Top, ".git"), []byte("gitdir: "+g.found.Dir+"\n"), 0o644)
 }
+
+// maxLink bounds a file that names a folder.
+const maxLink = 8 << 10

@@ -23,8 +23,9 @@ var ErrNoRepository = errors.New("the workspace is not in a git repository")
 type repository struct {
 	Options
 	program.Git
-	top string // of the work tree
-	dir string // the directory of git's own files, seen from the workspace; ".git" in a linked worktree, too
+	top string   // of the work tree
+	own []string // the directories of git's own files
+	dir string   // the directory of git's own files, seen from the workspace; ".git" in a linked worktree, too
 }
 
 // open finds the repository of the workspace and disarms it.
@@ -84,6 +85,7 @@ func (r *repository) find() error {
 	if r.top, err = filepath.EvalSymlinks(found.Top); err != nil {
 		return fmt.Errorf("open repository: %w", err)
 	}
+	r.own = []string{found.Dir, found.Common}
 	if r.dir, err = filepath.EvalSymlinks(found.Dir); err != nil {
 		r.dir = found.Dir
 	}
