@@ -129,6 +129,14 @@ func (d Door) Inspect(ctx context.Context, dir string) ([]Setting, error) {
 // one. Whatever is configured there, they run nothing.
 var upkeep = []string{"init", "config", "remote"}
 
+// Where git compares the files of a submodule it runs itself there, by settings that
+// nobody judged. Comparing are commands that can be told not to, whatever .gitmodules
+// says; sweeping are options of git add, which cannot.
+var (
+	comparing = []string{"status", "diff", "diff-files", "diff-index"}
+	sweeping  = []string{"-A", "-u", "--all", "--update", "--no-ignore-removal"}
+)
+
 // Command makes a command of git.
 func (g Git) Command(ctx context.Context, args ...string) *Cmd {
 	switch {
@@ -138,8 +146,14 @@ func (g Git) Command(ctx context.Context, args ...string) *Cmd {
 		return refuse(ctx, "git", g.none)
 	case g.view == "":
 		return refuse(ctx, "git", ErrShut)
-	case len(args) > 0 && slices.Contains(adding, args[0]):
+	case len(args) == 0:
+		return g.within(ctx)
+	case args[0] == "add" && slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(sweeping, arg) }):
+		return refuse(ctx, "git", errors.New("git would run itself in submodules, by their settings: add files by their names"))
+	case slices.Contains(adding, args[0]):
 		g.makeRoom(args[0])
+	case slices.Contains(comparing, args[0]):
+		args = slices.Insert(slices.Clone(args), 1, "--ignore-submodules=dirty")
 	}
 	return g.within(ctx, args...)
 }

@@ -224,9 +224,12 @@ func TestASettingIsYoursWhereItsFileIs(t *testing.T) {
 // TestOrdinaryRepositoriesWork: the view has all that git needs of a repository.
 func TestOrdinaryRepositoriesWork(t *testing.T) {
 	kinds := map[string]func(w *world) (dir string){
-		"plain":         func(w *world) string { return w.ws },
-		"a folder":      func(w *world) string { w.put(w.ws+"/sub/b.txt", "b\n"); return w.ws + "/sub" },
-		"a linked tree": func(w *world) string { w.git("worktree", "add", "-q", "-b", "side", "../side"); return w.ws + "/../side" },
+		"plain":    func(w *world) string { return w.ws },
+		"a folder": func(w *world) string { w.put(w.ws+"/sub/b.txt", "b\n"); return w.ws + "/sub" },
+		"a linked tree": func(w *world) string {
+			w.git("worktree", "add", "-q", "-b", "side", "../side")
+			return w.ws + "/../side"
+		},
 		"packed": func(w *world) string {
 			w.git("pack-refs", "--all")
 			w.git("-c", "gc.auto=0", "repack", "-adq")
@@ -354,5 +357,30 @@ func TestAViewIsMadeOnce(t *testing.T) {
 	w.open(w.ws)
 	if views, err := os.ReadDir(folder); err != nil || len(views) > mostViews {
 		t.Errorf("there are %d views, %v", len(views), err)
+	}
+}
+
+// TestGitDoesNotRunItselfInSubmodules, whose settings nobody judged, whatever the
+// .gitmodules of the repository say.
+func TestGitDoesNotRunItselfInSubmodules(t *testing.T) {
+	for _, args := range [][]string{
+		{"status", "--porcelain"}, {"diff", "--no-ext-diff"}, {"diff", "--no-ext-diff", "--", "sub"}, {"diff-files", "-p", "--no-ext-diff"}, {"diff-index", "HEAD"},
+		{"add", "--all", "--", "."}, {"add", "-u"}, {"update-index", "--add", "sub"}, {"checkout", "-f", "HEAD"}, {"reset", "--hard"}, {"ls-files", "--modified"},
+	} {
+		w := newWorld(t)
+		w.git("clone", "-q", ".", "../origin")
+		w.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "../origin", "sub")
+		w.git("commit", "-qm", "sub")
+		w.git("config", "-f", ".gitmodules", "submodule.sub.ignore", "none")
+		w.git("-C", "sub", "config", "filter.x.clean", w.program)
+		w.put(w.ws+"/sub/.gitattributes", "*.txt filter=x\n")
+		w.put(w.ws+"/sub/a.txt", "ano\n")
+		out, err := w.open(w.ws).Command(t.Context(), args...).CombinedOutput()
+		if w.marked() != "" || args[0] != "add" && err != nil {
+			t.Errorf("git %v ran %q: %v, %s", args, w.marked(), err, out)
+		}
+		if w.git("status"); w.marked() == "" {
+			t.Error("plain git does not run the program either: this tests nothing")
+		}
 	}
 }
