@@ -45,9 +45,18 @@ func (a *App) newJudge(c *confine.Confiner, p *protectedFiles) (*judge.Judge, er
 		Network: hostList(a.Config.Safety.Network), Bounds: func() bool { return c.Bounds(context.Background()) },
 		Given: given, Lines: a.ownLines(), Allow: allow, Deny: deny,
 		Exact: a.Config.Permission.AllowlistMatch == "exact",
-		Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now,
+		Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now, Settings: a.gitSettingsNamed(),
 		Unasked: unasked, Fearless: unasked && approval.DangerousNoninteractive == "allow",
 	}), nil
+}
+
+// gitSettingsNamed are the files in which the environment has git look for your settings.
+func (a *App) gitSettingsNamed() []string {
+	files := []string{a.Env.Getenv("GIT_CONFIG_GLOBAL"), a.Env.Getenv("GIT_CONFIG_SYSTEM")}
+	if dir := a.Env.Getenv("XDG_CONFIG_HOME"); dir != "" {
+		files = append(files, filepath.Join(dir, "git"))
+	}
+	return files
 }
 
 // hostList is what commands may reach, in words; empty if that is all or nothing.

@@ -154,12 +154,16 @@ func (f *Folder) disarm(ctx context.Context) (err error) {
 
 // git runs git in the folder, with nothing of what the repository configures.
 func (f *Folder) git(ctx context.Context, args ...string) (string, error) {
+	return run(ctx, f.command(ctx, args...))
+}
+
+func (f *Folder) command(ctx context.Context, args ...string) *program.Cmd {
 	cmd := f.disarmed.Command(ctx, args...)
 	cmd.Env = append(cmd.Env, "GIT_ALLOW_PROTOCOL=file")
 	if args[0] != "checkout" && args[0] != "reset" { // these are about the task's own index
 		cmd.Env = append(cmd.Env, "GIT_INDEX_FILE="+filepath.Join(f.beside, "index"))
 	}
-	return run(ctx, cmd)
+	return cmd
 }
 
 func run(ctx context.Context, cmd *program.Cmd) (string, error) {
@@ -182,7 +186,7 @@ func (f *Folder) commit(ctx context.Context, message string) (commit string, cha
 	if err != nil {
 		return "", false, err
 	}
-	if _, err := f.git(ctx, "add", "--all", "--", "."); err != nil {
+	if err := f.stage(ctx); err != nil {
 		return "", false, err
 	}
 	tree, err := f.git(ctx, "write-tree")
@@ -203,6 +207,26 @@ func (f *Folder) commit(ctx context.Context, message string) (commit string, cha
 		f.tree, f.head = tree, head
 	}
 	return commit, true, err
+}
+
+// stage takes all files that git does not ignore into the index of the checkpoints.
+// It names them: git add would run git within submodules. A repository that the task
+// made within the folder is no part of it.
+func (f *Folder) stage(ctx context.Context) error {
+	list, err := f.git(ctx, "ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard")
+	if err != nil {
+		return err
+	}
+	var names strings.Builder
+	for name := range strings.SplitSeq(list, "\x00") {
+		if name != "" && !strings.HasSuffix(name, "/") {
+			names.WriteString(name + "\x00")
+		}
+	}
+	cmd := f.command(ctx, "update-index", "--add", "--remove", "--replace", "-z", "--stdin")
+	cmd.Stdin = strings.NewReader(names.String())
+	_, err = run(ctx, cmd)
+	return err
 }
 
 // Checkpoint writes a bundle of the files as they are. It is "" if they are as

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,9 @@ import (
 // repository has a say: to what your own configuration says, or to nothing. That
 // holds for filters, text conversion, diff and merge drivers, hooks, monitors,
 // pagers, programs that check signatures, programs that fetch what is missing.
+//
+// A [Git] goes further: it reads no configuration again, and of the repository's it
+// gets only what is known to be harmless.
 
 // A Setting is one value of git's configuration. Those we give it stand above
 // all files.
@@ -74,34 +78,30 @@ func Environment(env []string, settings []Setting) (list []string) {
 }
 
 // ErrTooOld is the error of a git that does not heed settings from outside.
-var ErrTooOld = errors.New("git is too old; 2.31 or later is needed")
+var ErrTooOld = errors.New("git is too old; 2.32 or later is needed")
 
-// disarm adds to the settings under which git listed its configuration those
-// that switch off what the repository configures. It also names the filters of
-// the repository that have no program any more. A hook is switched off whoever
-// configured it.
-func disarm(list []byte, given []Setting) (settings []Setting, filters []string, err error) {
-	entries := parse(list)
-	for _, s := range given {
-		if !slices.Contains(entries, entry{s, "command"}) {
-			return nil, nil, ErrTooOld
-		}
+// disarm are the settings that switch off, for git within the sandbox, what others
+// than you configured. A hook is switched off whoever configured it.
+func (d Door) disarm(list []byte) (settings []Setting, entries []entry, err error) {
+	entries = parse(list)
+	if !heeds(entries, Always) {
+		return nil, nil, ErrTooOld
 	}
+	yours := d.yours()
 	own := make(map[string]string)
 	for _, e := range entries {
-		if e.own() {
+		if yours(e) {
 			own[e.Key] = e.Value
 		}
 	}
-	settings = slices.Clone(given)
+	settings = slices.Clone(Always)
+	var filters []string
 	for _, e := range entries {
-		section, name, _ := strings.Cut(e.Key, ".") // of section.name.last the name may hold dots, or be absent
-		last := name[strings.LastIndexByte(name, '.')+1:]
-		name = strings.TrimSuffix(name[:len(name)-len(last)], ".")
+		section, name, last := e.parts()
 		switch {
 		case section == "hook" && last == "command":
 			settings = append(settings, Setting{"hook." + name + ".enabled", "false"})
-		case e.own() || e.scope == "command" || section != "alias" && !slices.Contains(programs, last): // an alias may stand for a command that git is about to drop
+		case yours(e) || e.scope == "command" || section != "alias" && !slices.Contains(programs, last): // an alias may stand for a command that git is about to drop
 		default:
 			settings = append(settings, Setting{e.Key, own[e.Key]})
 			if section == "filter" && own[e.Key] == "" && !slices.Contains(filters, name) {
@@ -109,7 +109,89 @@ func disarm(list []byte, given []Setting) (settings []Setting, filters []string,
 			}
 		}
 	}
-	return append(settings, require(filters, false)...), filters, nil
+	return append(settings, require(filters, false)...), entries, nil
+}
+
+// heeds reports whether git took settings from outside.
+func heeds(entries []entry, given []Setting) bool {
+	return !slices.ContainsFunc(given, func(s Setting) bool {
+		return !slices.ContainsFunc(entries, func(e entry) bool { return e.Setting == s && e.scope == "command" })
+	})
+}
+
+// judgement is what git goes by, of all that was found.
+type judgement struct {
+	harmless []Setting // yours, and what of the others runs nothing
+	format   []Setting // of the repository: git takes these from a file only
+	filters  []string  // of the repository, which are not run
+	hooks    string    // the folder that is configured for them, if one is
+}
+
+// judge sorts what git found. What others than you configured passes only if its
+// key is known to be harmless.
+func (d Door) judge(list []byte, given []Setting) (j judgement, err error) {
+	entries := parse(list)
+	if !heeds(entries, given) {
+		return j, ErrTooOld
+	}
+	yours := d.yours()
+	own := make(map[string]bool) // filters
+	var off []Setting
+	for _, e := range entries {
+		section, name, last := e.parts()
+		local := e.scope == "local" || e.scope == "worktree"
+		switch {
+		case e.scope == "command" || strings.HasPrefix(section, "include"): // what is included is in the list
+			continue
+		case e.Key == "core.hookspath":
+			j.hooks = e.Value
+		case local && (section == "extensions" && last != "worktreeconfig" || e.Key == "core.repositoryformatversion"):
+			j.format = append(j.format, e.Setting)
+		case yours(e) && !slices.Contains(outward, section):
+			j.harmless = append(j.harmless, e.Setting)
+			own[name] = own[name] || section == "filter" && e.Value != ""
+			if section == "hook" && last == "command" {
+				off = append(off, Setting{"hook." + name + ".enabled", "false"})
+			}
+		case isHarmless(section, name, last):
+			j.harmless = append(j.harmless, e.Setting)
+		case section == "filter" && slices.Contains([]string{"clean", "smudge", "process"}, last) && !own[name] && !slices.Contains(j.filters, name):
+			j.filters = append(j.filters, name)
+		}
+	}
+	j.harmless = append(j.harmless, off...)
+	return j, nil
+}
+
+// own are your own settings.
+func (d Door) own(entries []entry) (settings []Setting) {
+	yours := d.yours()
+	for _, e := range entries {
+		if section, _, _ := e.parts(); yours(e) && !strings.HasPrefix(section, "include") {
+			settings = append(settings, e.Setting)
+		}
+	}
+	return settings
+}
+
+// yours returns what tells whether a setting is yours: it is in a file of your own
+// configuration, or of the system's, and no link on the way to that file lies where
+// commands or file tools may write.
+func (d Door) yours() func(entry) bool {
+	_, places := d.finder.places()
+	files := make(map[string]bool)
+	return func(e entry) bool {
+		if e.scope != "system" && e.scope != "global" {
+			return false
+		}
+		safe, known := files[e.origin]
+		if !known {
+			name, isFile := strings.CutPrefix(e.origin, "file:")
+			safe = isFile && filepath.IsAbs(name) && through(name, places) == ""
+			files[e.origin] = safe
+		}
+		return safe
+	}
 }
 
 // require has the filters that were switched off fail, rather than let content
@@ -124,20 +206,29 @@ func require(filters []string, fail bool) (settings []Setting) {
 // entry is a setting and where it was found.
 type entry struct {
 	Setting
-	scope string
+	scope, origin string
 }
 
-// own reports whether the setting is the user's, not the repository's.
-func (e entry) own() bool { return e.scope == "system" || e.scope == "global" }
+// parts are those of the key: section.name.last, of which the name may hold dots, or
+// be absent.
+func (e entry) parts() (section, name, last string) {
+	section, name, _ = strings.Cut(e.Key, ".")
+	last = name[strings.LastIndexByte(name, '.')+1:]
+	return section, strings.TrimSuffix(name[:len(name)-len(last)], "."), last
+}
 
-// parse reads git's list of settings: scope and key-newline-value by turns.
+// parse reads git's list of settings: scope, origin and key-newline-value by turns. A
+// key without a value is true.
 func parse(list []byte) (entries []entry) {
-	for pair := range slices.Chunk(strings.Split(string(bytes.TrimSuffix(list, []byte{0})), "\x00"), 2) {
-		if len(pair) < 2 {
+	for three := range slices.Chunk(strings.Split(string(bytes.TrimSuffix(list, []byte{0})), "\x00"), 3) {
+		if len(three) < 3 {
 			break
 		}
-		key, value, _ := strings.Cut(pair[1], "\n")
-		entries = append(entries, entry{Setting{key, value}, pair[0]})
+		key, value, has := strings.Cut(three[2], "\n")
+		if !has {
+			value = "true"
+		}
+		entries = append(entries, entry{Setting{key, value}, three[0], three[1]})
 	}
 	return entries
 }

@@ -2,16 +2,27 @@ package program
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
 // TestWhatARepositoryNamesIsSetBack: what runs programs and is the repository's
 // is set to what the user says, or to nothing.
 func TestWhatARepositoryNamesIsSetBack(t *testing.T) {
-	list := "local\x00alias.whatchanged\n!evil\x00worktree\x00alias.annotate\n!evil\x00global\x00alias.st\nstatus\x00local\x00diff.x.textconv\nevil\x00global\x00diff.x.textconv\nmine\x00local\x00user.name\nme\x00"
-	settings, _, err := disarm([]byte(list), nil)
-	want := []Setting{{"alias.whatchanged", ""}, {"alias.annotate", ""}, {"diff.x.textconv", "mine"}}
+	list := listed("local", "file:.git/config", "alias.whatchanged\n!evil", "worktree", "file:.git/w", "alias.annotate\n!evil",
+		"global", "file:/home/u/.gitconfig", "alias.st\nstatus", "local", "file:.git/config", "diff.x.textconv\nevil",
+		"global", "file:/home/u/.gitconfig", "diff.x.textconv\nmine", "local", "file:.git/config", "user.name\nme")
+	settings, _, err := Outside(nil, "/home/u/work").disarm(list)
+	want := append(slices.Clone(Always), Setting{"alias.whatchanged", ""}, Setting{"alias.annotate", ""}, Setting{"diff.x.textconv", "mine"})
 	if err != nil || !slices.Equal(settings, want) {
 		t.Errorf("%q, %v, want %q", settings, err, want)
 	}
+}
+
+// listed is a list of settings as git gives it, with those that every run has.
+func listed(fields ...string) []byte {
+	for _, s := range Always {
+		fields = append(fields, "command", "command line:", s.Key+"\n"+s.Value)
+	}
+	return []byte(strings.Join(fields, "\x00") + "\x00")
 }

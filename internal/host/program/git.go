@@ -5,22 +5,43 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 )
 
-// Git is git in one folder, with all that the repository there configures
-// switched off. It is only made by [Door.Git], and the zero Git refuses.
+// Git is git in one folder. It reads no configuration of the repository there, nor
+// any other file of settings: it gets, from outside, the settings that [Door.Git]
+// found and let pass. Whatever changes afterwards changes nothing. The zero Git
+// refuses.
 type Git struct {
-	// Filters are those of the repository that have no program any more.
+	// Filters are those that the repository configures and git does not run.
 	Filters []string
 
 	door     Door
 	dir      string
 	settings []Setting
+	found    Repository
+	view     string // what git takes for the folder that work trees share: see view.go
+	hooks    string
+	none     error // why there is no repository here
 }
+
+// Repository is where git finds the repository of a folder.
+type Repository struct {
+	Top    string // of the work tree; "" in a bare repository
+	Prefix string // of the folder, seen from there: "" or "a/b/"
+	Dir    string // of git's own files for this work tree
+	Common string // of those that all work trees share
+}
+
+// NoRepository is the error of a folder in which git finds no repository, or none
+// that it would use.
+type NoRepository struct{ Says string }
+
+func (n *NoRepository) Error() string { return n.Says }
 
 // Query is git for what runs nothing that a repository configures: it needs no
 // look at the configuration first.
@@ -51,40 +72,107 @@ func (q Query) Command(ctx context.Context, args ...string) *Cmd {
 	return q.door.git(ctx, q.dir, Always, args...)
 }
 
-// Git asks git, in a folder, what is configured there, and switches off what the
-// repository configures. More are settings that the caller wants beside [Always].
-// It fails if git cannot be asked, or would look at files elsewhere.
+// Git asks git, in a folder, where the repository is and what is configured, and
+// makes a Git that goes by what of that is harmless and by your own settings. More
+// are settings that the caller wants beside [Always]. It fails if git cannot be
+// asked, or would look at files elsewhere. Where there is no repository it can only
+// make one.
 func (d Door) Git(ctx context.Context, dir string, more ...Setting) (g Git, err error) {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	given := slices.Concat(Always, more)
+	g = Git{door: d, dir: dir, settings: given}
+	if g.found, err = d.find(ctx, dir); err != nil {
+		if none := (*NoRepository)(nil); errors.As(err, &none) {
+			g.none, err = err, nil
+		}
+		return g, err
+	}
 	list, err := d.list(ctx, dir, given)
 	if err != nil {
 		return Git{}, err
 	}
-	settings, filters, err := disarm(list, given)
-	if err == nil && slices.ContainsFunc(parse(list), func(e entry) bool { return e.Key == "core.worktree" }) {
-		err = d.worksHere(ctx, dir)
-	}
+	found, err := d.judge(list, given)
 	if err != nil {
 		return Git{}, err
 	}
-	return Git{filters, d, dir, settings}, nil
+	g.settings, g.Filters, g.hooks = append(found.harmless, given...), found.filters, found.hooks
+	if g.hooks == "" {
+		g.hooks = filepath.Join(g.found.Common, "hooks")
+	}
+	if g.view, err = g.makeView(ctx, found.format); err == nil {
+		err = g.settle()
+	}
+	return g, err
 }
 
-// Inspect returns the settings under which git can be let read a repository.
+// Repository is where git works. The error is a [*NoRepository] where it does not.
+func (g Git) Repository() (Repository, error) { return g.found, g.none }
+
+// Inspect returns the settings under which git can be let read a repository within
+// the sandbox.
 func (d Door) Inspect(ctx context.Context, dir string) ([]Setting, error) {
-	g, err := d.Git(ctx, dir)
-	return g.settings, err
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	list, err := d.list(ctx, dir, Always)
+	if err != nil {
+		return nil, err
+	}
+	settings, entries, err := d.disarm(list)
+	if err == nil && slices.ContainsFunc(entries, func(e entry) bool { return e.Key == "core.worktree" }) {
+		_, err = d.find(ctx, dir)
+	}
+	return settings, err
 }
+
+// upkeep are commands that write or show the configuration of a repository, or make
+// one. Whatever is configured there, they run nothing.
+var upkeep = []string{"init", "config", "remote"}
+
+// Where git compares the files of a submodule it runs itself there, by settings that
+// nobody judged. Comparing are commands that can be told not to, whatever .gitmodules
+// says; sweeping are options of git add, which cannot.
+var (
+	comparing = []string{"status", "diff", "diff-files", "diff-index"}
+	sweeping  = []string{"-A", "-u", "--all", "--update", "--no-ignore-removal"}
+)
 
 // Command makes a command of git.
 func (g Git) Command(ctx context.Context, args ...string) *Cmd {
-	return g.door.git(ctx, g.dir, g.settings, args...)
+	switch {
+	case len(args) > 0 && slices.Contains(upkeep, args[0]), len(args) > 1 && args[0] == "worktree" && args[1] == "list":
+		return g.door.git(ctx, g.dir, Always, args...)
+	case g.none != nil:
+		return refuse(ctx, "git", g.none)
+	case g.view == "":
+		return refuse(ctx, "git", ErrShut)
+	case len(args) == 0:
+		return g.within(ctx)
+	case args[0] == "add" && slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(sweeping, arg) }):
+		return refuse(ctx, "git", errors.New("git would run itself in submodules, by their settings: add files by their names"))
+	case slices.Contains(adding, args[0]):
+		g.makeRoom(args[0])
+	case slices.Contains(comparing, args[0]):
+		args = slices.Insert(slices.Clone(args), 1, "--ignore-submodules=dirty")
+	}
+	return g.within(ctx, args...)
 }
 
-// Strict has the filters that were switched off fail, rather than let content
-// pass unfiltered.
+// within makes a command of git that reads the settings of the view alone.
+func (g Git) within(ctx context.Context, args ...string) *Cmd {
+	cmd := g.door.git(ctx, g.dir, g.settings, args...)
+	cmd.Env = append(cmd.Env, "GIT_DIR="+g.found.Dir, "GIT_COMMON_DIR="+g.view,
+		"GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+	if g.found.Top == "" {
+		cmd.Env = append(cmd.Env, "GIT_IMPLICIT_WORK_TREE=0")
+	} else {
+		cmd.Env = append(cmd.Env, "GIT_WORK_TREE="+g.found.Top)
+	}
+	return cmd
+}
+
+// Strict has the filters that git does not run fail, rather than let content pass
+// unfiltered.
 func (g Git) Strict() Git {
 	g.settings = slices.Concat(g.settings, require(g.Filters, true))
 	return g
@@ -93,8 +181,9 @@ func (g Git) Strict() Git {
 // Hooked lets hooks run: you approved that.
 func (g Git) Hooked() Git {
 	g.settings = slices.DeleteFunc(slices.Clone(g.settings), func(s Setting) bool {
-		return s.Key == "core.hookspath" || strings.HasPrefix(s.Key, "hook.")
+		return s.Key == "core.hookspath" || strings.HasPrefix(s.Key, "hook.") && strings.HasSuffix(s.Key, ".enabled")
 	})
+	g.settings = append(g.settings, Setting{"core.hookspath", g.hooks})
 	return g
 }
 
@@ -102,9 +191,15 @@ func (g Git) Hooked() Git {
 // and with your credentials, into a folder that is not there yet. It checks nothing
 // out and runs nothing that the repository brings along.
 func (d Door) Clone(ctx context.Context, protocols, from, into string) *Cmd {
-	cmd := d.git(ctx, filepath.Dir(into), []Setting{{"core.hookspath", "/dev/null"}, {"core.fsmonitor", "false"}, {"gc.auto", "0"}},
-		"clone", "--quiet", "--no-hardlinks", "--no-checkout", "--template=", "--", from, into)
-	cmd.Env = append(cmd.Env, "GIT_ALLOW_PROTOCOL="+protocols, "GIT_SSH_COMMAND=ssh -oBatchMode=yes")
+	dir := filepath.Dir(into)
+	list, err := d.list(ctx, dir, Always)
+	if err != nil {
+		return refuse(ctx, "git", err)
+	}
+	settings := append(d.own(parse(list)), Setting{"core.hookspath", "/dev/null"}, Setting{"core.fsmonitor", "false"}, Setting{"gc.auto", "0"})
+	cmd := d.git(ctx, dir, settings, "clone", "--quiet", "--no-hardlinks", "--no-checkout", "--template=", "--", from, into)
+	cmd.Env = append(cmd.Env, "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_ALLOW_PROTOCOL="+protocols, "GIT_SSH_COMMAND=ssh -oBatchMode=yes")
 	return cmd
 }
 
@@ -131,7 +226,7 @@ var errLong = fmt.Errorf("the configuration of the repository is longer than %d 
 // list has git list what is configured in a folder.
 func (d Door) list(ctx context.Context, dir string, given []Setting) ([]byte, error) {
 	var out bounded
-	cmd := d.git(ctx, dir, given, "config", "--list", "-z", "--show-scope")
+	cmd := d.git(ctx, dir, given, "config", "--list", "-z", "--show-scope", "--show-origin")
 	cmd.Stdout, cmd.WaitDelay = &out, time.Second
 	err := cmd.Run()
 	switch {
@@ -143,19 +238,46 @@ func (d Door) list(ctx context.Context, dir string, given []Setting) ([]byte, er
 	return out.Bytes(), nil
 }
 
-// worksHere makes sure that git would look at the files of a folder.
-func (d Door) worksHere(ctx context.Context, dir string) error {
-	top, err := d.Query(dir).Command(ctx, "rev-parse", "--show-toplevel").Output()
+// find asks git where the repository of a folder is, and makes sure that git would
+// look at the files of that folder.
+func (d Door) find(ctx context.Context, dir string) (r Repository, err error) {
+	lines, err := d.revParse(ctx, dir, "--show-toplevel", "--git-dir", "--git-common-dir", "--show-prefix")
+	if none := (*NoRepository)(nil); errors.As(err, &none) && strings.Contains(none.Says, "must be run in a work tree") {
+		bare, other := d.revParse(ctx, dir, "--git-dir", "--git-common-dir", "--is-bare-repository")
+		if other == nil && bare[2] == "true" {
+			return Repository{Dir: bare[0], Common: bare[1]}, nil
+		}
+	}
 	if err != nil {
-		return fmt.Errorf("ask git about %s: %w", dir, err)
+		return r, err
 	}
-	at, err := filepath.EvalSymlinks(strings.TrimSuffix(string(top), "\n"))
+	r = Repository{Top: lines[0], Dir: lines[1], Common: lines[2], Prefix: lines[3]}
+	at, err := filepath.EvalSymlinks(r.Top)
 	real, unresolved := filepath.EvalSymlinks(dir)
-	rel, apart := filepath.Rel(at, real)
-	if err != nil || unresolved != nil || apart != nil || !filepath.IsLocal(rel) {
-		return errors.New("the repository keeps its files in another directory")
+	if err != nil || unresolved != nil || filepath.Join(at, r.Prefix) != real {
+		return r, fmt.Errorf("the repository keeps its files in another directory: %s", r.Top)
 	}
-	return nil
+	return r, nil
+}
+
+// revParse asks git where something is, in one line each.
+func (d Door) revParse(ctx context.Context, dir string, what ...string) ([]string, error) {
+	var out, says bytes.Buffer
+	cmd := d.Query(dir).Command(ctx, append([]string{"rev-parse", "--path-format=absolute"}, what...)...)
+	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = append(cmd.Env, "LC_ALL=C"), &out, &says, time.Second
+	err := cmd.Run()
+	exit := (*ExitError)(nil)
+	switch {
+	case ctx.Err() == nil && errors.As(err, &exit) && says.Len() > 0:
+		return nil, &NoRepository{strings.TrimPrefix(strings.TrimSpace(says.String()), "fatal: ")}
+	case err != nil:
+		return nil, fmt.Errorf("ask git about %s: %w", dir, err)
+	}
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	if len(lines) != len(what) {
+		return nil, errors.New("the path of the repository holds a line break")
+	}
+	return lines, nil
 }
 
 // git is the one place where git commands are made.

@@ -51,10 +51,19 @@ type Door struct {
 // asked for when the first program is.
 func New(environ []string, places func() Places) Door {
 	f := &finder{found: make(map[string]string), passed: make(map[string]string)}
+	var user string
 	for _, kv := range environ {
-		if name, value, _ := strings.Cut(kv, "="); name == "PATH" {
+		switch name, value, _ := strings.Cut(kv, "="); name {
+		case "PATH":
 			f.path = value
+		case "HOME":
+			user = value
+		case "CODER_HOME":
+			f.home = value
 		}
+	}
+	if f.home == "" && user != "" {
+		f.home = filepath.Join(user, ".coder")
 	}
 	f.places = sync.OnceValues(func() (work, all []place) {
 		p := places()
@@ -177,6 +186,7 @@ func (d Door) Admit(cmd *Cmd) error {
 // finder looks programs up, once each.
 type finder struct {
 	path   string
+	home   string // coder's own folder, "" if there is none
 	places func() (work, all []place)
 
 	mu     sync.Mutex        // guards the fields below

@@ -74,12 +74,19 @@ func ProtectedInForGit(root string) (list []string) {
 	if info, err := os.Lstat(git); err != nil || !info.IsDir() {
 		return append(list, git+"/")
 	}
-	list = append(list, protectedGitDir(git)...)
-	for _, dir := range gitDirsBelow(filepath.Join(git, "modules")) {
-		list = append(list, protectedGitDir(dir)...)
-	}
+	list = append(list, ProtectedInGit(git)...)
 	if _, err := os.Lstat(filepath.Join(git, "worktrees")); err == nil {
 		list = append(list, filepath.Join(git, "worktrees")+"/")
+	}
+	return list
+}
+
+// ProtectedInGit lists what in the folder of a repository's own files makes git run
+// something, also for its submodules.
+func ProtectedInGit(git string) []string {
+	list := protectedGitDir(git)
+	for _, dir := range gitDirsBelow(filepath.Join(git, "modules")) {
+		list = append(list, protectedGitDir(dir)...)
 	}
 	return list
 }

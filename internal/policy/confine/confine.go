@@ -304,6 +304,19 @@ func (c *Confiner) Helper(ctx context.Context, cmd *program.Cmd, h Helper) (conf
 	return report.Whole && report.Backend != sandbox.None, nil
 }
 
+// Git has a git of coder's own, that was not started yet, write in the folders of a
+// repository's own files and in temporary ones only: a link that a command put there
+// leads it nowhere else. What git obeys in these folders stays.
+func (c *Confiner) Git(ctx context.Context, cmd *program.Cmd, dirs ...string) error {
+	limits := sandbox.Limits{Write: existing(slices.Concat(Temporary(), dirs))}
+	for _, dir := range dirs {
+		limits.Protect = append(limits.Protect, sandbox.ProtectedInGit(dir)...)
+	}
+	line, _, err := c.line(ctx, limits)
+	line.Apply(cmd)
+	return err
+}
+
 // Bare has a program that was not started yet run without bounds. Nothing of it
 // outlives it, or us.
 func (c *Confiner) Bare(cmd *program.Cmd) { c.bare(sandbox.Bounds{}).Apply(cmd) }

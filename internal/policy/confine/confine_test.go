@@ -225,6 +225,48 @@ func TestAHelperRunsWithinItsBounds(t *testing.T) {
 	}
 }
 
+// TestGitWritesItsOwnFilesOnly, wherever links lead: not those elsewhere, nor what
+// git obeys.
+func TestGitWritesItsOwnFilesOnly(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, _ := helpless(t, confine.Auto)
+	o.Exe = exe
+	c := confine.New(o)
+	defer c.Close()
+	outside, err := os.MkdirTemp(".", "outside-") // no temporary folder: those may be written
+	if err == nil {
+		outside, err = filepath.Abs(outside)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(outside)
+	own := filepath.Join(o.Root, ".git")
+	if err := os.MkdirAll(filepath.Join(own, "hooks"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"elsewhere": filepath.Join(outside, "profile"), "setting": "config", "hook": "hooks/pre-commit", "fine": "HEAD"} {
+		if err := errors.Join(os.WriteFile(filepath.Join(own, "config"), nil, 0o644), os.Symlink(to, filepath.Join(own, link))); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("/bin/sh", "-c", "echo x > .git/"+link)
+		cmd.Dir, cmd.Env = o.Root, os.Environ()
+		if err := c.Git(t.Context(), cmd, own); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(cmd.Path, "/sh") || c.Words(t.Context()) == "" {
+			t.Skip("commands cannot be confined on this machine")
+		}
+		out, err := cmd.CombinedOutput()
+		if (err == nil) != (link == "fine") {
+			t.Errorf("%s: %v: %s", link, err, out)
+		}
+	}
+}
+
 func TestAHelperThatMustBeConfinedDoesNotRunWithout(t *testing.T) {
 	for demand, runs := range map[string]bool{confine.Auto: false, confine.Require: false, confine.Off: true} {
 		o, _ := helpless(t, demand)

@@ -47,3 +47,10 @@ func TestAProgramThatCommandsMayWriteGetsNothingForItsName(t *testing.T) {
 		_ = c.Close()
 	}
 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -40,6 +40,8 @@ type Options struct {
 	Lines       []string // patterns of commands that they allow themselves, not a project
 	Allow, Deny []rule.Spec
 	Exact       bool // whole command lines are remembered rather than shapes
+	// Settings are files that the person's environment names for programs to go by.
+	Settings []string
 	// Hosts are those that the person's settings name.
 	Hosts []string
 	Now   func() time.Time
@@ -101,7 +103,7 @@ func New(o Options) *Judge {
 			return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 		},
 		ReadGit: func(dir string) ([]program.Setting, error) { return o.Door.Inspect(context.Background(), dir) },
-		Real:    w.real, Home: w.home, Cwd: w.root, Bash: o.Bash,
+		Real:    w.real, Led: w.led(o.Settings), Home: w.home, Cwd: w.root, Bash: o.Bash,
 	}
 	book := &rule.Book{
 		Given: o.Given, Lines: o.Lines, Allow: o.Allow, Deny: o.Deny, Exact: o.Exact,

@@ -5,7 +5,9 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 
 	"coder/internal/core/secret"
 )
@@ -79,6 +81,55 @@ func (w world) below(dir string) iter.Seq[string] {
 				return fs.SkipAll
 			}
 			return nil
+		})
+	}
+}
+
+// maxDotfiles bounds the files of a home that are looked at.
+const maxDotfiles = 4000
+
+// led returns what tells whether a link in the home, a dotfile or one in ~/.config, or
+// one of some settings leads into the workspace and there to a path or above it. The
+// home is looked at when that is first asked.
+func (w world) led(settings []string) func(path string) bool {
+	ends := sync.OnceValue(func() (ends []string) {
+		looked := 0
+		add := func(file string) {
+			end := w.real(file)
+			if rel, err := filepath.Rel(w.root, end); err == nil && rel != "." && filepath.IsLocal(rel) {
+				ends = append(ends, end)
+			}
+		}
+		var look func(dir string, deep int)
+		look = func(dir string, deep int) {
+			list, _ := os.ReadDir(dir)
+			for _, e := range list {
+				file := filepath.Join(dir, e.Name())
+				isDot := dir != w.home || strings.HasPrefix(e.Name(), ".")
+				switch looked++; {
+				case looked > maxDotfiles:
+					return
+				case isDot && e.Type()&fs.ModeSymlink != 0:
+					add(file)
+				case e.IsDir() && deep > 0 && (dir != w.home || e.Name() == ".config"):
+					look(file, deep-1)
+				}
+			}
+		}
+		if rel, err := filepath.Rel(w.root, w.home); w.home != "" && (err != nil || !filepath.IsLocal(rel)) {
+			look(w.home, 2)
+		}
+		for _, file := range settings {
+			if filepath.IsAbs(file) {
+				add(file)
+			}
+		}
+		return ends
+	})
+	return func(path string) bool {
+		return slices.ContainsFunc(ends(), func(end string) bool {
+			rel, err := filepath.Rel(end, path)
+			return err == nil && filepath.IsLocal(rel)
 		})
 	}
 }

@@ -47,6 +47,9 @@ type Facts struct {
 	// Real is where an absolute path leads once links are followed; a path that
 	// leads nowhere yet is taken as far as it exists.
 	Real func(path string) string
+	// Led, which may be nil, reports whether a link in the person's home, or their
+	// environment, leads a program of theirs to a path for its settings.
+	Led  func(path string) bool
 	Home string // absolute
 	Cwd  string // absolute: where the command would start
 	Bash bool   // bash runs the line; otherwise any shell may

@@ -91,8 +91,16 @@ func (f Facts) protected(p string) string {
 	if what := Protected(p); what != "" {
 		return what
 	}
-	if real := f.real(p); real != p {
-		return Protected(real)
+	real := f.real(p)
+	what := ""
+	if real != p {
+		what = Protected(real)
 	}
-	return ""
+	if what == "" && f.Led != nil && f.Led(real) {
+		what = led
+	}
+	return what
 }
+
+// led is what a file is that has another name, by which programs of the person find it.
+const led = "settings that your home leads to"

@@ -199,7 +199,7 @@ func (s *staging) add(ctx context.Context, _ io.Writer) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	names := strings.NewReader(strings.Join(s.names, "\x00") + "\x00")
-	out, err := r.run(ctx, r.Strict(), command{args: []string{"add", "--pathspec-from-file=-", "--pathspec-file-nul"}, stdin: names})
+	out, err := r.run(ctx, r.Strict(), command{args: []string{"add", "--pathspec-from-file=-", "--pathspec-file-nul"}, stdin: names, write: r.own})
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -26,6 +26,7 @@ type command struct {
 	args  []string
 	stdin io.Reader // empty if nil
 	limit int       // bytes of output kept; maxOutput if zero
+	write []string  // the folders that it writes in; it is confined to them
 }
 
 // output is what a run of git gave.
@@ -74,6 +75,11 @@ func (o Options) start(ctx context.Context, git program.Starter, c command) (out
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.stdin, &stdout, &stderr
 	cmd.WaitDelay = killGrace
 	ownGroup(cmd)
+	if len(c.write) > 0 && o.Confine != nil && cmd.Err == nil {
+		if err := o.Confine(ctx, cmd, c.write...); err != nil {
+			return output{}, err
+		}
+	}
 	if err := cmd.Start(); err != nil {
 		return output{}, err
 	}

@@ -128,11 +128,11 @@ func (p *proposal) commit(ctx context.Context, _ io.Writer) (tool.Result, error)
 		return tool.Result{}, errors.New("what is staged has changed since the commit was planned; look at it again")
 	}
 	args := []string{"commit", "--quiet", "--cleanup=whitespace", "--no-gpg-sign", "--file=-"}
-	with := r.Git
-	if r.Hooks {
-		with = with.Hooked()
+	with, write := r.Git, r.own
+	if r.Hooks { // which do what they like
+		with, write = with.Hooked(), nil
 	}
-	out, err := r.run(ctx, with, command{args: args, stdin: strings.NewReader(p.message)})
+	out, err := r.run(ctx, with, command{args: args, stdin: strings.NewReader(p.message), write: write})
 	if err != nil {
 		return tool.Result{}, err
 	}

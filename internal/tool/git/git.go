@@ -7,12 +7,15 @@
 //     names, such as a filter for large files, still works.
 //  2. Git is given arguments, never a command line, and paths are taken as they
 //     are written: no name, whatever it holds, is read as an option or pattern.
-//  3. Nothing is sent or fetched, no question is asked, no editor is opened,
+//  3. Nothing is written outside the repository's own files, whatever links lead
+//     there, so far as this machine can confine git.
+//  4. Nothing is sent or fetched, no question is asked, no editor is opened,
 //     and nothing that was committed can be lost.
-//  4. Output is bounded, valid UTF-8 and free of control characters.
+//  5. Output is bounded, valid UTF-8 and free of control characters.
 package git
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"strings"
@@ -37,6 +40,9 @@ type Options struct {
 	// Hooks lets a commit run the hooks of the repository. Such a call plans
 	// to run commands, not only to write.
 	Hooks bool
+	// Confine, which may be nil, has a git that was not started yet write in some
+	// folders only, and fails if it must not be started.
+	Confine func(ctx context.Context, cmd *program.Cmd, dirs ...string) error
 	// Timeout is the most time one run of git may take; a minute if zero.
 	Timeout time.Duration
 }

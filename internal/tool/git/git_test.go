@@ -1,6 +1,7 @@
 package git_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -508,4 +509,34 @@ func (r repo) read(name string) string {
 		r.Fatal(err)
 	}
 	return string(text)
+}
+
+// TestWhatWritesIsConfined to the directories of git's own files.
+func TestWhatWritesIsConfined(t *testing.T) {
+	r := newRepo(t)
+	side := filepath.Join(t.TempDir(), "side")
+	r.git("worktree", "add", "-q", side, "-b", "side")
+	own := r.dir + "/.git"
+	r.dir = side
+	r.put("a.txt", "two\n")
+	o := r.options(".")
+	var ran []string
+	o.Confine = func(_ context.Context, cmd *program.Cmd, dirs ...string) error {
+		ran = append(ran, cmd.Args[2])
+		if want := []string{own + "/worktrees/side", own}; !slices.Equal(dirs, want) {
+			t.Errorf("it may write %q, want %q", dirs, want)
+		}
+		return nil
+	}
+	for _, use := range everyUse(o) {
+		if _, err := r.call(use.tool, use.args); err != nil && use.tool.Spec().Name != "git_commit" {
+			t.Errorf("%s: %v", use.tool.Spec().Name, err)
+		}
+	}
+	if want := []string{"add", "commit"}; !slices.Equal(ran, want) {
+		t.Errorf("confined were %q, want %q", ran, want)
+	}
+	o.Confine = func(context.Context, *program.Cmd, ...string) error { return errors.New("no sandbox") }
+	r.put("a.txt", "three\n")
+	r.refused(git.Add(o), `{"path":"a.txt"}`, "no sandbox")
 }

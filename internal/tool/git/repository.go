@@ -23,15 +23,19 @@ var ErrNoRepository = errors.New("the workspace is not in a git repository")
 type repository struct {
 	Options
 	program.Git
-	top string // of the work tree
-	dir string // the directory of git's own files, seen from the workspace; ".git" in a linked worktree, too
+	top string   // of the work tree
+	own []string // the directories of git's own files
+	dir string   // the directory of git's own files, seen from the workspace; ".git" in a linked worktree, too
 }
 
 // open finds the repository of the workspace and disarms it.
 func open(ctx context.Context, o Options) (*repository, error) {
 	r := &repository{Options: o}
-	if err := r.find(ctx); err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if err := repofile.CheckGit(r.Workspace.Root()); err != nil {
+		return nil, fmt.Errorf("git cannot be asked: %w", err)
 	}
 	limit := cmp.Or(max(o.Timeout, 0), defaultTimeout)
 	bounded, cancel := context.WithTimeout(ctx, limit)
@@ -40,11 +44,15 @@ func open(ctx context.Context, o Options) (*repository, error) {
 	r.Git, err = o.Door.Git(bounded, o.Workspace.Root(), form...)
 	switch {
 	case ctx.Err() != nil:
-		err = ctx.Err()
+		return nil, ctx.Err()
 	case bounded.Err() != nil:
-		err = fmt.Errorf("git config: timed out after %v", limit)
+		return nil, fmt.Errorf("git config: timed out after %v", limit)
+	case errors.Is(err, program.ErrNotFound):
+		return nil, missing(err)
+	case err != nil:
+		return nil, err
 	}
-	return r, err
+	return r, r.find()
 }
 
 // inRepository is what a tool does with the repository as it is when it runs.
@@ -59,35 +67,27 @@ func inRepository[In any](o Options, do func(*repository, context.Context, In) (
 }
 
 // find sees that the workspace lies in the work tree that git would use.
-func (r *repository) find(ctx context.Context) error {
-	if err := repofile.CheckGit(r.Workspace.Root()); err != nil {
-		return fmt.Errorf("git cannot be asked: %w", err)
-	}
-	query := r.Door.Query(r.Workspace.Root())
-	out, err := r.run(ctx, query, command{args: []string{"rev-parse", "--show-toplevel", "--absolute-git-dir", "--show-prefix"}})
-	if err != nil {
-		return err
-	}
-	if out.code != 0 {
-		if strings.Contains(out.stderr, "not a git repository") || strings.Contains(out.stderr, "must be run in a work tree") {
+func (r *repository) find() error {
+	found, err := r.Repository()
+	if none := (*program.NoRepository)(nil); errors.As(err, &none) {
+		if strings.Contains(none.Says, "not a git repository") || strings.Contains(none.Says, "must be run in a work tree") {
 			return ErrNoRepository
 		}
-		return failure("rev-parse", out)
+		return failure("rev-parse", output{stderr: none.Says})
 	}
-	lines := strings.Split(string(out.stdout), "\n")
-	if len(lines) != 4 {
-		return errors.New("the path of the repository holds a line break")
+	if err != nil || found.Top == "" {
+		return cmp.Or(err, ErrNoRepository)
 	}
 	root, err := filepath.EvalSymlinks(r.Workspace.Root())
 	if err != nil {
 		return fmt.Errorf("open repository: %w", err)
 	}
-	r.top, err = filepath.EvalSymlinks(lines[0])
-	if err != nil || filepath.Join(r.top, lines[2]) != root {
-		return fmt.Errorf("the repository keeps its files in another directory: %s", sanitize.Line(lines[0], maxTitle))
+	if r.top, err = filepath.EvalSymlinks(found.Top); err != nil {
+		return fmt.Errorf("open repository: %w", err)
 	}
-	if r.dir, err = filepath.EvalSymlinks(lines[1]); err != nil {
-		r.dir = lines[1]
+	r.own = []string{found.Dir, found.Common}
+	if r.dir, err = filepath.EvalSymlinks(found.Dir); err != nil {
+		r.dir = found.Dir
 	}
 	if r.top == root && linked(root, r.dir) {
 		r.dir = ".git" // which leads there, as it is there in the repository itself

@@ -25,6 +25,8 @@ type trap struct {
 	springs []string
 	// breaks is set if the tools may fail, so long as they do not run it.
 	breaks bool
+	// asks is set if lines are not let run unasked.
+	asks bool
 }
 
 var hookNames = []string{
@@ -190,7 +192,7 @@ var traps = []trap{
 	{name: "aliases", set: func(r repo, p string) {
 		config(r, "alias.status", "!"+p, "alias.whatchanged", "!"+p, "alias.log", "!"+p)
 	}},
-	{name: "a work tree elsewhere", breaks: true, springs: []string{"status"}, set: func(r repo, p string) { config(r, "core.worktree", filepath.Dir(p), "core.fsmonitor", p) }},
+	{name: "a work tree elsewhere", breaks: true, asks: true, springs: []string{"status"}, set: func(r repo, p string) { config(r, "core.worktree", filepath.Dir(p), "core.fsmonitor", p) }},
 	{name: "a link to a repository", springs: []string{"status"}, set: func(r repo, p string) {
 		config(r, "core.fsmonitor", p)
 		moved := filepath.Join(r.dir, "moved")
@@ -307,8 +309,11 @@ func TestNothingOfTheRepositoryRunsInALineThatOnlyReads(t *testing.T) {
 			if ran, err := os.ReadFile(mark); err == nil {
 				t.Errorf("a program of the repository ran: %s\n%s", ran, out)
 			}
-			if !ok {
-				t.Errorf("it is not let run: %s", out)
+			if ok == tr.asks {
+				t.Errorf("it is let run: %t, want %t: %s", ok, !tr.asks, out)
+			}
+			if tr.asks {
+				return
 			}
 			for _, line := range []string{
 				"git status >> new.txt; git diff | tee -a new.txt; git log -p >> new.txt",  // where writing is allowed
@@ -404,9 +409,9 @@ func TestContentIsNotCommittedUnfiltered(t *testing.T) {
 }
 
 // TestTheUsersOwnFilterStillRuns, also where the repository configures another
-// of that name. If it cannot be restored nothing passes unfiltered.
+// of that name.
 func TestTheUsersOwnFilterStillRuns(t *testing.T) {
-	for key, works := range map[string]bool{"": true, "filter.rot.clean": true, "filter.rot.smudge": true, "filter.rot.process": false} {
+	for _, key := range []string{"", "filter.rot.clean", "filter.rot.smudge", "filter.rot.process"} {
 		r, program, mark := trapped(t)
 		r.user("[user]\n name = Ann\n email = a@b\n[filter \"rot\"]\n clean = tr a-z n-za-m\n")
 		r.put(".gitattributes", "*.key filter=rot\n")
@@ -415,10 +420,10 @@ func TestTheUsersOwnFilterStillRuns(t *testing.T) {
 		}
 		r.put("x.key", "secret\n")
 		v, err := r.call(git.Add(r.options(".")), `{"path":"x.key"}`)
-		if (err == nil) != works {
+		if err != nil {
 			t.Fatalf("%s: %+v %v", key, v, err)
 		}
-		if got, _ := r.try("cat-file", "blob", ":x.key"); works && got != "frperg\n" || strings.Contains(got, "secret") {
+		if got, _ := r.try("cat-file", "blob", ":x.key"); got != "frperg\n" {
 			t.Errorf("%s: staged %q", key, got)
 		}
 		if _, err := os.Stat(mark); err == nil {
