@@ -170,4 +170,3 @@ func BenchmarkJournal(b *testing.B) {
 		})
 	}
 }
-

@@ -256,7 +256,7 @@ func located(name string) (string, bool) {
 	if base == "." || base == ".." { // then the folder itself is meant
 		at, base = len(name), ""
 	}
-	fd, err := unix.Open(name[:at]+"/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat2(unix.AT_FDCWD, name[:at]+"/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC})
 	if err != nil {
 		return "", false
 	}
