@@ -51,7 +51,7 @@ func TestSoakOthers(t *testing.T) {
 		rounds, seed, strings.Join(found, ", "), sum.did["sessions"], sum.did["undos"], sum.did["redos"], sum.did["edits"], sum.did["left"])
 }
 
-var othersFaults = []string{taken, unspoken, lost, twice, unended}
+var othersFaults = []string{taken, unspoken, lost, twice, unended, stuck}
 
 // together is a folder in which several work.
 type together struct {
@@ -101,8 +101,8 @@ func (w *together) session(i int, chance *rand.Rand) {
 	}
 	id := fmt.Sprint("s", i)
 	w.count("sessions", 1)
-	if _, stderr, code := w.coder("-p", "--yolo", "--session-id", id, "--script", name, "go"); code != 0 {
-		w.report(stuck, "session %s ended with %d: %s", id, code, stderr)
+	if _, stderr, code := w.coder("-p", "--yolo", "--session-id", id, "--script", name, "go"); code != 0 || strings.Count(stderr, "— exit 0") != stepsEach {
+		w.report(stuck, "session %s ended with %d: %s\n%s", id, code, stderr, w.outputs(id))
 	}
 	if chance.IntN(4) == 0 {
 		return
@@ -122,6 +122,17 @@ func (w *together) session(i int, chance *rand.Rand) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gone[i], w.again[i] = said, redone
+}
+
+// outputs are what the calls of a session gave.
+func (w *together) outputs(id string) (all string) {
+	rs, _ := readSession(w.ws, id)
+	for _, r := range rs {
+		if e, ok := r.Event.(event.ToolCallCompleted); ok {
+			all += string(e.Output) + "\n"
+		}
+	}
+	return all
 }
 
 // coder runs the program to its end.
