@@ -98,11 +98,11 @@ var plan = []struct {
 	{"policy/grant", "chat jsonx policy tool uip"},
 
 	// who is asked: the contract, and the wires
-	{"model/provider", "chat clock"},
+	{"model/jsonscan", ""},
+	{"model/provider", "chat clip clock jsonscan"},
 	{"model/providertest", "chat provider"},
 	{"model/catalogue", ""},
 	{"model/meter", "catalogue chat event provider"},
-	{"model/jsonscan", ""},
 	{"model/transport", "chat clip jsonscan lazy provider sanitize"},
 	{"model/openai", "chat jsonscan provider transport"},
 	{"model/responses", "chat jsonscan provider transport"},
@@ -136,7 +136,7 @@ var plan = []struct {
 	{"agent/conversation", "chat event"},
 	{"agent/broker", "event uip"},
 	{"agent/inbox", "atomicfile authkey jsonx uip"},
-	{"agent/toolrun", "chat clip dialect display event grant jsonx policy secret tool uip"},
+	{"agent/toolrun", "chat clip dialect display event grant jsonscan jsonx policy secret tool uip"},
 	{"agent/prompt", "chat clip"},
 	{"agent/compact", "chat clip event jsonx lazy"},
 	{"agent/complexity", ""},

@@ -88,6 +88,8 @@ func errEmptyReply(stop provider.Stop) error {
 		why = "it ran into the model's length limit before anything could be used"
 	case provider.StopFilter:
 		why = "the provider's content filter withheld it"
+	case provider.StopSize:
+		why = fmt.Sprintf("it was longer than %d MiB before anything could be used", provider.LongestReply>>20)
 	case provider.StopEnd, provider.StopTools, provider.StopLoop:
 	}
 	return fmt.Errorf("ask the model: %w", &provider.Error{Kind: provider.ErrCutOff, Err: errors.New(why)})
@@ -100,6 +102,8 @@ func (o *Orchestrator) tellStop(ctx context.Context, st *turnState, stop provide
 		return o.warn(ctx, st, "the answer was cut off: the model reached its length limit")
 	case provider.StopFilter:
 		return o.warn(ctx, st, "the answer was cut off by the provider's content filter")
+	case provider.StopSize:
+		return o.warn(ctx, st, fmt.Sprintf("the answer was cut off at %d MiB: coder reads no more of one reply", provider.LongestReply>>20))
 	case provider.StopLoop:
 		return o.warn(ctx, st, "the answer was stopped: the model repeated itself without end")
 	case provider.StopEnd, provider.StopTools:

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"coder/internal/core/chat"
+	"coder/internal/model/jsonscan"
 )
 
 // Reply is a whole answer, folded from deltas.
@@ -116,7 +117,7 @@ func (f *folder) whole() Reply {
 		taken[id] = true
 		tc := chat.ToolCall{ID: id, Name: c.name, Extra: c.extra}
 		tc.Args, tc.Broken = arguments(c.args.Bytes())
-		if r.Stop == StopLength && i == len(f.calls)-1 {
+		if r.Stop.Cut() && i == len(f.calls)-1 {
 			// It may have been cut, whatever it looks like: some servers close
 			// what the model left open.
 			tc.Args, tc.Broken = json.RawMessage("{}"), cmp.Or(string(bytes.TrimSpace(c.args.Bytes())), "{")
@@ -143,7 +144,7 @@ func arguments(raw []byte) (args json.RawMessage, broken string) {
 			return arguments([]byte(s))
 		}
 	}
-	if raw[0] != '{' || !json.Valid(raw) {
+	if raw[0] != '{' || jsonscan.TooDeep(raw) || !json.Valid(raw) {
 		return json.RawMessage("{}"), string(raw)
 	}
 	return json.RawMessage(raw), ""

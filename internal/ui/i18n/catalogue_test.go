@@ -59,7 +59,7 @@ var verbatim = map[string]string{
 	"leave":                "ends the loop, never shown",
 	"left":                 "a cause for cancelling, never shown",
 	"silence":              "a cause for cancelling, told in other words",
-	"nothing but comments": "a cause for cancelling, told in other words",
+	"nothing but signs of life": "a cause for cancelling, told in other words",
 	"time is up":           "a cause for cancelling, told in other words",
 	"complete, though the connection is still open": "a cause for cancelling, never shown",
 	"enough":                 "a cause for cancelling, never shown",
