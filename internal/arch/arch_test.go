@@ -115,7 +115,7 @@ var plan = []struct {
 	// what is kept
 	{"record/session", ""},
 	{"record/session/sessiontest", "session"},
-	{"record/audit", "event"},
+	{"record/audit", "event task"},
 	{"record/seal", "authkey chat event jsonx"},
 	{"record/timeline", "event"},
 	{"record/typed", "atomicfile jsonx repofile sanitize"},

@@ -73,7 +73,13 @@ func (inv *invocation) verifyAudit(store *app.Store, id string) error {
 	if err != nil {
 		return fmt.Errorf("session %s: %d lines hold together, then: %w", id, report.Lines, err)
 	}
-	return inv.tell(report.Sentences(id, inv.words.T)...)
+	err = inv.tell(report.Sentences(id, inv.words.T)...)
+	for _, c := range report.Open {
+		if c.Left && err == nil { // those of an unfinished turn are settled when it continues
+			err = fmt.Errorf("session %s: record %d: %s has no end, though its task has", id, c.Seq, c.Requested.Tool)
+		}
+	}
+	return err
 }
 
 // auditRow is one call for other programs.
