@@ -40,6 +40,12 @@ func (inv *invocation) runExport(ctx context.Context, a *app.App) error {
 	if inv.flags.format == "bundle" {
 		return inv.writeBundle(ctx, a, id)
 	}
+	if inv.flags.format == "request" {
+		return a.Store().WriteRequest(ctx, inv.Stdout, id, uint64(inv.flags.at))
+	}
+	if inv.flags.at != 0 {
+		return usagef("--at goes with --format request; coder show %s --at %d shows the session as it stood", id, inv.flags.at)
+	}
 	return a.Store().Write(ctx, inv.Stdout, id, cmp.Or(inv.flags.format, "md"))
 }
 

@@ -48,7 +48,7 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 			reply.Message.Parts[i] = c
 		}
 	}
-	added := event.MessageAdded{Message: reply.Message, Model: cmp.Or(reply.Model, st.set.Model), Usage: reply.Usage, Stop: string(reply.Stop), Window: st.window}
+	added := event.MessageAdded{Message: reply.Message, Model: cmp.Or(reply.Model, st.set.Model), Usage: reply.Usage, Stop: string(reply.Stop), Window: st.window, Sent: o.news(reply.Sent)}
 	if len(reply.Message.Text()) == 0 && len(reply.Message.Calls()) == 0 {
 		return errEmptyReply(reply.Stop)
 	}
@@ -60,6 +60,16 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 		st.final = o.Conceals.Text(reply.Message.Text())
 	}
 	return errors.Join(o.tellStop(ctx, st, reply.Stop), o.tellUsage(ctx, st))
+}
+
+// news is what a request was, without what is on record already.
+func (o *Orchestrator) news(sent *chat.Sent) *chat.Sent {
+	if sent == nil || sent.Head != o.Talk.Head() {
+		return sent
+	}
+	short := *sent
+	short.Head = ""
+	return &short
 }
 
 // cutShort keeps the part of a reply that arrived, marked as such, and says

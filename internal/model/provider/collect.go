@@ -19,6 +19,7 @@ type Reply struct {
 	Stop    Stop
 	Usage   *chat.Usage
 	Model   string // who replied, if it was not the model that was asked
+	Sent    *chat.Sent
 }
 
 // Collect folds a stream into a Reply, handing each delta to watch as it
@@ -104,7 +105,7 @@ func (f *folder) half() Reply {
 
 func (f *folder) whole() Reply {
 	r := f.half()
-	r.Stop, r.Usage, r.Model = f.end.Stop, f.end.Usage, f.end.Model
+	r.Stop, r.Usage, r.Model, r.Sent = f.end.Stop, f.end.Usage, f.end.Model, f.end.Sent
 	if r.Stop == StopFilter {
 		return r
 	}

@@ -122,6 +122,7 @@ type (
 		Stop  Stop
 		Usage *chat.Usage // nil if the provider did not say
 		Model string      // who replied, if it was not the model that was asked
+		Sent  *chat.Sent  // what the request was; nil if the provider did not say
 	}
 )
 
