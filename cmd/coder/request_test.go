@@ -29,7 +29,9 @@ func TestRequestsAreExportedAsTheyWereSent(t *testing.T) {
 				}
 				return faultserver.Stream(faultserver.Call("c_"+name, name, args), faultserver.Finish("tool_calls"))
 			}
-			say := func(text string) faultserver.Reply { return faultserver.Stream(faultserver.Text(text), faultserver.Finish("stop")) }
+			say := func(text string) faultserver.Reply {
+				return faultserver.Stream(faultserver.Text(text), faultserver.Finish("stop"))
+			}
 			s.Script(call("read", `{"path":"named.txt"}`), call("task", `{"description":"look","prompt":"look around","subagent_type":"explore"}`), say("seen"), say("one"),
 				say("two"), say("a summary"), say("three"))
 			for _, args := range [][]string{{"-p", "look at @named.txt"}, {"-p", "-c", "and now"}, {"-p", "-c", "/compact"}, {"-p", "-c", "last"}} {

@@ -123,7 +123,7 @@ var plan = []struct {
 	{"record/provenance", "chat event jsonx patch uip"},
 	{"record/asof", "event provenance uip"},
 	{"record/bundle", "audit event jsonx"},
-	{"record/fulltext", "chat display event jsonx"},
+	{"record/fulltext", "chat display event jsonx uip"},
 	{"record/export", "chat display event frontmatter lazy sanitize secret session uip"},
 	{"record/undo/blob", "atomicfile disk"},
 	{"record/undo/gitindex", ""},
@@ -175,7 +175,7 @@ var plan = []struct {
 	// beyond one machine: the second program, coder-fleet
 	{"fleet/jetstore", "event jsonx session"},
 	{"fleet/engine", "atomicfile repofile"},
-	{"fleet/queue", "jetstore jsonx uip"},
+	{"fleet/queue", "clock jetstore jsonx uip"},
 	{"fleet/checkout", "program sanitize"},
 	{"fleet/worker", "app atomicfile authkey chat checkout cli engine event jetstore jsonl jsonx mode program queue repofile sanitize seal task uip verify"},
 	{"fleet/fleetcli", "app atomicfile authkey chat checkout cli display engine event events i18n jetstore jsonx mode nearest program queue repofile sanitize term uip worker"},
