@@ -5,8 +5,15 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 
+	"coder/internal/app"
 	"coder/internal/cli"
 )
 
-func main() { os.Exit(cli.Main(cli.FromOS())) }
+func main() {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(app.MemoryOfOne)
+	}
+	os.Exit(cli.Main(cli.FromOS()))
+}

@@ -113,7 +113,7 @@ func TestProviderFailures(t *testing.T) {
 		{"http-429-day", 54, "rate limited", 1},
 		{"http-500-always", 54, "provider answered 500", 5},
 		{"error-in-stream-fatal", 54, "", 1},
-		{"html-200", 54, "did not answer as an API", 1},
+		{"html-200", 54, "did not answer as an API", 5},
 		{"ctx-openai", 0, "", 2}, // made shorter, and sent again
 		{"finish-length", 0, "length limit", 1},
 		{"finish-filter", 0, "content filter", 1},

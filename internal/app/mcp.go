@@ -379,7 +379,7 @@ func (a *App) sample(ctx context.Context, s mcp.Sampling) (said mcp.Sampled, err
 	if reply.Usage != nil {
 		spend(reply.Model, *reply.Usage)
 	}
-	said.Text, said.Cut = reply.Message.Text(), reply.Stop == provider.StopLength
+	said.Text, said.Cut = reply.Message.Text(), reply.Stop.Cut()
 	return said, err
 }
 

@@ -121,11 +121,14 @@ func (a *App) clientOf(c config.Provider) (wire, error) {
 	if err != nil {
 		return nil, err
 	}
+	silence, progress, err := a.idleTimes(c)
+	if err != nil {
+		return nil, err
+	}
 	o := transport.Options{
 		BaseURL: c.BaseURL, APIKey: c.APIKey, KeyHeader: c.KeyHeader, Headers: c.Headers, CA: ca, Query: c.Query, FreshKey: a.freshKey(c),
-		Timeout:     time.Duration(c.TimeoutMS) * time.Millisecond,
-		IdleTimeout: time.Duration(c.IdleTimeoutMS) * time.Millisecond,
-		Proxy:       proxy, SendReasoning: c.SendReasoning, UserAgent: "coder/" + Version, Now: a.Env.Now,
+		Timeout: time.Duration(c.TimeoutMS) * time.Millisecond, IdleTimeout: silence, ProgressTimeout: progress,
+		Proxy: proxy, SendReasoning: c.SendReasoning, UserAgent: "coder/" + Version, Now: a.Env.Now,
 	}
 	if c.Preset == "llamacpp" {
 		o.Server = transport.LlamaCpp
@@ -142,6 +145,24 @@ func (a *App) clientOf(c config.Provider) (wire, error) {
 		return gemini.New(o), nil
 	}
 	return openai.New(o), nil
+}
+
+// idleTimes is how long a reply is waited for: in silence, and without progress.
+func (a *App) idleTimes(c config.Provider) (silence, progress time.Duration, err error) {
+	silence = time.Duration(c.IdleTimeoutMS) * time.Millisecond
+	if progress, err = time.ParseDuration(c.IdleTimeout); err != nil || progress < 0 {
+		return 0, 0, configf("%s: provider.idle_timeout is not a duration such as 5m: %q", a.Report.Origin("provider.idle_timeout"), c.IdleTimeout)
+	}
+	byMS := a.Report.Origin("provider.idle_timeout_ms").Source != "" && a.Report.Origin("provider.idle_timeout").Source == ""
+	switch {
+	case byMS && silence == 0:
+		return 0, 0, nil
+	case byMS:
+		return silence, max(silence, progress), nil
+	case silence == 0 || progress > 0 && progress < silence:
+		silence = progress
+	}
+	return silence, progress, nil
 }
 
 func (a *App) scripted() bool { return a.Options.Script != "" || a.Play != nil }

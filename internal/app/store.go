@@ -310,7 +310,15 @@ func (s *Store) hadMore(id string, last uint64) bool {
 
 // Verify checks the logs of a session line by line, and against what was signed
 // for.
-func (s *Store) Verify(id string) (audit.Report, error) { return s.logs.Verify(id) }
+func (s *Store) Verify(id string) (audit.Report, error) {
+	report, err := s.logs.Verify(id)
+	if err != nil || s.InUse(id) {
+		return report, err
+	}
+	// What a process did that has ended since is on record by now.
+	report.Open, err = audit.Idle(s.Logs.Read(context.Background(), id, 0, event.Audit, event.Domain))
+	return report, err
+}
 
 // repaired takes note of a session that was not found as it was left, and tells
 // of it in one line.

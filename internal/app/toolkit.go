@@ -435,10 +435,22 @@ type keeper struct {
 func (k *keeper) get() *undo.Keeper {
 	k.once.Do(func() {
 		debug.SetGCPercent(garbagePercent)
+		if debug.SetMemoryLimit(-1) == MemoryOfOne { // nobody chose another
+			debug.SetMemoryLimit(memoryOfMany)
+		}
 		k.real = k.make()
 	})
 	return k.real
 }
+
+// How much memory the program takes before garbage is looked for more often. A
+// session is small beside the first; one very long reply or output is what comes
+// near it, and would leave several times its size as garbage. The state of all
+// files may be larger.
+const (
+	MemoryOfOne  = 48 << 20
+	memoryOfMany = 256 << 20
+)
 
 // garbagePercent is how much garbage there may be for what is in use once the
 // state of all files may be: that is large where there are very many, and stays.

@@ -62,7 +62,7 @@ func (inv *invocation) runACP(ctx context.Context) error {
 	gone() // nobody is left to see what turns come to
 	e.work.Wait()
 	for _, s := range e.sessions {
-		err = errors.Join(err, s.Close())
+		err = inv.kept(s.app, errors.Join(err, s.Close()))
 	}
 	return err
 }

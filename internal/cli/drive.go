@@ -397,7 +397,7 @@ func (d *driven) close(ctx context.Context) error {
 		return fmt.Errorf("close the session: %w", err)
 	}
 	d.app.Store().MendSnapshots(ctx, s.ID)
-	return nil
+	return d.inv.kept(d.app, nil)
 }
 
 // facts are what the session is made of now.

@@ -38,7 +38,7 @@ func (inv *invocation) runMCPServe(ctx context.Context, a *app.App) error {
 			offers = append(offers, mcp.Offer{Name: spec.Name, Doc: spec.Doc, Schema: spec.Schema, Run: run})
 		}
 	}
-	return errors.Join(mcp.Serve(ctx, inv.Stdin, inv.Stdout, app.Version, offers), s.Close())
+	return inv.kept(a, errors.Join(mcp.Serve(ctx, inv.Stdin, inv.Stdout, app.Version, offers), s.Close()))
 }
 
 // telling tells what is done, in few words.

@@ -175,7 +175,11 @@ func (o *output) formed() json.RawMessage {
 func (o *output) outcome(answer string, err error) streamjson.Outcome {
 	out := streamjson.Outcome{Result: answer, Unkept: o.unkept != nil && o.unkept() != nil, Structured: o.formed()}
 	c := o.checked()
-	if out.Checks = (streamjson.Checks{Edits: c.Edits, Verified: c.Verified()}); c.Command != "" {
+	out.Checks.Edits = c.Edits
+	if passed := c.Passed(); c.Command != "" || c.Edited {
+		out.Checks.Verified = &passed
+	}
+	if c.Command != "" {
 		out.Checks.Last, out.Checks.ExitCode = &c.Command, &c.ExitCode
 	}
 	if err != nil {

@@ -40,6 +40,12 @@ func (inv *invocation) runExport(ctx context.Context, a *app.App) error {
 	if inv.flags.format == "bundle" {
 		return inv.writeBundle(ctx, a, id)
 	}
+	if inv.flags.format == "request" {
+		return a.Store().WriteRequest(ctx, inv.Stdout, id, uint64(inv.flags.at))
+	}
+	if inv.flags.at != 0 {
+		return usagef("--at goes with --format request; coder show %s --at %d shows the session as it stood", id, inv.flags.at)
+	}
 	return a.Store().Write(ctx, inv.Stdout, id, cmp.Or(inv.flags.format, "md"))
 }
 
@@ -73,7 +79,13 @@ func (inv *invocation) verifyAudit(store *app.Store, id string) error {
 	if err != nil {
 		return fmt.Errorf("session %s: %d lines hold together, then: %w", id, report.Lines, err)
 	}
-	return inv.tell(report.Sentences(id, inv.words.T)...)
+	err = inv.tell(report.Sentences(id, inv.words.T)...)
+	for _, c := range report.Open {
+		if c.Left && err == nil { // those of an unfinished turn are settled when it continues
+			err = fmt.Errorf("session %s: record %d: %s has no end, though its task has", id, c.Seq, c.Requested.Tool)
+		}
+	}
+	return err
 }
 
 // auditRow is one call for other programs.

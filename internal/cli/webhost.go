@@ -321,7 +321,10 @@ func (w *web) answer(ctx context.Context, p browser.Place, q uip.Request, a uip.
 	case err != nil:
 		return asProblem(err)
 	}
-	return w.add(ctx, p, drive.Message{ID: takeUp})
+	if err := w.add(ctx, p, drive.Message{ID: takeUp}); err != nil { // the answer is on record: only the work cannot continue here
+		return &browser.Problem{Status: http.StatusAccepted, Text: fmt.Sprintf("the session does not continue yet: %s; then run: coder -p -r %s", message(err), p.Session)}
+	}
+	return nil
 }
 
 // stop stops what runs in a session, and forgets what waits.

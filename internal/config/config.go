@@ -79,6 +79,7 @@ type Provider struct {
 	MaxOutput      int                        `json:"max_output" doc:"longest reply, in tokens; 0 leaves it to the model" range:"0..10000000" endpoint:"yes"`
 	TimeoutMS      int                        `json:"timeout_ms" doc:"longest whole request; 0 means no limit" range:"0..86400000"`
 	IdleTimeoutMS  int                        `json:"idle_timeout_ms" doc:"silence of the provider that counts as a fault; 0 means no limit" range:"0..86400000"`
+	IdleTimeout    string                     `json:"idle_timeout" doc:"longest wait for more of a reply, in silence or with mere signs of life such as keep-alives, such as 5m; 0 means no limit. If only idle_timeout_ms is set, the longer of the two applies"`
 	MaxRetries     int                        `json:"max_retries" doc:"attempts after the first when a failure may pass" range:"0..100"`
 	Headers        map[string]string          `json:"headers" doc:"more headers of each request" secret:"yes" endpoint:"yes"`
 	ToolMode       string                     `json:"tool_mode" doc:"how tools are called: by the API, as text in the reply, or by the API with text understood" enum:"native|auto|xml" endpoint:"yes"`
@@ -240,6 +241,7 @@ func Default() Config {
 			ModelInfo:      map[string]json.RawMessage{},
 			FallbackModels: []string{},
 			IdleTimeoutMS:  120_000,
+			IdleTimeout:    "5m",
 			MaxRetries:     4,
 			Headers:        map[string]string{},
 			ToolMode:       "auto",

@@ -26,6 +26,7 @@ type Conversation struct {
 	rewound []rewound       // returns to earlier messages, the newest last
 	said    int             // how often something was said, or taken for something else
 	command string          // what the person typed, where something else is said for it
+	head    string          // of the last request that is on record
 	state
 }
 
@@ -151,6 +152,9 @@ func (c *Conversation) Add(r event.Record) {
 		}
 		if !c.fits(e.Message) {
 			return
+		}
+		if e.Sent != nil && e.Sent.Head != "" {
+			c.head = e.Sent.Head
 		}
 		c.said++
 		c.messages = append(c.messages, Sent(e))
@@ -280,6 +284,9 @@ func (c *Conversation) track(m chat.Message) {
 		}
 	}
 }
+
+// Head is what the last request on record was before its messages.
+func (c *Conversation) Head() string { return c.head }
 
 // System is the system text in force.
 func (c *Conversation) System() string { return c.system.Text() }

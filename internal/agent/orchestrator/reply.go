@@ -48,7 +48,7 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 			reply.Message.Parts[i] = c
 		}
 	}
-	added := event.MessageAdded{Message: reply.Message, Model: cmp.Or(reply.Model, st.set.Model), Usage: reply.Usage, Stop: string(reply.Stop), Window: st.window}
+	added := event.MessageAdded{Message: reply.Message, Model: cmp.Or(reply.Model, st.set.Model), Usage: reply.Usage, Stop: string(reply.Stop), Window: st.window, Sent: o.news(reply.Sent)}
 	if len(reply.Message.Text()) == 0 && len(reply.Message.Calls()) == 0 {
 		return errEmptyReply(reply.Stop)
 	}
@@ -60,6 +60,16 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 		st.final = o.Conceals.Text(reply.Message.Text())
 	}
 	return errors.Join(o.tellStop(ctx, st, reply.Stop), o.tellUsage(ctx, st))
+}
+
+// news is what a request was, without what is on record already.
+func (o *Orchestrator) news(sent *chat.Sent) *chat.Sent {
+	if sent == nil || sent.Head != o.Talk.Head() {
+		return sent
+	}
+	short := *sent
+	short.Head = ""
+	return &short
 }
 
 // cutShort keeps the part of a reply that arrived, marked as such, and says
@@ -88,6 +98,8 @@ func errEmptyReply(stop provider.Stop) error {
 		why = "it ran into the model's length limit before anything could be used"
 	case provider.StopFilter:
 		why = "the provider's content filter withheld it"
+	case provider.StopSize:
+		why = fmt.Sprintf("it was longer than %d MiB before anything could be used", provider.LongestReply>>20)
 	case provider.StopEnd, provider.StopTools, provider.StopLoop:
 	}
 	return fmt.Errorf("ask the model: %w", &provider.Error{Kind: provider.ErrCutOff, Err: errors.New(why)})
@@ -100,6 +112,8 @@ func (o *Orchestrator) tellStop(ctx context.Context, st *turnState, stop provide
 		return o.warn(ctx, st, "the answer was cut off: the model reached its length limit")
 	case provider.StopFilter:
 		return o.warn(ctx, st, "the answer was cut off by the provider's content filter")
+	case provider.StopSize:
+		return o.warn(ctx, st, fmt.Sprintf("the answer was cut off at %d MiB: coder reads no more of one reply", provider.LongestReply>>20))
 	case provider.StopLoop:
 		return o.warn(ctx, st, "the answer was stopped: the model repeated itself without end")
 	case provider.StopEnd, provider.StopTools:

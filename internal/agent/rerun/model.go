@@ -69,7 +69,7 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 			}
 			return f.deltas(e), stop()
 		case isReply(e):
-			return append(f.deltas(e), provider.Done{Stop: provider.Stop(e.Stop), Usage: e.Usage, Model: e.Model}), nil
+			return append(f.deltas(e), provider.Done{Stop: provider.Stop(e.Stop), Usage: e.Usage, Model: e.Model, Sent: e.Sent}), nil
 		case strings.HasPrefix(e.Message.Text(), event.Interruption):
 			return nil, stop()
 		}

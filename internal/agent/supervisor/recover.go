@@ -328,7 +328,7 @@ func (s *Session) abandon(ctx context.Context, out event.Sink) error {
 	t, ok := s.past.unfinished()
 	left := s.unfinishedSubtasks()
 	if !ok && len(s.conversation.Open()) == 0 && len(left) == 0 {
-		return nil
+		return s.endRequests(ctx, nobody, s.through(out))
 	}
 	if err := announceSubtasks(ctx, left, out); err != nil {
 		return err
@@ -339,6 +339,9 @@ func (s *Session) abandon(ctx context.Context, out event.Sink) error {
 	}
 	if err := s.closeThread(ctx, s.main(t.ID), sink); err != nil {
 		return fmt.Errorf("settle the last turn: %w", err)
+	}
+	if err := s.endRequests(ctx, nobody, sink); err != nil {
+		return err
 	}
 	s.past = history{}
 	if !ok {

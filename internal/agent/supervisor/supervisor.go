@@ -118,6 +118,7 @@ type Session struct {
 	past         history
 	subtasks     subtasks
 	open         questions
+	requests     requests
 	mode         string // as the record has it; "" is the usual one
 
 	notary  *seal.Notary
@@ -273,6 +274,7 @@ func (s *Session) fold(r event.Record) error {
 	}
 	s.past.add(r)
 	s.open.note(r)
+	s.requests.recall(r)
 	return nil
 }
 
@@ -291,6 +293,7 @@ func (s *Session) through(out event.Sink) event.Sink {
 	shown := event.SinkFunc(func(ctx context.Context, r event.Record) error {
 		r.Vouched = true
 		s.open.note(r)
+		s.requests.note(r)
 		s.observe(r, Live)
 		return out.Emit(ctx, r)
 	})
@@ -400,6 +403,9 @@ func (s *Session) Continue(ctx context.Context, out event.Sink) (string, error) 
 		return "", errors.Join(ErrFinished, s.abandon(ctx, out))
 	}
 	if err := s.resolveCalls(ctx, s.main(t.ID), true, s.through(out)); err != nil {
+		return "", err
+	}
+	if err := s.endRequests(ctx, s.settledLater(t.ID), s.through(out)); err != nil {
 		return "", err
 	}
 	subtasks := s.unfinishedSubtasks()

@@ -10,6 +10,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/clip"
 	"coder/internal/core/jsonx"
+	"coder/internal/model/jsonscan"
 	"coder/internal/policy/grant"
 	"coder/internal/tool"
 	"coder/internal/tool/dialect"
@@ -187,6 +188,9 @@ func freeform(own tool.Spec, text string) (dialect.Call, error) {
 	begins := strings.TrimSpace(value)
 	if json.Unmarshal(own.Schema, &schema) != nil || len(schema.Required) != 1 || schema.Properties[schema.Required[0]].Type != "string" ||
 		begins == "" || strings.ContainsRune(`{["`, rune(begins[0])) {
+		if jsonscan.TooDeep([]byte(begins)) {
+			return dialect.Call{}, fmt.Errorf("%s: the arguments are nested too deep: more than %d levels", own.Name, jsonscan.Deepest)
+		}
 		if strings.HasPrefix(begins, "{") && json.Valid([]byte(begins)) {
 			return dialect.Call{}, fmt.Errorf("%s: not run: the reply reached the model's length limit in this call, so it may not be whole. Send it again, with less in one reply", own.Name)
 		}

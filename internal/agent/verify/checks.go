@@ -34,6 +34,11 @@ func (c Check) Verified() bool {
 	return !c.Edited || c.Command != "" && c.ExitCode == 0 && c.Edits == 0
 }
 
+// Passed reports whether a check ran and passed, and nothing was changed since.
+func (c Check) Passed() bool {
+	return c.Command != "" && c.ExitCode == 0 && c.Untold == "" && c.Edits == 0
+}
+
 // Checks follows in the records of a session what was checked last, and what
 // was changed since. It is about what happened, whoever did it and whatever they
 // say of it. The zero Checks has seen nothing.

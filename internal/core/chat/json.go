@@ -66,7 +66,7 @@ func (m Message) Strict() (json.RawMessage, error) {
 func (m Message) wire() wireMessage {
 	w := wireMessage{Role: m.Role}
 	var (
-		text   strings.Builder
+		text   joiner
 		parts  []wirePart
 		images bool
 	)
@@ -96,13 +96,19 @@ func (m Message) wire() wireMessage {
 	switch {
 	case images:
 		w.Content = parts
-	case text.Len() == 0 && len(w.ToolCalls) > 0:
+	case text == "" && len(w.ToolCalls) > 0:
 		w.Content = nil
 	default:
-		w.Content = text.String()
+		w.Content = string(text)
 	}
 	return w
 }
+
+// joiner is a text of parts. One part alone, which may be large, is not copied.
+type joiner string
+
+// WriteString adds a part.
+func (j *joiner) WriteString(part string) { *j += joiner(part) }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (m *Message) UnmarshalJSON(data []byte) error {

@@ -199,6 +199,8 @@ type (
 		Tools map[string]int `json:"tools,omitempty"`
 		// Blocks are what a person is shown in place of the message.
 		Blocks display.Blocks `json:"blocks,omitempty"`
+		// Sent is, with a reply, what the request was.
+		Sent *chat.Sent `json:"sent,omitempty"`
 	}
 	// TodosChanged is the whole list of what the model means to do, as it is
 	// from now on.

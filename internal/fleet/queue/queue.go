@@ -20,10 +20,12 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/core/clock"
 	"coder/internal/core/jsonx"
 	"coder/internal/core/uip"
 	"coder/internal/fleet/jetstore"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -240,9 +242,39 @@ func agree(ctx context.Context, js jetstream.JetStream, s Settings, key ed25519.
 	return nil
 }
 
+// How often a fleet that does not answer is asked, with a pause: for as long as a
+// cluster takes to choose another leader after a node has died, and more.
+const (
+	openTries = 10
+	openPause = time.Second
+)
+
 // Open joins the fleet that js leads to. With the key of the fleet, and no other, its
-// tasks can be changed.
-func Open(ctx context.Context, js jetstream.JetStream, now func() time.Time, key ed25519.PrivateKey) (q *Queue, err error) {
+// tasks can be changed. A fleet that does not answer is waited for, for a while.
+func Open(ctx context.Context, js jetstream.JetStream, now func() time.Time, key ed25519.PrivateKey) (*Queue, error) {
+	return patiently(ctx, func() (*Queue, error) { return open(ctx, js, now, key) })
+}
+
+// patiently opens again what did not answer.
+func patiently(ctx context.Context, open func() (*Queue, error)) (q *Queue, err error) {
+	for try := range openTries {
+		if try > 0 && clock.Sleep(ctx, openPause) != nil {
+			break
+		}
+		if q, err = open(); err == nil || ctx.Err() != nil || !away(err) {
+			break
+		}
+	}
+	return q, err
+}
+
+// away reports whether err is that of servers which do not answer now.
+func away(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrNoResponders) ||
+		errors.Is(err, jetstream.ErrNoStreamResponse)
+}
+
+func open(ctx context.Context, js jetstream.JetStream, now func() time.Time, key ed25519.PrivateKey) (q *Queue, err error) {
 	q = &Queue{js: js, now: now, key: key}
 	buckets := map[string]*jetstream.KeyValue{"task": &q.tasks, "people": &q.people, "worker": &q.workers, "fleet": &q.fleet}
 	for bucket, kv := range buckets {

@@ -193,7 +193,11 @@ const durable = true // a draft outlives the machine once it has its place
 func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *original, durable bool) (d *draft, err error) {
 	d = &draft{ws: w, dir: dir, durable: durable}
 	if d.file, err = unnamed(dir); err != nil {
+		full := err
 		if err := d.create(); err != nil {
+			if errors.Is(full, syscall.ENOSPC) || errors.Is(full, syscall.EDQUOT) {
+				err = full // the first try says why; a name elsewhere may fail for other reasons
+			}
 			return nil, fmt.Errorf("make a temporary file: %w", err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/core/chat"
 	"coder/internal/model/provider"
 	"coder/internal/model/transport"
 )
@@ -48,6 +49,7 @@ const version = "2023-06-01"
 // /messages.
 func New(o transport.Options) *Client {
 	return transport.Speak(o, transport.Wire[form, dialect, state]{
+		Name:    "anthropic",
 		Address: func(base, _ string) (*url.URL, error) { return endpoint(base, "/messages", "") },
 		List:    func(base string) (*url.URL, error) { return endpoint(base, "/models", "limit=1000") },
 
@@ -92,4 +94,9 @@ func (d dialect) adapted(req provider.Request, complaint string) dialect {
 	d.noThinking = d.noThinking || strings.Contains(complaint, "signature") || strings.Contains(complaint, "thinking")
 	d.noCaching = d.noCaching || strings.Contains(complaint, "cache_control")
 	return d
+}
+
+// Rebuild writes the body of a request again; see [transport.Rebuild].
+func Rebuild(sent chat.Sent, msgs []chat.Message) ([]byte, bool) {
+	return transport.Rebuild[form, dialect, state](sent, msgs, dialect{}, dialect{noThinking: true}, dialect{noCaching: true}, dialect{noThinking: true, noCaching: true})
 }

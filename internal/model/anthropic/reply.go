@@ -28,6 +28,8 @@ type block struct {
 	runes   jsonscan.Joiner
 	thought thought
 	call    int // its number among the calls
+
+	signature []byte // of the thought
 }
 
 func newReply(put func(provider.Delta)) transport.Decoder {
@@ -85,9 +87,12 @@ func (r *reply) start(index int, raw []byte) {
 		r.tell(b.runes.AddString(jsonscan.Get(raw, "text")))
 	case "thinking", redacted:
 		b.thought = thought{Type: b.kind, Text: r.text, Calls: r.calls, Data: jsonscan.String(jsonscan.Get(raw, "data"))}
+		if n := len(b.thought.Data); n > 0 {
+			r.put(provider.ReasoningDelta{Field: thinkingField, Held: n})
+		}
 		r.order = append(r.order, b)
 		r.ponder(b, b.runes.AddString(jsonscan.Get(raw, "thinking")))
-		b.thought.Signature = jsonscan.String(jsonscan.Get(raw, "signature"))
+		r.hold(b, jsonscan.String(jsonscan.Get(raw, "signature")))
 	case "tool_use":
 		b.call = r.calls
 		r.calls++
@@ -109,7 +114,7 @@ func (r *reply) grow(index int, raw []byte) {
 	case "thinking_delta":
 		r.ponder(b, b.runes.AddString(jsonscan.Get(raw, "thinking")))
 	case "signature_delta":
-		b.thought.Signature += jsonscan.String(jsonscan.Get(raw, "signature"))
+		r.hold(b, jsonscan.String(jsonscan.Get(raw, "signature")))
 	case "input_json_delta":
 		if b.kind == "tool_use" {
 			r.argue(b, b.runes.AddString(jsonscan.Get(raw, "partial_json")))
@@ -151,6 +156,14 @@ func (r *reply) ponder(b *block, text string) {
 func (r *reply) argue(b *block, args string) {
 	if args != "" {
 		r.put(provider.CallDelta{Index: b.call, Args: args})
+	}
+}
+
+// hold keeps a piece of the signature of b for the end.
+func (r *reply) hold(b *block, signature string) {
+	if signature != "" {
+		b.signature = append(b.signature, signature...)
+		r.put(provider.ReasoningDelta{Field: thinkingField, Held: len(signature)})
 	}
 }
 
@@ -200,6 +213,7 @@ func (r *reply) End() error {
 		ts := make([]thought, len(r.order))
 		for i, b := range r.order {
 			ts[i] = b.thought
+			ts[i].Signature = string(b.signature)
 		}
 		details, err := json.Marshal(ts)
 		if err != nil {

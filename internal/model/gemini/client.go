@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"coder/internal/core/chat"
 	"coder/internal/model/provider"
 	"coder/internal/model/transport"
 )
@@ -27,6 +28,7 @@ type dialect struct {
 // New returns a client of the server at a base URL, with or without a version.
 func New(o transport.Options) *Client {
 	return transport.Speak(o, transport.Wire[form, dialect, state]{
+		Name: "gemini",
 		Address: func(base, model string) (*url.URL, error) {
 			return endpoint(base, "/"+strings.TrimPrefix(model, "models/")+":streamGenerateContent", "alt=sse")
 		},
@@ -66,4 +68,9 @@ func (d dialect) adapted(req provider.Request, complaint string) dialect {
 		d.noThoughts = true
 	}
 	return d
+}
+
+// Rebuild writes the body of a request again; see [transport.Rebuild].
+func Rebuild(sent chat.Sent, msgs []chat.Message) ([]byte, bool) {
+	return transport.Rebuild[form, dialect, state](sent, msgs, dialect{}, dialect{mustBeSigned: true}, dialect{noThoughts: true}, dialect{mustBeSigned: true, noThoughts: true})
 }

@@ -12,8 +12,31 @@ import (
 	"unicode/utf8"
 )
 
-// deepest is how many arrays and objects may lie inside one another.
-const deepest = 1000
+// Deepest is how many arrays and objects may lie inside one another.
+const Deepest = 1000
+
+// TooDeep reports whether more arrays and objects than that lie inside one another
+// in b, which may be no JSON otherwise.
+func TooDeep(b []byte) bool {
+	depth := 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			for i++; i < len(b) && b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			if depth++; depth > Deepest {
+				return true
+			}
+		case '}', ']':
+			depth--
+		}
+	}
+	return false
+}
 
 // Complete reports whether b is one JSON value and nothing else.
 func Complete(b []byte) bool {
@@ -43,7 +66,7 @@ func blank(b []byte, i int) int {
 
 // value returns the index after the value that starts at i, or -1.
 func value(b []byte, i, depth int) int {
-	if i >= len(b) || depth > deepest {
+	if i >= len(b) || depth > Deepest {
 		return -1
 	}
 	switch c := b[i]; c {

@@ -18,7 +18,7 @@ func FuzzComplete(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if strings.Count(string(b), "[")+strings.Count(string(b), "{") > deepest {
+		if strings.Count(string(b), "[")+strings.Count(string(b), "{") > Deepest {
 			return
 		}
 		if got, want := Complete(b), json.Valid(b); got != want {

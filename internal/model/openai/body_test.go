@@ -48,15 +48,18 @@ const everythingAsSent = `{"role":"user","content":[{"type":"text","text":"look:
 // text is the body of a request; it is given back at once.
 func text(t testing.TB, k *memory, h head, msgs []chat.Message) string {
 	t.Helper()
-	open, length, done := k.Body(h, msgs)
+	open, sent, done := k.Body(h, msgs)
 	defer done()
 	r, err := open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	b, err := io.ReadAll(r)
-	if err != nil || int64(len(b)) != length {
-		t.Fatalf("read %d of %d bytes: %v", len(b), length, err)
+	if err != nil || len(b) != sent.Size {
+		t.Fatalf("read %d of %d bytes: %v", len(b), sent.Size, err)
+	}
+	if again, ok := Rebuild(*sent, msgs); t.Name() != "TestOnlyNewMessagesAreEncoded" && (!ok || string(again) != string(b)) {
+		t.Errorf("it cannot be written again: %.300s", b) // but where the test put in what was never said
 	}
 	return string(b)
 }

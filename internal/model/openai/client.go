@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"coder/internal/core/chat"
 	"coder/internal/model/provider"
 	"coder/internal/model/transport"
 )
@@ -20,6 +21,7 @@ const completions = "/chat/completions"
 // /chat/completions.
 func New(o transport.Options) *Client {
 	return transport.Speak(o, transport.Wire[form, dialect, struct{}]{
+		Name: "openai",
 		Address: func(base, model string) (*url.URL, error) {
 			return transport.Endpoint(strings.ReplaceAll(base, transport.ModelPlace, url.PathEscape(model)), completions)
 		},
@@ -35,4 +37,9 @@ func New(o transport.Options) *Client {
 		},
 		Adapted: dialect.adapted, Decoder: newReply,
 	}, dialect{noReasoning: !o.SendReasoning})
+}
+
+// Rebuild writes the body of a request again; see [transport.Rebuild].
+func Rebuild(sent chat.Sent, msgs []chat.Message) ([]byte, bool) {
+	return transport.Rebuild[form, dialect, struct{}](sent, msgs, dialect{}, dialect{noReasoning: true}, dialect{noExtra: true}, dialect{noReasoning: true, noExtra: true})
 }

@@ -64,7 +64,7 @@ func rows() map[string]row {
 		"short-length": again, "bad-json-line": again, "error-in-stream": again, "error-event": again, "error-choice": again,
 		"error-in-stream-fatal": {kind: provider.ErrBadRequest, says: []string{"Your prompt is not acceptable"}},
 		"error-json-200":        {kind: provider.ErrBadRequest, says: []string{"Your prompt is not acceptable"}},
-		"html-200":              {kind: provider.ErrNotAnAPI, says: []string{"Sign in", "Please sign in to the guest network & enjoy."}},
+		"html-200":              {kind: provider.ErrNotAnAPI, requests: 5, says: []string{"Sign in", "Please sign in to the guest network & enjoy."}},
 		"stall-mid-stream":      {requests: 2, atLeast: true},
 		"stall-headers":         {requests: 2, atLeast: true},
 		"keepalive-only":        {requests: 2, atLeast: true},
@@ -162,7 +162,7 @@ func check(t *testing.T, name string, want row) {
 	s := faultserver.Start(t, faultserver.Options{Key: key, TLS: want.tls, Tick: 20 * time.Millisecond})
 	o := transport.Options{SendReasoning: true}
 	if want.atLeast {
-		o.IdleTimeout = 300 * time.Millisecond
+		o.IdleTimeout, o.ProgressTimeout = 300*time.Millisecond, 400*time.Millisecond
 	}
 	got := run(t, open(t, s, name, o))
 

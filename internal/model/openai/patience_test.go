@@ -46,15 +46,16 @@ func TestPatience(t *testing.T) {
 	}{
 		{name: "silence before headers", took: idle, says: "sent nothing for 2m0s"},
 		{name: "silence in mid-stream", steps: []step{{0, word}, {time.Minute, word}}, took: time.Minute + idle, text: "word word ", says: "sent nothing for 2m0s"},
-		{name: "nothing but comments", steps: append([]step{{0, word}}, repeat(100, step{time.Minute, ": keep-alive\n\n"})...), took: 3 * idle, text: "word ", says: "signs of life for 6m0s"},
-		{name: "comments, then data", steps: append(repeat(5, step{time.Minute, ": keep-alive\n\n"}), step{time.Minute - 1, word + last + "data: [DONE]\n\n"}), took: 6*time.Minute - 1 + 50*time.Millisecond, text: "word "},
+		{name: "nothing but comments", steps: append([]step{{0, word}}, repeat(100, step{time.Minute, ": keep-alive\n\n"})...), took: 5 * time.Minute, text: "word ", says: "nothing but signs of life for 5m0s"},
+		{name: "nothing but events that say nothing", steps: append([]step{{0, word}}, repeat(100, step{time.Minute, `data: {"choices":[]}` + "\n\n"})...), took: 5 * time.Minute, text: "word ", says: "nothing but signs of life for 5m0s"},
+		{name: "comments, then data", steps: append(repeat(4, step{time.Minute, ": keep-alive\n\n"}), step{time.Minute - 1, word + last + "data: [DONE]\n\n"}), took: 5*time.Minute - 1 + 50*time.Millisecond, text: "word "},
 		{name: "comments before every event", steps: append(repeat(20, step{time.Minute, ": keep-alive\n\n" + word}), step{0, "data: [DONE]\n\n"}), took: 20*time.Minute + 50*time.Millisecond, text: strings.Repeat("word ", 20)},
 		{name: "slow for a day", steps: append(repeat(24*60, step{time.Minute, word}), step{0, last + "data: [DONE]\n\n"}), took: 24*time.Hour + 50*time.Millisecond, text: strings.Repeat("word ", 24*60)},
 		{name: "one line, slowly", steps: append(append([]step{{0, `data: {"choices":[{"delta":{"content":"`}}, repeat(100, step{time.Minute, "a"})...), step{0, `"}}]}` + "\n\ndata: [DONE]\n\n"}), took: 100*time.Minute + 50*time.Millisecond, text: strings.Repeat("a", 100)},
 		{name: "whole request takes too long", total: 90 * time.Second, steps: repeat(100, step{time.Minute, word}), took: 90 * time.Second, text: "word ", says: "took longer than 1m30s"},
 		{name: "left open after the stop", steps: []step{{0, word + last}}, took: 2 * time.Second, text: "word "},
 		{name: "left open after the stop, with comments", steps: append([]step{{0, word + last}}, repeat(60, step{time.Second, ": still here\n\n"})...), took: 2 * time.Second, text: "word "},
-		{name: "usage a moment after the stop", steps: []step{{0, word + last}, {time.Second, `data: {"choices":[],"usage":{"prompt_tokens":1}}` + "\n\n"}}, took: time.Second + 2*time.Second, text: "word "},
+		{name: "usage a moment after the stop", steps: []step{{0, word + last}, {time.Second, `data: {"choices":[],"usage":{"prompt_tokens":1}}` + "\n\n"}}, took: 2 * time.Second, text: "word "},
 		{name: "left open after the end mark", steps: []step{{0, word + last + "data: [DONE]\n\n"}}, took: 50 * time.Millisecond, text: "word "},
 		{name: "no idle timeout", no: true, steps: []step{{0, word}, {48 * time.Hour, last + "data: [DONE]\n\n"}}, took: 48*time.Hour + 50*time.Millisecond, text: "word "},
 	} {
@@ -76,9 +77,9 @@ func TestPatience(t *testing.T) {
 				})}
 				go srv.Serve(net)
 				defer srv.Close()
-				o := transport.Options{BaseURL: "http://loopback/v1", IdleTimeout: idle, Timeout: tc.total, RoundTripper: &http.Transport{DialContext: net.Dial}}
+				o := transport.Options{BaseURL: "http://loopback/v1", IdleTimeout: idle, ProgressTimeout: 5 * time.Minute, Timeout: tc.total, RoundTripper: &http.Transport{DialContext: net.Dial}}
 				if tc.no {
-					o.IdleTimeout = 0
+					o.IdleTimeout, o.ProgressTimeout = 0, 0
 				}
 				c := New(o)
 				defer c.CloseIdle()

@@ -48,20 +48,32 @@ func FuzzRead(f *testing.F) {
 }
 
 func TestLinesHaveALimit(t *testing.T) {
-	endless := io.MultiReader(strings.NewReader("data: "), &repeater{})
-	_, err := read(endless)
-	if err == nil || !strings.Contains(err.Error(), "a line of the reply is longer than 64 MiB") {
-		t.Errorf("got %v", err)
+	for name, endless := range map[string]io.Reader{
+		"a line":    io.MultiReader(strings.NewReader("data: "), repeater("x")),
+		"an event":  io.MultiReader(strings.NewReader("data: {\n"), repeater("data: 1234567\n")),
+		"a body":    io.MultiReader(strings.NewReader(`{"choices":[`), repeater("1,")),
+		"a comment": repeater(": no end "),
+		"blanks":    repeater(" "),
+	} {
+		_, err := read(endless)
+		if err == nil || !strings.Contains(err.Error(), "a line of the reply is longer than 16 MiB") {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }
 
-type repeater struct{}
+// repeater says the same over and over.
+type repeater string
 
-func (*repeater) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = 'x'
+func (r repeater) Read(p []byte) (int, error) {
+	n := 0
+	for len(p)-n >= len(r) {
+		n += copy(p[n:], r)
 	}
-	return len(p), nil
+	if n == 0 {
+		n = copy(p, r)
+	}
+	return n, nil
 }
 
 func BenchmarkRead(b *testing.B) {

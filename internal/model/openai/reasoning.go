@@ -113,8 +113,8 @@ func (b block) get(key string) []byte {
 }
 
 // add takes the entries of one delta and returns the text in them, as
-// [jsonscan.Unquote] gives it.
-func (d *details) add(raw []byte) (text []byte) {
+// [jsonscan.Unquote] gives it, and by how many bytes d grew.
+func (d *details) add(raw []byte) (text []byte, grown int) {
 	for e := jsonscan.Elements(raw); e.Next(); {
 		var b block
 		m := jsonscan.Members(e.Val)
@@ -141,10 +141,20 @@ func (d *details) add(raw []byte) (text []byte) {
 		if at == len(*d) {
 			*d = append(*d, b)
 		} else {
+			grown -= (*d)[at].size()
 			(*d)[at].merge(b)
 		}
+		grown += (*d)[at].size()
 	}
-	return text
+	return text, grown
+}
+
+// size is how many bytes b takes.
+func (b block) size() (n int) {
+	for _, f := range b {
+		n += len(f.key) + len(f.val)
+	}
+	return n
 }
 
 // merge joins text to text; any other member of b replaces what was there.

@@ -165,7 +165,10 @@ func (r *reply) delta(raw []byte, index int, whole bool) {
 		}
 	}
 	// The text of details counts only where no other field has it.
-	text := r.details.add(t.details)
+	text, grown := r.details.add(t.details)
+	if grown > 0 {
+		r.put(provider.ReasoningDelta{Field: cmp.Or(r.field, detailsField), Held: grown})
+	}
 	switch {
 	case t.text != nil:
 		r.field = t.field

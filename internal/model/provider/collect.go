@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"coder/internal/core/chat"
+	"coder/internal/model/jsonscan"
 )
 
 // Reply is a whole answer, folded from deltas.
@@ -18,6 +19,7 @@ type Reply struct {
 	Stop    Stop
 	Usage   *chat.Usage
 	Model   string // who replied, if it was not the model that was asked
+	Sent    *chat.Sent
 }
 
 // Collect folds a stream into a Reply, handing each delta to watch as it
@@ -103,7 +105,7 @@ func (f *folder) half() Reply {
 
 func (f *folder) whole() Reply {
 	r := f.half()
-	r.Stop, r.Usage, r.Model = f.end.Stop, f.end.Usage, f.end.Model
+	r.Stop, r.Usage, r.Model, r.Sent = f.end.Stop, f.end.Usage, f.end.Model, f.end.Sent
 	if r.Stop == StopFilter {
 		return r
 	}
@@ -116,7 +118,7 @@ func (f *folder) whole() Reply {
 		taken[id] = true
 		tc := chat.ToolCall{ID: id, Name: c.name, Extra: c.extra}
 		tc.Args, tc.Broken = arguments(c.args.Bytes())
-		if r.Stop == StopLength && i == len(f.calls)-1 {
+		if r.Stop.Cut() && i == len(f.calls)-1 {
 			// It may have been cut, whatever it looks like: some servers close
 			// what the model left open.
 			tc.Args, tc.Broken = json.RawMessage("{}"), cmp.Or(string(bytes.TrimSpace(c.args.Bytes())), "{")
@@ -143,7 +145,7 @@ func arguments(raw []byte) (args json.RawMessage, broken string) {
 			return arguments([]byte(s))
 		}
 	}
-	if raw[0] != '{' || !json.Valid(raw) {
+	if raw[0] != '{' || jsonscan.TooDeep(raw) || !json.Valid(raw) {
 		return json.RawMessage("{}"), string(raw)
 	}
 	return json.RawMessage(raw), ""

@@ -71,10 +71,12 @@ type (
 	TextDelta string
 
 	// ReasoningDelta is a piece of thinking. Field is the provider's name for
-	// it. Details, when set, replaces all earlier Details of the reply.
+	// it. Details, when set, replaces all earlier Details of the reply; Held is
+	// how many more bytes the adapter holds, to be told as Details at the end.
 	ReasoningDelta struct {
 		Text, Field string
 		Details     json.RawMessage
+		Held        int
 	}
 
 	// CallDelta grows the Index'th tool call, counted from 0 without gaps. ID,
@@ -120,6 +122,7 @@ type (
 		Stop  Stop
 		Usage *chat.Usage // nil if the provider did not say
 		Model string      // who replied, if it was not the model that was asked
+		Sent  *chat.Sent  // what the request was; nil if the provider did not say
 	}
 )
 
@@ -142,7 +145,15 @@ const (
 	StopLength Stop = "length" // it ran into a limit of its own
 	StopFilter Stop = "filter" // the provider withheld the rest
 	StopLoop   Stop = "loop"   // it repeated itself without end, and was not listened to any longer
+	StopSize   Stop = "size"   // it said more than [LongestReply], and the rest was not listened to
 )
+
+// LongestReply is how many bytes are taken of one reply: text, thinking and the
+// arguments of calls together.
+const LongestReply = 16 << 20
+
+// Cut reports whether the last call of a reply that stopped so may not be whole.
+func (s Stop) Cut() bool { return s == StopLength || s == StopSize }
 
 // Failures a caller may want to act on. Test with errors.Is.
 var (

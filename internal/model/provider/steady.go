@@ -3,11 +3,13 @@ package provider
 import (
 	"context"
 	"iter"
+
+	"coder/internal/core/clip"
 )
 
 // Steady wraps p so that a reply which only repeats itself, as small models'
-// sometimes do, is ended where that is certain, with [StopLoop]. The request is
-// abandoned there.
+// sometimes do, is ended where that is certain, with [StopLoop], and one longer than
+// [LongestReply] where it reaches that, with [StopSize]. The request is abandoned there.
 func Steady(p Provider) Provider { return steady{p} }
 
 type steady struct{ next Provider }
@@ -15,25 +17,76 @@ type steady struct{ next Provider }
 func (s steady) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
 		var text, thought echo
+		room := LongestReply
 		for d, err := range s.next.Stream(ctx, req) {
-			if !yield(d, err) {
-				return
+			if _, again := d.(Restart); again {
+				text, thought, room = echo{}, echo{}, LongestReply
+			}
+			fits := true
+			if err == nil {
+				d, fits = within(d, &room)
+			}
+			if d != nil || err != nil {
+				if !yield(d, err) {
+					return
+				}
 			}
 			switch d := d.(type) {
 			case TextDelta:
 				text.add(string(d))
 			case ReasoningDelta:
 				thought.add(d.Text)
-			case Restart:
-				text, thought = echo{}, echo{}
 			case CallDelta, Done:
 			}
-			if text.endless || thought.endless {
+			switch {
+			case !fits:
+				yield(Done{Stop: StopSize}, nil)
+				return
+			case text.endless || thought.endless:
 				yield(Done{Stop: StopLoop}, nil)
 				return
 			}
 		}
 	}
+}
+
+// callCost is what a call takes of a reply besides its arguments: a reply of very
+// many calls is too long, too.
+const callCost = 4 << 10
+
+// within takes the size of d off the room that is left. What does not fit is cut,
+// to nothing where it cannot be cut.
+func within(d Delta, room *int) (left Delta, fits bool) {
+	switch p := d.(type) {
+	case TextDelta:
+		p = TextDelta(clip.Head(string(p), *room))
+		*room -= len(d.(TextDelta))
+		left = p
+		if p == "" {
+			left = nil
+		}
+	case ReasoningDelta:
+		*room -= len(p.Text) + p.Held
+		if p.Text = clip.Head(p.Text, max(0, len(p.Text)+min(0, *room))); len(p.Details) > LongestReply {
+			p.Details = nil
+		}
+		left = p
+	case CallDelta:
+		cost := len(p.Args) + len(p.Extra) + len(p.ID) + len(p.Name)
+		if p.Name != "" {
+			cost += callCost
+		}
+		if *room -= cost; *room < 0 {
+			if len(p.Args) < cost { // it begins a call, which would be no use without its arguments
+				return nil, false
+			}
+			p.Args = clip.Head(p.Args, max(0, len(p.Args)+*room))
+		}
+		left = p
+	default:
+		return d, true
+	}
+	return left, *room >= 0
 }
 
 // What is certain: a passage of at most so many bytes came so often in a row,

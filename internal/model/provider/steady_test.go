@@ -6,6 +6,7 @@ import (
 	"iter"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"coder/internal/model/provider"
 )
@@ -79,4 +80,78 @@ type seq iter.Seq2[provider.Delta, error]
 
 func (s seq) Stream(context.Context, provider.Request) iter.Seq2[provider.Delta, error] {
 	return iter.Seq2[provider.Delta, error](s)
+}
+
+func TestAReplyHasABound(t *testing.T) {
+	const mib = 1 << 20
+	var b strings.Builder
+	for i := 0; b.Len() < mib; i++ {
+		fmt.Fprintf(&b, "%d is no repetition\n", i)
+	}
+	piece := b.String()
+	args := func(i int, n int) provider.Delta {
+		return provider.CallDelta{Index: i, ID: fmt.Sprint("c", i), Name: "write", Args: `{"text":"` + strings.Repeat("x", n) + `"}`}
+	}
+	for name, tc := range map[string]struct {
+		next  func(i int) provider.Delta
+		text  int // bytes that are taken; 0 means LongestReply
+		calls int
+	}{
+		"text":      {next: func(i int) provider.Delta { return provider.TextDelta(fmt.Sprint(i, piece)) }},
+		"thinking":  {next: func(i int) provider.Delta { return provider.ReasoningDelta{Text: fmt.Sprint(i, piece), Field: "f"} }},
+		"signature": {next: func(int) provider.Delta { return provider.ReasoningDelta{Held: mib} }, text: -1},
+		"arguments": {next: func(i int) provider.Delta { return provider.CallDelta{Index: 0, Args: fmt.Sprint(i, piece)} }, calls: 1},
+		"all of them": {next: func(i int) provider.Delta {
+			return []provider.Delta{provider.TextDelta(fmt.Sprint(i, piece)), provider.ReasoningDelta{Text: fmt.Sprint(i, piece)}, args(i/3, mib)}[i%3]
+		}, calls: 5},
+		"calls": {next: func(i int) provider.Delta { return args(i, 1) }, text: -1, calls: provider.LongestReply / (4<<10 + 22)},
+		"runes": {next: func(i int) provider.Delta {
+			return provider.TextDelta(strings.Repeat(string(rune(0x4E00+i)), 1<<15) + "a")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			endless := seq(func(yield func(provider.Delta, error) bool) {
+				for ; asked < 100_000 && yield(tc.next(asked), nil); asked++ {
+				}
+			})
+			r, err := provider.Collect(provider.Steady(endless).Stream(t.Context(), provider.Request{}), unwatched)
+			if err != nil || r.Stop != provider.StopSize || asked > 5_000 {
+				t.Fatalf("stop %q after %d pieces, %v", r.Stop, asked, err)
+			}
+			size := len(r.Message.Text()) + len(r.Message.Reasoning())
+			for _, c := range r.Message.Calls() {
+				size += max(len(c.Args), len(c.Broken))
+			}
+			if size > provider.LongestReply || tc.text == 0 && size < provider.LongestReply-64<<10 || !utf8.ValidString(r.Message.Text()) {
+				t.Errorf("%d bytes were taken", size)
+			}
+			calls := r.Message.Calls()
+			if len(calls) != tc.calls {
+				t.Fatalf("%d calls, want %d", len(calls), tc.calls)
+			}
+			if n := len(calls); n > 0 && calls[n-1].Broken == "" {
+				t.Error("the last call counts as whole")
+			}
+		})
+	}
+}
+
+func TestAReplyThatIsAskedForAgainHasItsOwnBound(t *testing.T) {
+	half := provider.TextDelta(strings.Repeat(strings.Repeat("-", 1500)+"\n", provider.LongestReply/1501*2/3))
+	again := stream(nil, half, provider.Restart{Attempt: 2, Of: 2}, half, provider.Done{Stop: provider.StopEnd})
+	r, err := provider.Collect(provider.Steady(seq(again)).Stream(t.Context(), provider.Request{}), unwatched)
+	if err != nil || r.Stop == provider.StopSize {
+		t.Errorf("stop %q, %v", r.Stop, err)
+	}
+}
+
+func TestArgumentsThatAreNestedTooDeepAreBroken(t *testing.T) {
+	for depth, broken := range map[int]bool{900: false, 1001: true, 5000: true, 100_000: true} {
+		deep := `{"a":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + "}"
+		r, err := provider.Collect(stream(nil, provider.CallDelta{ID: "c", Name: "f", Args: deep}, provider.Done{Stop: provider.StopTools}), unwatched)
+		if err != nil || (r.Message.Calls()[0].Broken != "") != broken {
+			t.Errorf("depth %d: %v", depth, err)
+		}
+	}
 }

@@ -111,10 +111,18 @@ func TestSlow(t *testing.T, wire string, open func(t testing.TB, url string, thr
 				_, _ = io.Copy(io.Discard, r.Body)
 				time.Sleep(25 * time.Second)
 				w.Header().Set("Content-Type", answer.ContentType)
-				_, _ = io.WriteString(w, ": a sign of life\n\n")
-				_ = http.NewResponseController(w).Flush()
-				time.Sleep(25 * time.Second)
-				_, _ = w.Write(answer.Body)
+				for range 4 { // signs of life change nothing
+					_, _ = io.WriteString(w, ": a sign of life\n\n")
+					_ = http.NewResponseController(w).Flush()
+					time.Sleep(6 * time.Second)
+				}
+				_, _ = w.Write(half)
+				for range 4 {
+					_ = http.NewResponseController(w).Flush()
+					time.Sleep(6 * time.Second)
+					_, _ = io.WriteString(w, ": a sign of life\n\n")
+				}
+				_, _ = w.Write(answer.Body[len(half):])
 			})}
 			go func() { _ = srv.Serve(network) }()
 			defer srv.Close()
@@ -127,7 +135,7 @@ func TestSlow(t *testing.T, wire string, open func(t testing.TB, url string, thr
 				}
 				return nil
 			})
-			if want := []time.Duration{1e10, 2e10, 3e10, 4e10}; err != nil || !reflect.DeepEqual(waited, want) {
+			if want := []time.Duration{1e10, 2e10, 3e10, 4e10, 1e10, 2e10}; err != nil || !reflect.DeepEqual(waited, want) {
 				t.Errorf("told of %v, want %v: %v", waited, want, err)
 			}
 		})

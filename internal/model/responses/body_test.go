@@ -40,15 +40,18 @@ func TestEveryConversationIsTaken(t *testing.T) {
 func talk(t *testing.T, h head) providertest.Talk {
 	var memory transport.Memory[form, dialect, state]
 	return providertest.Talk{Body: func(said []chat.Message) (string, string) {
-		open, length, done := memory.Body(h, said)
+		open, sent, done := memory.Body(h, said)
 		defer done()
 		r, err := open()
 		if err != nil {
 			t.Fatal(err)
 		}
 		body, err := io.ReadAll(r)
-		if err != nil || int64(len(body)) != length {
-			t.Fatalf("%d bytes, %d announced, %v", len(body), length, err)
+		if err != nil || len(body) != sent.Size {
+			t.Fatalf("%d bytes, %d announced, %v", len(body), sent.Size, err)
+		}
+		if again, ok := Rebuild(*sent, said); !ok || string(again) != string(body) {
+			t.Errorf("it cannot be written again: %.300s", body)
 		}
 		var s state
 		for _, m := range said {

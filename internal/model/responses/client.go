@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"coder/internal/core/chat"
 	"coder/internal/model/provider"
 	"coder/internal/model/transport"
 )
@@ -29,6 +30,7 @@ const path = "/responses"
 // /responses.
 func New(o transport.Options) *Client {
 	return transport.Speak(o, transport.Wire[form, dialect, state]{
+		Name:    "responses",
 		Address: func(base, _ string) (*url.URL, error) { return transport.Endpoint(base, path) },
 		List: func(base string) (*url.URL, error) {
 			return transport.Endpoint(strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(base), "/"), path), "/models")
@@ -54,4 +56,9 @@ func (d dialect) adapted(req provider.Request, complaint string) dialect {
 		d.noStore = true
 	}
 	return d
+}
+
+// Rebuild writes the body of a request again; see [transport.Rebuild].
+func Rebuild(sent chat.Sent, msgs []chat.Message) ([]byte, bool) {
+	return transport.Rebuild[form, dialect, state](sent, msgs, dialect{}, dialect{noReasoning: true})
 }

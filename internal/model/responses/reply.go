@@ -156,6 +156,7 @@ func (r *reply) close(index int, raw []byte) {
 		}
 		it.at.Item = bytes.ToValidUTF8(append(b, '}'), []byte("\uFFFD"))
 		r.thoughts = append(r.thoughts, it.at)
+		r.put(provider.ReasoningDelta{Field: reasoningField, Held: len(it.at.Item)})
 	}
 }
 

@@ -131,14 +131,14 @@ func (w *wrapper) once(ctx context.Context, req provider.Request, m model, yield
 	if m.asked == XML {
 		sent = asText(req)
 	}
-	f := filter{yield: yield, ids: w.ids(req), offer: offer{tools: req.Tools, said: req.Messages, anyName: m.asked == XML, native: m.seen == Native}}
+	f := filter{asText: m.asked == XML, yield: yield, ids: w.ids(req), offer: offer{tools: req.Tools, said: req.Messages, anyName: m.asked == XML, native: m.seen == Native}}
 	f.scan = &scanner{offer: f.offer}
 	for d, err := range w.next.Stream(ctx, sent) {
 		if errors.Is(err, provider.ErrNoTools) {
 			return err, true
 		}
 		if len(req.Tools) == 0 {
-			if !yield(d, err) {
+			if !yield(f.signed(d), err) {
 				return nil, false
 			}
 		} else if !f.pass(d, err) {
@@ -176,11 +176,12 @@ func (w *wrapper) ids(req provider.Request) func(n int) string {
 // methods report whether the consumer wants more.
 type filter struct {
 	offer
-	yield func(provider.Delta, error) bool
-	ids   func(n int) string
-	scan  *scanner
-	byAPI bool // the API sends calls itself, and those in the text are not taken
-	used  Mode // how the reply calls tools
+	asText bool // so the request was
+	yield  func(provider.Delta, error) bool
+	ids    func(n int) string
+	scan   *scanner
+	byAPI  bool // the API sends calls itself, and those in the text are not taken
+	used   Mode // how the reply calls tools
 }
 
 func (f *filter) pass(d provider.Delta, err error) bool {
@@ -217,8 +218,21 @@ func (f *filter) finish(d provider.Done) bool {
 	if len(calls) > 0 && d.Stop == provider.StopEnd {
 		d.Stop = provider.StopTools
 	}
-	return f.yield(d, nil)
+	return f.yield(f.signed(d), nil)
 }
+
+// signed is d, which says how the request was put if it is the end.
+func (f *filter) signed(d provider.Delta) provider.Delta {
+	if end, ok := d.(provider.Done); ok && f.asText && end.Sent != nil {
+		sent := *end.Sent
+		sent.AsText, end.Sent = true, &sent
+		return end
+	}
+	return d
+}
+
+// Told are messages as a model is told them that writes its calls as text.
+func Told(ms []chat.Message) []chat.Message { return tell(ms) }
 
 func (f *filter) say(text string) bool {
 	return text == "" || f.yield(provider.TextDelta(text), nil)

@@ -42,8 +42,9 @@ type Options struct {
 	Query         map[string]string // parameters of each address, besides our own
 	Cert, CertKey []byte            // shown to the server, in PEM form; none if empty
 
-	Timeout     time.Duration // for the whole of a reply; zero means none
-	IdleTimeout time.Duration // of silence, headers included; zero means none
+	Timeout         time.Duration // for the whole of a reply; zero means none
+	IdleTimeout     time.Duration // of silence, headers included; zero means none
+	ProgressTimeout time.Duration // without progress, though there may be signs of life; zero means none
 
 	// Proxy chooses a proxy for a request, as [http.Transport] does; nil means none.
 	Proxy func(*http.Request) (*url.URL, error)
@@ -163,8 +164,11 @@ func (c *Client) exchange(ctx context.Context, req Request, decoder func(put fun
 	}
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	x := &exchange{client: c, caller: ctx, ctx: inner, cancel: cancel, patience: newPatience(c.opt.IdleTimeout, c.prefill(req), c.opt.Timeout, cancel), emit: emit}
+	x := &exchange{client: c, caller: ctx, ctx: inner, cancel: cancel, emit: emit}
+	x.patience = newPatience(limits{c.opt.IdleTimeout, c.opt.ProgressTimeout, c.opt.Timeout}, c.prefill(req), cancel)
 	x.decoder = decoder(x.put)
+	x.tick = time.NewTicker(tellEvery)
+	defer x.tick.Stop()
 	defer x.patience.stop()
 
 	resp, err := x.send(req)
@@ -260,7 +264,15 @@ type exchange struct {
 	left, done bool // the consumer wants no more; it has all of the reply
 	begun      bool // something of the reply is there
 	waiting    provider.Waiting
-	text       []byte // came already and is not passed on yet
+	tick       *time.Ticker // when it is told that something is waited for
+	moved      bool         // there was progress since the last read
+	text       []byte       // came already and is not passed on yet
+}
+
+// progress notes that more of the reply is there.
+func (x *exchange) progress() {
+	x.moved = true
+	x.patience.progress()
 }
 
 // put passes a delta on. Text waits for the text that came with it, so that what
@@ -270,8 +282,7 @@ func (x *exchange) put(d provider.Delta) {
 		return
 	}
 	if text, ok := d.(provider.TextDelta); ok && len(text) > 0 {
-		x.begun = true
-		x.patience.begun()
+		x.begin()
 		x.text = append(x.text, text...)
 		return
 	}
@@ -280,14 +291,22 @@ func (x *exchange) put(d provider.Delta) {
 	}
 	switch d := d.(type) {
 	case provider.Waiting:
+		if d.Read > x.waiting.Read {
+			x.progress()
+		}
 		x.waiting = d
 	case provider.Done:
 		x.done = true
 	default:
-		x.begun = true
-		x.patience.begun()
+		x.begin()
 	}
 	x.left = !x.emit(d)
+}
+
+// begin notes that the model has said more.
+func (x *exchange) begin() {
+	x.begun, x.moved = true, true
+	x.patience.begun()
 }
 
 // flush passes on the text that came and reports whether more is wanted.
@@ -326,7 +345,7 @@ func (x *exchange) send(r Request) (*http.Response, error) {
 		switch {
 		case err == nil:
 			x.client.heard(resp)
-			x.patience.alive(false)
+			x.patience.alive()
 			return resp, nil
 		case !kept || resent == mostResent || !errors.Is(x.why(err, x.route.unanswered), provider.ErrCutOff) || x.ctx.Err() != nil:
 			return nil, x.why(err, x.unanswered)
@@ -345,9 +364,9 @@ func (x *exchange) why(err error, network func(error) error) error {
 		if !x.begun {
 			x.client.slow.Add(1)
 		}
-		return say(provider.ErrCutOff, true, nil, "%s sent nothing for %v", x.route, x.patience.idle)
+		return say(provider.ErrCutOff, true, nil, "%s sent nothing for %v", x.route, x.patience.bear.silence)
 	case errQuiet:
-		return say(provider.ErrCutOff, true, nil, "%s sent nothing but signs of life for %v", x.route, commentsFactor*x.patience.idle)
+		return say(provider.ErrCutOff, true, nil, "%s sent nothing but signs of life for %v", x.route, x.patience.bear.progress)
 	case errSlow:
 		return say(provider.ErrCutOff, true, nil, "%s took longer than %v", x.route, x.client.opt.Timeout)
 	default:

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"hash/crc32"
 	"io"
 	"slices"
 	"strings"
@@ -51,6 +52,7 @@ type memo[D comparable, S any] struct {
 	ends   []int          // where in buf each message ends
 	states []S            // after each message
 	buf    []byte         // a body without its end; never overwritten, only added to
+	begin  int            // where in buf the first message begins
 }
 
 func (m *memo[D, S]) state() (s S) {
@@ -73,12 +75,13 @@ type Memory[F Form[D, S], D comparable, S any] struct {
 
 // Body returns a reader of the whole body of a request, and its length. The
 // kept bytes are read in place; done gives them back for the next step.
-func (k *Memory[F, D, S]) Body(h Head[D], msgs []chat.Message) (open func() (io.ReadCloser, error), length int64, done func()) {
+func (k *Memory[F, D, S]) Body(h Head[D], msgs []chat.Message) (open func() (io.ReadCloser, error), sent *chat.Sent, done func()) {
 	var form F
 	m := k.nearest(h, msgs)
 	if m == nil {
 		h.Tools = slices.Clone(h.Tools) // nobody else can change ours
 		m = &memo[D, S]{head: h, buf: form.Begin(h)}
+		m.begin = len(m.buf)
 	}
 	for _, msg := range msgs[len(m.said):] {
 		var s S
@@ -89,7 +92,8 @@ func (k *Memory[F, D, S]) Body(h Head[D], msgs []chat.Message) (open func() (io.
 	open = func() (io.ReadCloser, error) {
 		return io.NopCloser(io.MultiReader(bytes.NewReader(kept), strings.NewReader(end))), nil
 	}
-	return open, int64(len(kept) + len(end)), func() {
+	sent = &chat.Sent{Model: h.Model, Effort: h.Effort, Head: string(kept[:m.begin]), Tail: end, Size: len(kept) + len(end), Sum: sum(kept, end)}
+	return open, sent, func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.free = append(k.free, m)
@@ -97,6 +101,31 @@ func (k *Memory[F, D, S]) Body(h Head[D], msgs []chat.Message) (open func() (io.
 			k.free = slices.Delete(k.free, 0, over)
 		}
 	}
+}
+
+// sum is the check of a body.
+func sum(kept []byte, end string) uint32 {
+	return crc32.Update(crc32.Checksum(kept, castagnoli()), castagnoli(), []byte(end))
+}
+
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
+
+// Rebuild writes the body of a request again from what is on record of it. It is not
+// ok if that is not what was sent. Dialects are those in which messages differ.
+func Rebuild[F Form[D, S], D comparable, S any](sent chat.Sent, msgs []chat.Message, dialects ...D) (body []byte, ok bool) {
+	var form F
+	for _, d := range dialects {
+		h := Head[D]{Model: sent.Model, Effort: sent.Effort, Dialect: d}
+		b := []byte(sent.Head)
+		var s S
+		for _, m := range msgs {
+			b, s = form.Append(h, b, s, m)
+		}
+		if len(b)+len(sent.Tail) == sent.Size && sum(b, sent.Tail) == sent.Sum {
+			return append(b, sent.Tail...), true
+		}
+	}
+	return nil, false
 }
 
 // nearest returns the memo that knows most of a conversation, or where the two
@@ -124,7 +153,7 @@ func (k *Memory[F, D, S]) nearest(h Head[D], msgs []chat.Message) *memo[D, S] {
 	m := k.free[best]
 	if most < len(m.said) {
 		end := m.ends[most-1]
-		return &memo[D, S]{head: m.head, said: m.said[:most:most], ends: m.ends[:most:most], states: m.states[:most:most], buf: m.buf[:end:end]}
+		return &memo[D, S]{head: m.head, begin: m.begin, said: m.said[:most:most], ends: m.ends[:most:most], states: m.states[:most:most], buf: m.buf[:end:end]}
 	}
 	k.free = slices.Delete(k.free, best, best+1)
 	return m

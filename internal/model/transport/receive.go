@@ -24,7 +24,7 @@ const (
 // receive reads a response of success, whatever form it has.
 func (x *exchange) receive(body io.Reader) error {
 	x.body = body
-	src := &source{from: waitingReader{x, body}, alive: x.patience.alive}
+	src := &source{from: waitingReader{x, body}, progress: x.progress}
 	f, err := src.sniff()
 	switch {
 	case err == io.EOF:
@@ -33,7 +33,8 @@ func (x *exchange) receive(body io.Reader) error {
 		return x.why(err, x.broken)
 	case f == markup:
 		page, _ := src.rest()
-		return &provider.Error{Kind: provider.ErrNotAnAPI, Err: errors.New(x.route.String() + " sent a web page: " + words(page))}
+		// It may be that of a gateway whose server is away, or of one that wants a login.
+		return &provider.Error{Kind: provider.ErrNotAnAPI, Retryable: true, Err: errors.New(x.route.String() + " sent a web page: " + words(page))}
 	case f == jsonBody:
 		return x.readJSON(src)
 	}
@@ -53,6 +54,9 @@ func (x *exchange) readJSON(src *source) error {
 	}
 	for len(rest) > 0 {
 		val, more, ok := jsonscan.Cut(rest)
+		if jsonscan.TooDeep(rest) {
+			return x.tooDeep()
+		}
 		if !ok {
 			return say(provider.ErrCutOff, true, nil, "%s sent JSON that does not end: %s", x.route, CleanLine(string(rest)))
 		}
@@ -80,6 +84,8 @@ func (x *exchange) readEvents(src *source) error {
 			return x.whole()
 		case e.name == "error":
 			return InBand(e.data)
+		case !e.whole && jsonscan.TooDeep(e.data):
+			return x.tooDeep()
 		case !e.whole:
 			return say(provider.ErrCutOff, true, nil, "%s sent an event that is not JSON: %s", x.route, CleanLine(string(e.data)))
 		}
@@ -99,6 +105,11 @@ func (x *exchange) readEvents(src *source) error {
 			x.patience.shorten(finishGrace)
 		}
 	}
+}
+
+// tooDeep says that a value of a reply cannot be read.
+func (x *exchange) tooDeep() error {
+	return say(provider.ErrCutOff, true, nil, "%s sent JSON that is nested too deep: more than %d levels", x.route, jsonscan.Deepest)
 }
 
 // whole ends a reply whose end was marked. Nothing can fail it now, and servers
@@ -155,69 +166,81 @@ func (x *exchange) end() error {
 // Why we gave up on a request ourselves.
 var (
 	errSilent = errors.New("silence")
-	errQuiet  = errors.New("nothing but comments")
+	errQuiet  = errors.New("nothing but signs of life")
 	errSlow   = errors.New("time is up")
 	errEnough = errors.New("complete, though the connection is still open")
 )
 
-// commentsFactor is how many times longer than through silence we wait through
-// comments alone: they say that the server is alive, not that the model is.
-const commentsFactor = 3
+// limits are how long a reply is waited for: without a byte, without progress, and
+// in all. Signs of life, such as comments, pings and events that say nothing, are no
+// progress. Zero means no limit.
+type limits struct{ silence, progress, total time.Duration }
 
-// patience cancels a request that has gone silent. It measures silence, not
+// patience cancels a request that makes no progress. It measures silence, not
 // duration: a slow reply may take all day. The zero patience is endless.
 type patience struct {
-	idle   time.Duration // of silence that is borne now
-	usual  time.Duration // and once the reply has begun
+	bear   limits        // what is borne now
+	extra  time.Duration // of that, until the reply begins
 	cancel context.CancelCauseFunc
-	silent *time.Timer // runs out without any byte
-	quiet  *time.Timer // runs out without data
+	silent *time.Timer // runs out without a byte
+	quiet  *time.Timer // runs out without progress
 	total  *time.Timer
 	hasty  bool
 }
 
-// newPatience bears silence for so long, and before the reply begins for as much
+// newPatience bears what l says, and before the reply begins silence for as much
 // longer as the model may need to read the request.
-func newPatience(idle, prefill, total time.Duration, cancel context.CancelCauseFunc) *patience {
-	p := &patience{idle: idle, usual: idle, cancel: cancel}
-	if idle > 0 {
-		p.idle += prefill
-		p.silent = time.AfterFunc(p.idle, func() { cancel(errSilent) })
-		p.quiet = time.AfterFunc(commentsFactor*p.idle, func() { cancel(errQuiet) })
+func newPatience(l limits, prefill time.Duration, cancel context.CancelCauseFunc) *patience {
+	p := &patience{extra: prefill, cancel: cancel}
+	after := func(d *time.Duration, extra time.Duration, why error) *time.Timer {
+		if *d <= 0 {
+			return nil
+		}
+		*d += extra
+		return time.AfterFunc(*d, func() { cancel(why) })
 	}
-	if total > 0 {
-		p.total = time.AfterFunc(total, func() { cancel(errSlow) })
-	}
+	p.silent = after(&l.silence, prefill, errSilent)
+	p.quiet = after(&l.progress, prefill, errQuiet)
+	p.total = after(&l.total, 0, errSlow)
+	p.bear = l
 	return p
 }
 
-// alive is told when bytes came.
-func (p *patience) alive(data bool) {
-	if p.silent == nil || p.hasty && !data {
-		return
-	}
-	p.silent.Reset(p.idle)
-	if data && p.quiet != nil {
-		p.quiet.Reset(commentsFactor * p.idle)
+// alive is told that bytes came.
+func (p *patience) alive() {
+	if p.silent != nil && !p.hasty {
+		p.silent.Reset(p.bear.silence)
 	}
 }
 
-// begun is told that the reply has begun: the model has read the request.
+// progress is told that more of the reply came.
+func (p *patience) progress() {
+	if p.quiet != nil {
+		p.quiet.Reset(p.bear.progress)
+	}
+}
+
+// begun is told that the model has read the request, and said more.
 func (p *patience) begun() {
 	if !p.hasty {
-		p.idle = p.usual
+		p.bear.silence -= p.extra
+		p.bear.progress -= p.extra
+		p.extra = 0
 	}
+	p.progress()
 }
 
 // shorten is for when all that matters is there: from now on the request ends
-// after so long without data.
+// after so long without progress.
 func (p *patience) shorten(grace time.Duration) {
-	if p.idle > 0 {
-		grace = min(grace, p.idle)
+	for _, d := range []time.Duration{p.bear.silence, p.bear.progress} {
+		if d > 0 {
+			grace = min(grace, d)
+		}
 	}
 	p.stop()
-	p.idle, p.quiet, p.hasty = grace, nil, true
-	p.silent = time.AfterFunc(grace, func() { p.cancel(errEnough) })
+	p.bear.progress, p.hasty = grace, true
+	p.quiet = time.AfterFunc(grace, func() { p.cancel(errEnough) })
 }
 
 // stop ends all waiting.

@@ -9,20 +9,23 @@ import (
 // tellEvery is how often it is told that nothing has come yet.
 const tellEvery = 10 * time.Second
 
-// await does what may take long, and meanwhile tells the consumer so.
+// await does what may take long, and tells the consumer meanwhile how long there
+// has been no progress.
 func (x *exchange) await(do func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		do()
 	}()
-	tick := time.NewTicker(tellEvery)
-	defer tick.Stop()
+	if x.moved {
+		x.moved, x.waiting.Waited = false, 0
+		x.tick.Reset(tellEvery)
+	}
 	for {
 		select {
 		case <-done:
 			return
-		case <-tick.C:
+		case <-x.tick.C:
 			w := x.waiting
 			w.Waited += tellEvery
 			if x.put(w); x.left {
@@ -34,8 +37,8 @@ func (x *exchange) await(do func()) {
 	}
 }
 
-// waitingReader reads a reply; what came is passed on before more is waited for.
-// Until the reply has begun, it is told how long that takes.
+// waitingReader reads a reply; what came is passed on before more is waited for,
+// and it is told how long that takes.
 type waitingReader struct {
 	x    *exchange
 	from io.Reader
@@ -45,10 +48,10 @@ func (r waitingReader) Read(p []byte) (n int, err error) {
 	if !r.x.flush() {
 		return 0, errLeft
 	}
-	if r.x.begun {
-		return r.from.Read(p)
-	}
 	r.x.await(func() { n, err = r.from.Read(p) })
+	if n > 0 {
+		r.x.patience.alive()
+	}
 	return n, err
 }
 
@@ -73,7 +76,7 @@ func (c *Client) prefill(r Request) time.Duration {
 	}
 	extra := time.Duration(max(0, r.Length-quicklyRead)/rate) * time.Second
 	if local && extra > 0 {
-		patience := c.opt.IdleTimeout + extra
+		patience := max(c.opt.IdleTimeout, c.opt.ProgressTimeout) + extra
 		extra += patience<<min(c.slow.Load(), mostSlow) - patience
 	}
 	return extra

@@ -2,19 +2,22 @@ package transport
 
 import (
 	"bytes"
-	"errors"
+	"fmt"
 	"io"
 	"strings"
 
 	"coder/internal/model/jsonscan"
+	"coder/internal/model/provider"
 )
 
 const (
 	firstBuffer = 32 << 10
-	longestLine = 64 << 20
+	longestLine = provider.LongestReply
 )
 
-var errLongLine = errors.New("a line of the reply is longer than 64 MiB")
+// errLongLine is the error of a line, an event of several lines or a body without a
+// stream that is too long to hold.
+var errLongLine = fmt.Errorf("a line of the reply is longer than %d MiB", longestLine>>20)
 
 // form is what a body looks like from its first byte.
 type form uint8
@@ -31,14 +34,13 @@ const (
 // the network cut them.
 type source struct {
 	from io.Reader
-	// alive is told of every read that brought bytes; data is false while all
-	// that came is comments.
-	alive func(data bool)
+	// progress is called when more came of a line that is no comment, or of a
+	// body that is no stream: of something that takes long to arrive.
+	progress func()
 
 	buf   []byte
 	r, w  int    // buf[r:w] is read but not used
 	seen  int    // how much of buf[r:w] is known to hold no line end
-	fresh bool   // bytes came, and none of them was data so far
 	name  string // of the event that is coming
 	part  []byte // data lines of an event of more than one
 	stray string // the first line that is no field of an event
@@ -57,9 +59,6 @@ func (s *source) sniff() (form, error) {
 				return markup, nil
 			}
 			return eventStream, nil
-		}
-		if s.w-s.r > longestLine {
-			return nothing, errLongLine
 		}
 		if err := s.fill(); err != nil {
 			return nothing, err
@@ -113,12 +112,11 @@ func (s *source) next() (event, error) {
 		if line[0] == ':' {
 			continue
 		}
-		if s.fresh {
-			s.fresh = false
-			s.alive(true)
-		}
 		if e, ok := s.field(line); ok {
 			return e, nil
+		}
+		if len(s.part) > longestLine {
+			return event{}, errLongLine
 		}
 	}
 }
@@ -192,10 +190,11 @@ func (s *source) line() ([]byte, error) {
 			return bytes.TrimSuffix(line, cr), nil
 		}
 		s.seen = s.w - s.r
-		if s.seen > longestLine {
-			return nil, errLongLine
+		err := s.fill()
+		if err == nil && s.seen > 0 && s.buf[s.r] != ':' && bytes.IndexByte(s.buf[s.r+s.seen:s.w], '\n') < 0 {
+			s.progress()
 		}
-		if err := s.fill(); err != nil {
+		if err != nil {
 			line := s.buf[s.r:s.w]
 			s.r, s.seen = s.w, 0
 			return bytes.TrimSuffix(line, cr), err
@@ -208,20 +207,20 @@ var cr = []byte("\r")
 // rest reads the body to its end.
 func (s *source) rest() ([]byte, error) {
 	for {
-		err := s.fill()
-		if err == io.EOF {
+		had := s.w - s.r
+		switch err := s.fill(); {
+		case err == io.EOF:
 			return s.buf[s.r:s.w], nil
-		}
-		if err == nil && s.w-s.r > longestLine {
-			err = errLongLine
-		}
-		if err != nil {
+		case err != nil:
 			return s.buf[s.r:s.w], err
+		case len(jsonscan.Trim(s.buf[s.r+had:s.w])) > 0: // blanks are but a sign of life
+			s.progress()
 		}
 	}
 }
 
-// fill reads more bytes; it returns an error only if none came.
+// fill reads more bytes; it returns an error only if none came, or if more is
+// waiting to be used than is held.
 func (s *source) fill() error {
 	if s.buf == nil {
 		s.buf = make([]byte, firstBuffer)
@@ -230,15 +229,16 @@ func (s *source) fill() error {
 		copy(s.buf, s.buf[s.r:s.w])
 		s.w, s.r = s.w-s.r, 0
 	}
+	if s.w > longestLine {
+		return errLongLine
+	}
 	if s.w == len(s.buf) {
-		s.buf = append(s.buf, make([]byte, len(s.buf))...)
+		s.buf = append(s.buf, make([]byte, min(len(s.buf), longestLine+firstBuffer-len(s.buf)))...)
 	}
 	for range maxEmptyReads {
 		n, err := s.from.Read(s.buf[s.w:])
 		s.w += n
 		if n > 0 {
-			s.fresh = s.buf[s.r] == ':' || s.buf[s.r] == '\n' || s.buf[s.r] == '\r'
-			s.alive(!s.fresh)
 			return nil
 		}
 		if err != nil {

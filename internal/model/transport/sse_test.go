@@ -11,7 +11,7 @@ import (
 
 // events lists what a source gives, one line per event.
 func eventsOf(from io.Reader) string {
-	s := &source{from: from, alive: func(bool) {}}
+	s := &source{from: from, progress: func() {}}
 	f, err := s.sniff()
 	var b strings.Builder
 	fmt.Fprintln(&b, f, err)

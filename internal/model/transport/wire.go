@@ -17,6 +17,7 @@ import (
 // A Wire is how the servers of one kind are spoken to. F writes bodies, D is what
 // a server has told us to say otherwise, S is what F has to know of a body so far.
 type Wire[F Form[D, S], D comparable, S any] struct {
+	Name string // on record
 	// Address is where a model is asked, and List where the models are listed, at
 	// the server whose base URL the person wrote.
 	Address func(base, model string) (*url.URL, error)
@@ -83,12 +84,20 @@ func (s *Speaker[F, D, S]) ask(ctx context.Context, req provider.Request, d D, e
 	if s.wire.Tune != nil {
 		s.wire.Tune(&h, s.Client, req)
 	}
-	body, length, done := s.memory.Body(h, req.Messages)
+	body, sent, done := s.memory.Body(h, req.Messages)
+	sent.Wire = s.wire.Name
 	defer done()
+	signed := func(d provider.Delta) bool {
+		if end, ok := d.(provider.Done); ok {
+			end.Sent = sent
+			d = end
+		}
+		return emit(d)
+	}
 	header := s.header("text/event-stream")
 	header.Set("Content-Type", "application/json")
-	return s.withKey(ctx, Request{Method: http.MethodPost, URL: u, Header: header, Body: body, Length: length}, func(r Request) error {
-		return s.exchange(ctx, r, s.wire.Decoder, emit)
+	return s.withKey(ctx, Request{Method: http.MethodPost, URL: u, Header: header, Body: body, Length: int64(sent.Size)}, func(r Request) error {
+		return s.exchange(ctx, r, s.wire.Decoder, signed)
 	})
 }
 

@@ -81,11 +81,17 @@ type Report struct {
 	Imported uint64
 	Since    time.Time
 	Found    bool
+	// Open are the calls that were requested and have no end, though no process
+	// works in the session and no question waits for an answer.
+	Open []Call
 }
 
 // Sentences say it of a session, in sentences that t translates.
 func (r Report) Sentences(id string, t func(format string, args ...any) string) []string {
 	lines := []string{t("session %s: all %d lines hold together", id, r.Lines)}
+	for _, c := range r.Open {
+		lines = append(lines, t("record %d: %s was requested and has no end, though nobody works on it; it gets one when the session continues", c.Seq, c.Requested.Tool))
+	}
 	if r.Unchecked > 0 {
 		lines = append(lines, t("%d lines were written by an earlier version and carry no check", r.Unchecked))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/task"
 )
 
 // Call is one tool call as the log tells it.
@@ -15,6 +16,7 @@ type Call struct {
 	Time      time.Time
 	Requested event.ToolCallRequested
 	Completed *event.ToolCallCompleted // nil: what came of it is unknown
+	Left      bool                     // it has no end, but its task has; see [Idle]
 }
 
 // Open reports whether nobody knows what came of the call.
@@ -61,6 +63,39 @@ func (cs *Calls) Add(r event.Record) error {
 		cs.calls[i].Completed = &e
 	}
 	return nil
+}
+
+// Idle are the calls among records that have no end, though no question that waits
+// for an answer keeps them: nobody works on them, unless a process has the session.
+func Idle(records iter.Seq2[event.Record, error]) (idle []Call, err error) {
+	var cs Calls
+	var tasks task.Tasks
+	parents := make(map[string]string) // of calls that handed work on, by subtask
+	for r, err := range records {
+		if err != nil {
+			return nil, err
+		}
+		_ = tasks.Add(r) // a record that does not fit is told of elsewhere
+		if e, ok := r.Event.(event.TaskCreated); ok && e.CallID != "" {
+			parents[r.Task] = e.CallID
+		}
+		if err := cs.Add(r); err != nil {
+			return nil, err
+		}
+	}
+	waits := make(map[string]bool)
+	for _, t := range tasks.All() {
+		if t.Status == task.AwaitingUser {
+			waits[parents[t.ID]] = true
+		}
+	}
+	for _, c := range cs.calls {
+		if c.Open() && !waits[c.Requested.CallID] {
+			c.Left = tasks.Get(c.Requested.TaskID).Status.Ended()
+			idle = append(idle, c)
+		}
+	}
+	return idle, nil
 }
 
 // All lists the calls in the order they were requested.

@@ -21,6 +21,7 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/uip"
 )
 
 // MaxText is how much of a session is kept. A line is kept as pieces, each with the
@@ -34,7 +35,7 @@ const (
 )
 
 // version is that of the form of documents.
-const version = 5
+const version = 6
 
 // Kind is what a line is of.
 type Kind string
@@ -87,6 +88,7 @@ func Build(stamp string, records iter.Seq2[event.Record, error]) Document {
 type builder struct {
 	Document
 	paths map[string]bool // that were named
+	calls []chat.ToolCall // of the last reply that made some
 }
 
 func (b *builder) add(r event.Record) {
@@ -105,11 +107,17 @@ func (b *builder) add(r event.Record) {
 		case e.Message.Role == chat.Assistant:
 			b.put(r.Seq, Answer, e.Message.Text())
 		}
+		if calls := e.Message.Calls(); len(calls) > 0 {
+			b.calls = calls
+		}
+	case event.InteractionRequested: // it may wait for long, or never run
+		for _, c := range b.calls {
+			if e.CallID() == c.ID || slices.ContainsFunc(e.Parts, func(part uip.Request) bool { return part.CallID() == c.ID }) {
+				b.call(r.Seq, c.Args)
+			}
+		}
 	case event.ToolCallRequested:
-		var in struct{ Command, Path string }
-		_ = json.Unmarshal(e.Input, &in) // what does not fit has neither
-		b.put(r.Seq, Command, in.Command)
-		b.path(r.Seq, in.Path)
+		b.call(r.Seq, e.Input)
 	case event.ToolCallCompleted:
 		for _, c := range e.Changes {
 			b.path(r.Seq, c.After.Path)
@@ -123,6 +131,14 @@ func (b *builder) add(r event.Record) {
 			}
 		}
 	}
+}
+
+// call takes in the arguments of a call.
+func (b *builder) call(seq uint64, args json.RawMessage) {
+	var in struct{ Command, Path string }
+	_ = json.Unmarshal(args, &in) // what does not fit has neither
+	b.put(seq, Command, in.Command)
+	b.path(seq, in.Path)
 }
 
 func (b *builder) path(seq uint64, name string) {

@@ -387,6 +387,9 @@ func (p *page) goTo(address string) { http.Redirect(p.w, p.r, address, http.Stat
 // refuse says why there is nothing else to see.
 func (p *page) refuse(status int, why string) {
 	p.title, p.tab = p.words.T("That cannot be done"), ""
+	if status == http.StatusAccepted {
+		p.title = p.words.T("Your answer is saved")
+	}
 	back := markup("")
 	switch {
 	case p.outside: // by way of a link the cookie comes along, which it does not from another site

@@ -160,7 +160,7 @@ func (r *Renderer) waiting(e event.Waiting) string {
 	case e.Of > 0:
 		return notice(words.T("the model has read %d of %d tokens (%s)", e.Read, e.Of, took))
 	}
-	return notice(words.T("still waiting for the model to begin (%s)", took))
+	return notice(words.T("still waiting for the model (%s)", took))
 }
 
 // finished is the one line about a call: tool, title, outcome, time. A call of

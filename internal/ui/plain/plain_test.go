@@ -83,7 +83,7 @@ func TestLines(t *testing.T) {
 		{event.Retrying{Attempt: 3, Of: 5, Wait: 300 * time.Millisecond}, "coder: no reply; trying again in 300 ms (attempt 3 of 5)"},
 		{event.Retrying{Attempt: 2, Of: 2, Why: "x"}, "coder: x; trying again (attempt 2 of 2)"},
 		{event.Waiting{Why: event.WaitReply, Waited: 9 * time.Second}, ""},
-		{event.Waiting{Why: event.WaitReply, Waited: 10 * time.Second}, "coder: still waiting for the model to begin (10 s)"},
+		{event.Waiting{Why: event.WaitReply, Waited: 10 * time.Second}, "coder: still waiting for the model (10 s)"},
 		{event.Waiting{Why: event.WaitReply, Waited: 40 * time.Second, Read: 2000, Of: 7000}, "coder: the model has read 2000 of 7000 tokens (40 s)"},
 		{event.Waiting{Why: event.WaitLoading}, "coder: the server is loading the model; waiting for it"},
 		{event.Waiting{Why: event.WaitLoading, Waited: 2 * time.Second}, ""},

@@ -131,7 +131,7 @@ func object(raw json.RawMessage) json.RawMessage {
 }
 
 // stops are our reasons to stop in the words of the stream.
-var stops = map[string]string{"end": "end_turn", "tools": "tool_use", "length": "max_tokens", "loop": "max_tokens", "filter": "refusal"}
+var stops = map[string]string{"end": "end_turn", "tools": "tool_use", "length": "max_tokens", "loop": "max_tokens", "size": "max_tokens", "filter": "refusal"}
 
 // stopReason is nil for a reply that did not arrive whole, and where the model
 // did not say.

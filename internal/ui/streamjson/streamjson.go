@@ -280,7 +280,9 @@ type Checks struct {
 	Last     *string `json:"last_check"` // the command; null if none ran
 	ExitCode *int    `json:"exit_code"`
 	Edits    int     `json:"edits_after"` // changes since then
-	Verified bool    `json:"verified"`    // nothing was left unchecked
+	// Verified is true if a check ran and passed and nothing was changed since, and
+	// null if nothing was changed and nothing was checked.
+	Verified *bool `json:"verified"`
 }
 
 // The ways a turn can end.

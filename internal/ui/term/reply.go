@@ -268,7 +268,7 @@ func (r *Renderer) waiting(e event.Waiting) {
 	case e.Of > 0:
 		r.status.set(r.t("the model reads: %d of %d tokens", e.Read, e.Of))
 	default:
-		r.status.set(r.t("waiting for the model to begin"))
+		r.status.set(r.t("waiting for the model"))
 	}
 }
 

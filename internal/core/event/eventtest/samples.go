@@ -42,6 +42,7 @@ func Samples() []event.Event {
 		},
 		event.MessageAdded{
 			Message: reply(), Reminders: "be brief", Reminded: []string{"todos"}, Interrupted: true, Model: "m", Usage: &chat.Usage{In: 1, Out: 2, Cached: 3, Reasoning: 4, Cost: 0.5, Written: 5, Unpriced: true}, Stop: "stop", Window: 9, Tools: map[string]int{"read": 90},
+			Sent:   &chat.Sent{Wire: "openai", Model: "m", Effort: "high", Head: "{", Tail: "}", AsText: true, Size: 2, Sum: 7},
 			Blocks: display.Blocks{display.Shell{Command: "ls", Ran: true, Exit: 1, Millis: 2, Truncated: true, Stdout: "a\n", Stderr: "<b", Error: "timed out"}},
 		},
 		event.Spent{Model: "m", Usage: chat.Usage{In: 1, Out: 2, Cached: 3, Reasoning: 4, Cost: 0.5, Written: 5, Unpriced: true}, For: event.ForSummary},

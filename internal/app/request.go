@@ -1,0 +1,79 @@
+package app
+
+import (
+	"context"
+	"io"
+
+	"coder/internal/agent/conversation"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/model/anthropic"
+	"coder/internal/model/gemini"
+	"coder/internal/model/openai"
+	"coder/internal/model/responses"
+	"coder/internal/model/textcalls"
+)
+
+// rebuilders write the bodies of requests again, by wire.
+var rebuilders = map[string]func(chat.Sent, []chat.Message) ([]byte, bool){
+	"openai": openai.Rebuild, "responses": responses.Rebuild, "anthropic": anthropic.Rebuild, "gemini": gemini.Rebuild,
+}
+
+// WriteRequest writes the body of the last request of a session that was answered, or
+// of the last one answered by the record numbered at, byte for byte as it was sent.
+func (s *Store) WriteRequest(ctx context.Context, w io.Writer, id string, at uint64) error {
+	var all []event.Record
+	reply := -1 // the record of the answer
+	others := make(map[string]bool)
+	for r, err := range s.Logs.Read(ctx, id, 0) {
+		if err != nil {
+			return err
+		}
+		if at > 0 && r.Seq > at {
+			break
+		}
+		all = append(all, r)
+		switch e := r.Event.(type) {
+		case event.TaskCreated:
+			others[r.Task] = e.ParentID != ""
+		case event.MessageAdded:
+			// Without a number it is a request of the session's own conversation.
+			if e.Sent != nil && (at > 0 || !others[r.Task]) {
+				reply = len(all) - 1
+			}
+		}
+	}
+	if reply < 0 {
+		return inputf("session %s has no request on record up to there: none was answered over a network, or an earlier version wrote the session", id)
+	}
+	body, ok := rebuild(all[:reply+1], others)
+	if !ok {
+		return inputf("session %s: the request answered by record %d cannot be written again byte for byte: its record is not whole, or a key in it was masked", id, all[reply].Seq)
+	}
+	_, err := w.Write(body)
+	return err
+}
+
+// rebuild writes the request again that the last of records answers.
+func rebuild(records []event.Record, others map[string]bool) ([]byte, bool) {
+	last := records[len(records)-1]
+	talk := new(conversation.Conversation)
+	if others[last.Task] {
+		talk = conversation.Of(last.Task)
+	}
+	for _, r := range records[:len(records)-1] {
+		talk.Add(r)
+	}
+	sent, said := *last.Event.(event.MessageAdded).Sent, talk.View()
+	if sent.Head == "" {
+		sent.Head = talk.Head()
+	}
+	if sent.AsText {
+		said = textcalls.Told(said)
+	}
+	again, known := rebuilders[sent.Wire]
+	if !known {
+		return nil, false
+	}
+	return again(sent, said)
+}
