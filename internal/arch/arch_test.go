@@ -51,6 +51,7 @@ var plan = []struct {
 	{"host/authkey", "atomicfile"},
 	{"host/repofile", "secret"},
 	{"host/workspace", "lazy nearest repofile"},
+	{"host/worktree", "atomicfile event jsonx program repofile sanitize workspace"},
 	{"host/shell", "program sanitize"},
 	{"host/patch", "lazy"},
 	{"host/sandbox", "lazy program repofile"},
@@ -176,9 +177,9 @@ var plan = []struct {
 	{"fleet/jetstore", "event jsonx session"},
 	{"fleet/engine", "atomicfile repofile"},
 	{"fleet/queue", "jetstore jsonx uip"},
-	{"fleet/checkout", "program sanitize"},
+	{"fleet/checkout", "program worktree"},
 	{"fleet/worker", "app atomicfile authkey chat checkout cli engine event jetstore jsonl jsonx mode program queue repofile sanitize seal task uip verify"},
-	{"fleet/fleetcli", "app atomicfile authkey chat checkout cli display engine event events i18n jetstore jsonx mode nearest program queue repofile sanitize term uip worker"},
+	{"fleet/fleetcli", "app atomicfile authkey chat checkout cli display engine event events i18n jetstore jsonx mode nearest program queue repofile sanitize term uip worker worktree"},
 	{"arch", ""},
 }
 
