@@ -170,7 +170,7 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config conversation display event git ledger mcp mode orchestrator patch prompt provenance sanitize session skills trust undo"},
-	{"app", "anthropic asof atomicfile audit authkey bash bundle catalogue chat clip codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace"},
+	{"app", "anthropic asof atomicfile audit authkey bash bundle catalogue chat clip codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace worktree"},
 	{"cli", "acp app asof audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy program provenance provider repl repofile rerun rule sanitize scripted session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo verify"},
 
 	// beyond one machine: the second program, coder-fleet
@@ -368,6 +368,8 @@ var mayOpen = map[string]string{
 	"app/store.go":                    "makes a new file in its own folder",
 	"app/toolkit.go":                  "makes a new file for a plan",
 	"cli/demo.go":                     "writes into a folder that it has just made",
+	"host/worktree/fill.go":           "writes into a folder that it has just made, and reads what a checkout put there",
+	"host/worktree/print.go":          "the handle of a folder that it made; opens no file in it",
 	"cli/watchcmd.go":                 "the note in a lock, bounded, without links or waiting; asks the kernel who locks what",
 	"cli/editor.go":                   "writes into a folder that it has just made",
 	"app/startenv_linux.go":           "its own memory, by way of the kernel",

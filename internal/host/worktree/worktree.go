@@ -157,3 +157,25 @@ func (t *Tree) Remove(ctx context.Context, dir, branch, commit string) (stays bo
 	_, err = t.Git(ctx, nil, "branch", "--quiet", "-D", "--", branch)
 	return err != nil, err
 }
+
+// TrackedIgnored are the files below a folder of the tree that git tracks and
+// ignores, seen from that folder: nothing else keeps an eye on these.
+func (t *Tree) TrackedIgnored(ctx context.Context, dir string) ([]string, error) {
+	rel, err := filepath.Rel(t.Dir, dir)
+	if err != nil {
+		return nil, err
+	}
+	out, err := t.Git(ctx, nil, "ls-files", "-z", "-i", "-c", "--exclude-standard", "--", rel)
+	if err != nil {
+		return nil, fmt.Errorf("list files that git tracks: %w", err)
+	}
+	var names []string
+	for name := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
+		if rel == "." {
+			names = append(names, name)
+		} else if below, ok := strings.CutPrefix(name, filepath.ToSlash(rel)+"/"); ok {
+			names = append(names, below)
+		}
+	}
+	return names, nil
+}
