@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
+	"strings"
 )
 
 // Print is a word for all files below a folder by their names, sizes, modes and
-// times, without those of git and of sessions: it is another one once a file was
-// changed.
+// times, and for the records of sessions there, without what git keeps of its own. It
+// is another one once a file was changed or a session was continued.
 func Print(dir string) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -22,19 +24,23 @@ func Print(dir string) (string, error) {
 		switch {
 		case err != nil:
 			return err
-		case name == ".git" || name == ".coder":
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		case d.IsDir():
+		case name == ".git" && d.IsDir():
+			return fs.SkipDir
+		case name == ".git" || d.IsDir():
 			return nil
 		}
 		info, err := d.Info()
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(sum, "%q %o %d %d\n", name, info.Mode(), info.Size(), info.ModTime().UnixNano())
+		written := info.ModTime().UnixNano()
+		if _, own, ok := strings.Cut("/"+name, "/.coder/"); ok {
+			if !strings.HasPrefix(own, "log/") || path.Ext(own) != ".jsonl" {
+				return nil // what coder writes when a session is only looked at
+			}
+			written = 0
+		}
+		fmt.Fprintf(sum, "%q %o %d %d\n", name, info.Mode(), info.Size(), written)
 		return nil
 	})
 	return hex.EncodeToString(sum.Sum(nil)), err
