@@ -65,7 +65,9 @@ func subcommands() []subcommand {
 		{"diff", func(args []string) bool { return len(args) == 2 && strings.Contains(args[1], "..") }, nil, inWorkspace("coder diff needs a session and two of its records: coder diff SESSION A..B", (*invocation).runDiff), []use{{"SESSION A..B", "what the files of a session changed between two of its records"}}},
 		{"fork", one, nil, inWorkspace("coder fork needs the id of one session; coder sessions lists them", (*invocation).runFork), []use{{"SESSION [--at SEQ] [--session-id ID]", "a new session from a record of another one, with the files of then in a git worktree or a copy"}}},
 		{"restore", one, nil, inWorkspace("coder restore needs the id of one session; coder sessions lists them", (*invocation).runRestore), []use{{"SESSION --at SEQ [--dry] [--force]", "bring the files of a session back to a record; --dry only shows what would change, /undo takes it back"}}},
-		{"worktree", func(args []string) bool { return len(args) == 1 && args[0] == "list" || len(args) == 2 && args[0] == "remove" }, worktreeVerbs, inWorkspace("coder worktree takes list, or remove NAME", (*invocation).runWorktree), []use{
+		{"worktree", func(args []string) bool {
+			return len(args) == 1 && args[0] == "list" || len(args) == 2 && args[0] == "remove"
+		}, worktreeVerbs, inWorkspace("coder worktree takes list, or remove NAME", (*invocation).runWorktree), []use{
 			{"list [--json]", "the folders that coder fork made"},
 			{"remove NAME [--force]", "delete one with the session in it; --force also one that was worked in"},
 		}},
