@@ -52,7 +52,7 @@ type flags struct {
 	from                   int    // the first record to show
 	at                     int    // the record as of which a session is shown, or forked, or restored to
 	resumeAt               string // the message that a fork begins at
-	force, dry             bool
+	force, dry, crash      bool
 	file                   string // of it
 	lastTurn               bool   // begin where the last turn does
 	until                  int    // the last record to play
@@ -197,6 +197,7 @@ func options() []option {
 		flag("no-color", "", "no colours", func(f *flags) *bool { return &f.NoColor }),
 		flag("include-partial-messages", "", "with stream-json: tell replies as they arrive, too", func(f *flags) *bool { return &f.partial }),
 		flag("verbose", "", "show thinking and command output on stderr", func(f *flags) *bool { return &f.verbose }),
+		of("demo", flag("crash", "", "show a session whose process is killed, and continued by another", func(f *flags) *bool { return &f.crash })),
 		of("respond", text("option", "ID", "the option to take", func(f *flags) *string { return &f.option })),
 		of("respond", text("input", "TEXT", "the answer in words", func(f *flags) *string { return &f.input })),
 		of("respond", option{long: "hunks", value: "NUMBERS", help: "yes to these hunks of a change only, such as 1,3-5", set: func(f *flags, v string) error {

@@ -50,7 +50,10 @@ func subcommands() []subcommand {
 		}
 	}
 	return []subcommand{
-		{"demo", none, nil, (*invocation).runDemo, []use{{"", "a whole turn on a throw-away project, played by a script"}}},
+		{"demo", none, nil, (*invocation).runDemo, []use{
+			{"", "a whole turn on a throw-away project, played by a script"},
+			{"--crash", "a session whose process is killed with kill -9, and continued: nothing lost, nothing run twice"},
+		}},
 		{"setup", none, nil, inWorkspace("", (*invocation).runSetup), []use{{"[--preset NAME] [--model M] [--yes]", "connect a model: finds keys and local servers, tests one, writes your settings"}}},
 		{"models", none, nil, inWorkspace("", (*invocation).runModels), []use{{"[--json]", "the models that can be reached, with window and price"}}},
 		{"sessions", none, nil, inWorkspace("", (*invocation).runSessions), []use{{"[--json]", "the sessions kept here, the newest first"}}},
