@@ -153,6 +153,7 @@ func (w *web) program() browser.Program {
 			return u
 		},
 		Fleet: w.fleet(), Modes: w.modes(), Begin: w.begin, Say: w.say, Answer: w.answer, Stop: w.stop, Release: w.release,
+		Fork: w.fork,
 	}
 }
 
@@ -321,6 +322,26 @@ func (w *web) stand(ctx context.Context, p browser.Place, at uint64) (s browser.
 		return nil
 	})
 	return s, err
+}
+
+// planRestore tells what would become of files that are brought back to a record.
+func (w *web) planRestore(ctx context.Context, p browser.Place, at uint64) (display.Blocks, error) {
+	a, err := w.room(p.Root)
+	if err != nil {
+		return nil, asProblem(err)
+	}
+	_ = a
+	return nil, nil
+}
+
+// fork begins a new session from a record.
+func (w *web) fork(ctx context.Context, p browser.Place, at uint64) (to browser.Place, err error) {
+	a, err := w.room(p.Root)
+	if err != nil {
+		return to, asProblem(err)
+	}
+	f, err := a.ForkAt(context.WithoutCancel(ctx), p.Session, at, "")
+	return browser.Place{Root: f.Work, Session: f.Session}, asProblem(err)
 }
 
 // diff is what became of the files of a session between two records.
