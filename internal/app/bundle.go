@@ -85,7 +85,7 @@ func (p *packing) packed(e event.Event) event.Event {
 	case event.ToolCallCompleted:
 		changes := make([]event.FileChange, len(e.Changes))
 		for i, c := range e.Changes {
-			changes[i] = event.FileChange{Before: p.state(c.Before), After: p.state(c.After)}
+			changes[i] = event.FileChange{Before: p.state(c.Before), After: p.state(c.After), Doubt: c.Doubt}
 		}
 		if e.Changes != nil {
 			e.Changes = changes
@@ -112,7 +112,7 @@ func maskNames(e event.Event, mask func(string) string) event.Event {
 	case event.ToolCallCompleted:
 		e.Changes = slices.Clone(e.Changes)
 		for i, c := range e.Changes {
-			e.Changes[i] = event.FileChange{Before: state(c.Before), After: state(c.After)}
+			e.Changes[i] = event.FileChange{Before: state(c.Before), After: state(c.After), Doubt: c.Doubt}
 		}
 		return e
 	}

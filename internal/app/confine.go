@@ -13,6 +13,7 @@ import (
 	"coder/internal/core/secret"
 	"coder/internal/host/egress"
 	"coder/internal/host/program"
+	"coder/internal/host/sandbox"
 	"coder/internal/policy"
 	"coder/internal/policy/confine"
 	"coder/internal/policy/risk"
@@ -20,8 +21,9 @@ import (
 	"coder/internal/tool/web"
 )
 
-// confiner keeps the commands of one session within bounds.
-func (a *App) confiner(p *protectedFiles) *confine.Confiner {
+// confiner keeps the commands of one session within bounds. The journal, which may be
+// nil, names the files that they touch.
+func (a *App) confiner(p *protectedFiles, journal *sandbox.Journal) *confine.Confiner {
 	home := a.Env.Getenv("HOME")
 	write := slices.Concat(a.Options.AddDirs, a.writable())
 	protect := []string{a.Home}
@@ -59,6 +61,7 @@ func (a *App) confiner(p *protectedFiles) *confine.Confiner {
 		},
 		MemoryMB: a.Config.Safety.MemoryLimitMB, Processes: a.Config.Safety.MaxProcesses,
 		Rerun: a.Recorded != nil, Warn: a.warn, Bare: sync.OnceFunc(a.eraseStartEnv),
+		Journal: journal,
 	})
 }
 

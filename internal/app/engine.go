@@ -136,7 +136,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 				collector.Add(r)
 			}
 		},
-		Undo: kit.undo, Redo: kit.redo, CutOff: kit.history.CutOff, ChangesSince: a.changesSince(kit, changes), Close: kit.close,
+		Undo: kit.undo, Redo: kit.redo, Restore: kit.restore, CutOff: kit.history.CutOff, ChangesSince: a.changesSince(kit, changes), Close: kit.close,
 	}, nil
 }
 

@@ -107,7 +107,7 @@ func (a *App) Judge() (j *judge.Judge, c *confine.Confiner, done func() error, e
 		return nil, nil, nil, inputf("open the workspace: %v", err)
 	}
 	p := a.protect(ws)
-	c = a.confiner(p)
+	c = a.confiner(p, nil)
 	if j, err = a.newJudge(c, p); err != nil {
 		return nil, nil, nil, errors.Join(err, ws.Close())
 	}

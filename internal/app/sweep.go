@@ -91,8 +91,8 @@ func (a *App) sweepCommands(ws *workspace.Workspace, t *toolkit) {
 // maxNotes is how many notes are looked at.
 const maxNotes = 10_000
 
-// claims are the changes that other sessions of this workspace put on record
-// within a time.
+// claims are the changes that other sessions of this workspace put on record by calls that
+// were under way within a time.
 func (s *Store) claims(ctx context.Context, self string, from, to time.Time) (list []undo.Claim, err error) {
 	if s.barred["log"] != nil {
 		return nil, nil
@@ -102,24 +102,52 @@ func (s *Store) claims(ctx context.Context, self string, from, to time.Time) (li
 		if id == self || s.logged(id) < from.UnixNano() {
 			continue
 		}
+		open := make(map[string]event.ToolCallRequested)
 		for r, err := range logs.Read(ctx, id, 0, event.Audit) {
 			if err != nil {
 				break // what can be read of it counts
 			}
-			e, ok := r.Event.(event.ToolCallCompleted)
-			if !ok || r.Time.Before(from) || r.Time.After(to.Add(claimMargin)) {
-				continue
+			switch e := r.Event.(type) {
+			case event.ToolCallRequested:
+				if e.Timestamp <= to.UnixMilli() && (len(e.Before) > 0 || e.Tree != "") {
+					open[e.CallID] = e
+				}
+			case event.ToolCallCompleted:
+				asked, ok := open[e.CallID]
+				delete(open, e.CallID)
+				if !ok || e.Timestamp < from.UnixMilli() {
+					continue
+				}
+				claim := undo.Claim{Session: id, From: time.UnixMilli(asked.Timestamp), To: time.UnixMilli(e.Timestamp)}
+				list = append(list, claimed(claim, e.Changes)...)
 			}
-			for _, c := range e.Changes {
-				list = append(list, undo.Claim{Path: c.After.Path, Session: id, At: time.UnixMilli(e.Timestamp)})
+		}
+		for _, e := range open { // they are under way, or were cut off
+			claim := undo.Claim{Session: id, From: time.UnixMilli(e.Timestamp)}
+			for _, before := range e.Before {
+				claim.Path = before.Path
+				list = append(list, claim)
+			}
+			if e.Tree != "" {
+				claim.Path, claim.Doubt = ".", event.DoubtUnseen
+				list = append(list, claim)
 			}
 		}
 	}
 	return list, ctx.Err()
 }
 
-// claimMargin is how much later than it was made a change may be on record.
-const claimMargin = time.Minute
+// claimed are the claims of one call.
+func claimed(like undo.Claim, changes []event.FileChange) (list []undo.Claim) {
+	for _, c := range changes {
+		like.Path, like.Doubt, like.Many = c.After.Path, c.Doubt, event.FileChange{}
+		if like.Path == "." {
+			like.Many = c
+		}
+		list = append(list, like)
+	}
+	return list
+}
 
 // limitStorage sees that what commands wrote and what can be worked out again
 // takes no more room than it may. The oldest goes first, and nothing of sessions

@@ -26,6 +26,7 @@ import (
 	"coder/internal/host/codeindex"
 	"coder/internal/host/lsp"
 	"coder/internal/host/repofile"
+	"coder/internal/host/sandbox"
 	"coder/internal/host/workspace"
 	"coder/internal/policy/confine"
 	"coder/internal/policy/mode"
@@ -75,6 +76,17 @@ type toolkit struct {
 	ends     []func() error
 }
 
+// witness tells which files the commands of a session touch.
+func witness(j *sandbox.Journal) func() func() (func(string) bool, bool) {
+	return func() func() (func(string) bool, bool) {
+		began := j.Mark()
+		return func() (func(string) bool, bool) {
+			touched, known := j.Since(began)
+			return touched.Has, known
+		}
+	}
+}
+
 // background is the commands that were left running, for people.
 func (t *toolkit) background() (all []slash.Job) {
 	for _, j := range t.jobs.List() {
@@ -104,14 +116,16 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	t.ends = []func() error{
 		func() error { store.limitStorage(a.Config.Storage, a.warn); return nil }, ws.Close, t.unmark, func() error { stop(); return nil },
 	}
-	t.confiner = a.confiner(t.protected)
+	journal := new(sandbox.Journal)
+	t.ends = append(t.ends, journal.Close)
+	t.confiner = a.confiner(t.protected, journal)
 	t.claims = func(ctx context.Context, from, to time.Time) ([]undo.Claim, error) {
 		return store.claims(ctx, sessionID, from, to)
 	}
 	if !a.Options.Ephemeral {
 		ws.KeepScratch(scratch)
 		t.files = &keeper{store: store, warn: a.warn, make: func() *undo.Keeper {
-			return undo.New(ws, store.contents(), undo.Options{Door: a.Door(), Now: a.Env.Now, Warn: a.warn, Needs: t.history.Needs, Tree: t.history.Tree()})
+			return undo.New(ws, store.contents(), undo.Options{Door: a.Door(), Now: a.Env.Now, Warn: a.warn, Needs: t.history.Needs, Tree: t.history.Tree(), Witness: witness(journal)})
 		}}
 		t.keeper = t.files
 	}
@@ -333,19 +347,27 @@ func (t *toolkit) close() error {
 	return errors.Join(errs...)
 }
 
-func (t *toolkit) undo(ctx context.Context, c undo.Call) (undo.Report, error) {
+func (t *toolkit) undo(ctx context.Context, c undo.Call) (undo.Plan, error) {
 	if t.files == nil {
-		return undo.Report{}, undo.ErrNotKept
+		return undo.Plan{}, undo.ErrNotKept
 	}
 	c.Others = t.claims
 	return undo.Undo(ctx, t.files.get(), &t.history, c)
 }
 
-func (t *toolkit) redo(ctx context.Context, c undo.Call) (undo.Report, error) {
+func (t *toolkit) redo(ctx context.Context, c undo.Call) (undo.Plan, error) {
 	if t.files == nil {
-		return undo.Report{}, undo.ErrNotKept
+		return undo.Plan{}, undo.ErrNotKept
 	}
 	return undo.Redo(ctx, t.files.get(), &t.history, c)
+}
+
+// restore makes files what goals say; undo takes it back.
+func (t *toolkit) restore(ctx context.Context, c undo.Call, goals []undo.Goal) (undo.Plan, error) {
+	if t.files == nil {
+		return undo.Plan{}, undo.ErrNotKept
+	}
+	return undo.Restore(ctx, t.files.get(), c, goals)
 }
 
 // changesSince tells what has changed in files since a call began, as far as what it

@@ -84,7 +84,7 @@ func (w *workshop) turn(s *supervisor.Session, prompt string) {
 	}
 }
 
-func (w *workshop) undo(s *supervisor.Session, c undo.Call) undo.Report {
+func (w *workshop) undo(s *supervisor.Session, c undo.Call) undo.Plan {
 	w.t.Helper()
 	r, err := s.Undo(w.t.Context(), c, event.Discard)
 	if err != nil {

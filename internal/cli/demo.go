@@ -260,12 +260,12 @@ func (d *demoReport) ofTurn(ctx context.Context, s *supervisor.Session) error {
 }
 
 // files tells what undoing or redoing did to files.
-func (d *demoReport) files(as string, r undo.Report) (lines []string) {
+func (d *demoReport) files(as string, r undo.Plan) (lines []string) {
 	words := d.inv.words
 	if back := slices.Concat(r.Restored, r.Removed); len(back) > 0 {
 		lines = append(lines, words.T(as, strings.Join(back, ", ")))
 	}
-	for _, n := range slices.Concat(r.Kept, r.Lost, r.Failed) {
+	for _, n := range r.Left() {
 		lines = append(lines, words.T("left as it is: %s (%s)", n.Path, words.Said(n.Why)))
 	}
 	for _, path := range r.NotUndone {

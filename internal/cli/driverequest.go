@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"coder/internal/agent/hooks"
@@ -159,15 +160,19 @@ func (d *driven) rewind(id json.RawMessage, r control.Request) error {
 		s := d.session()
 		own, known := d.seqs[r.Said]
 		meant := func(seq uint64) bool { return known && seq == own || r.Said == streamjson.UUID(s.ID, seq) }
-		all, err := s.UndoSince(ctx, meant, undo.Call{All: true, DryRun: r.Dry}, d.out)
+		plan, err := s.UndoSince(ctx, meant, undo.Call{All: true, DryRun: r.Dry}, d.out)
 		if err != nil && r.Dry {
 			return d.channel.Reply(id, map[string]any{"canRewind": false, "error": err.Error()}, nil)
 		}
-		changed, left := undo.Sum(all)
-		for i, path := range changed {
-			changed[i] = filepath.Join(d.app.Root, path)
+		changed := []string{}
+		for _, path := range slices.Sorted(slices.Values(slices.Concat(plan.Restored, plan.Removed))) {
+			changed = append(changed, filepath.Join(d.app.Root, path))
 		}
-		told := map[string]any{"canRewind": true, "filesChanged": append([]string{}, changed...)}
+		told := map[string]any{"canRewind": true, "filesChanged": changed}
+		var left []string
+		for _, n := range plan.Left() {
+			left = append(left, n.Path+" ("+n.Why+")")
+		}
 		if len(left) > 0 {
 			told["error"] = "left as it is: " + strings.Join(left, ", ")
 		}

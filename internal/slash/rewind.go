@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"coder/internal/agent/conversation"
 	"coder/internal/agent/orchestrator"
@@ -21,7 +22,7 @@ const maxPrompts = 20
 // takes that back.
 func Rewind(undoes, redoes Revert, past *undo.History) Command {
 	return Command{
-		Name: "rewind", Args: "[N|undo]", Help: "go back to before one of your messages, with conversation and files, or undo that",
+		Name: "rewind", Args: "[N|undo] [dry]", Help: "go back to before one of your messages, with conversation and files, or undo that",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			switch {
 			case c.Args == "":
@@ -29,8 +30,9 @@ func Rewind(undoes, redoes Revert, past *undo.History) Command {
 			case c.Args == "undo":
 				return unrewind(ctx, c, redoes, past)
 			}
-			n, err := strconv.Atoi(c.Args)
-			if err != nil || n < 1 {
+			number, word, _ := strings.Cut(c.Args, " ")
+			n, err := strconv.Atoi(number)
+			if err != nil || n < 1 || word != "" && word != "dry" {
 				return wrong("/rewind takes the number of a message, or undo, not %q", c.Args)
 			}
 			to := c.Conversation().Last()
@@ -40,7 +42,7 @@ func Rewind(undoes, redoes Revert, past *undo.History) Command {
 			if to == nil {
 				return wrong("there are not that many messages; /rewind lists them")
 			}
-			return rewind(ctx, c, to, undoes, past)
+			return rewind(ctx, c, to, undoes, past, word == "dry")
 		},
 	}
 }
@@ -62,34 +64,34 @@ func prompts(c call) (outcome, error) {
 // rewind undoes the turns from to on, the last first, and then takes the
 // conversation back. Turns that are out of the conversation since an earlier return
 // are among them if their changes were brought back. What cannot be undone is told.
-func rewind(ctx context.Context, c call, to *conversation.Prompt, undoes Revert, past *undo.History) (outcome, error) {
-	var turns []string
+func rewind(ctx context.Context, c call, to *conversation.Prompt, undoes Revert, past *undo.History, dry bool) (outcome, error) {
+	what := undo.Call{All: true, DryRun: dry, NewID: func() string { return c.NewID("undo") }, Emit: c.Emit}
 	for _, t := range past.Since(to.Task) {
-		turns = append(turns, t.ID)
+		what.Turns = append(what.Turns, t.ID)
 	}
 	for p := c.Conversation().Last(); p != to.Before; p = p.Before {
-		if !slices.Contains(turns, p.Task) {
-			turns = append(turns, p.Task)
+		if !slices.Contains(what.Turns, p.Task) {
+			what.Turns = append(what.Turns, p.Task)
 		}
 	}
 	before := past.Undone()
-	lines := []string{"gone back to before: " + cmp.Or(orchestrator.Title(to.Text), "the first message")}
-	var commands []string
-	for _, turn := range turns {
-		report, err := undoes(ctx, undo.Call{Turn: turn, All: true, NewID: func() string { return c.NewID("undo") }, Emit: c.Emit})
-		switch {
-		case err == nil:
-			lines, commands = withNew(lines, undoLines("undo", report)...), withNew(commands, report.Commands...)
-		case errors.Is(err, undo.ErrNotKept), errors.Is(err, undo.ErrTooOld):
-			lines = withNew(lines, "  files stay as they are: "+err.Error())
-		case !errors.Is(err, undo.ErrNothing):
-			return wrong("undo: %v", err)
-		}
+	plan, err := undoes(ctx, what)
+	lines := indented(plan.Lines(""))
+	switch {
+	case errors.Is(err, undo.ErrNotKept), errors.Is(err, undo.ErrTooOld):
+		lines = append(lines, "  files stay as they are: "+err.Error())
+	case err != nil && !errors.Is(err, undo.ErrNothing):
+		return wrong("undo: %v", err)
+	}
+	lines = append(lines, commandsLeft(plan.Commands)...)
+	title := cmp.Or(orchestrator.Title(to.Text), "the first message")
+	if dry {
+		return say(joined(append([]string{"would go back to before: " + title}, lines...)))
 	}
 	if err := c.Rewind(ctx, to, max(0, past.Undone()-before), past.Undone()); err != nil {
 		return outcome{}, err
 	}
-	o, err := say(joined(append(lines, commandsLeft(commands)...)))
+	o, err := say(joined(append([]string{"gone back to before: " + title}, lines...)))
 	o.Draft = to.Text
 	return o, err
 }
@@ -104,34 +106,27 @@ func unrewind(ctx context.Context, c call, redoes Revert, past *undo.History) (o
 		return wrong("something was said since, so the return before it stays; all that was said is still on record (coder replay)")
 	}
 	lines := []string{fmt.Sprintf(display.Form(e.Messages, "%d message counts again", "%d messages count again"), e.Messages)}
-	turns, commands := e.Turns, []string(nil)
+	turns := e.Turns
 	if e.Undone > 0 {
 		turns = min(turns, past.Undone()-(e.Undone-e.Turns))
 	}
+	var plans []undo.Plan
+	var nothing []string
 	for range max(0, turns) {
-		report, err := redoes(ctx, undo.Call{NewID: func() string { return c.NewID("redo") }, Emit: c.Emit})
+		plan, err := redoes(ctx, undo.Call{NewID: func() string { return c.NewID("redo") }, Emit: c.Emit})
 		if errors.Is(err, undo.ErrNothingUndone) {
-			lines = append(lines, "  "+err.Error())
+			nothing = []string{"  " + err.Error()}
 			break
 		}
 		if err != nil {
 			return wrong("redo: %v", err)
 		}
-		lines, commands = withNew(lines, undoLines("redo", report)...), withNew(commands, report.Commands...)
+		plans = append(plans, plan)
 	}
 	if err := c.Unrewind(ctx, e); err != nil {
 		return outcome{}, err
 	}
-	return say(joined(append(lines, commandsLeft(commands)...)))
-}
-
-// withNew adds those lines that are not there yet: several turns change the same
-// files.
-func withNew(lines []string, more ...string) []string {
-	for _, l := range more {
-		if !slices.Contains(lines, l) {
-			lines = append(lines, l)
-		}
-	}
-	return lines
+	all := undo.Join(plans...)
+	lines = slices.Concat(lines, indented(all.Lines("")), nothing, commandsLeft(all.Commands))
+	return say(joined(lines))
 }

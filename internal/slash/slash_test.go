@@ -79,13 +79,13 @@ func (w *world) Write(_ context.Context, out io.Writer, id, format string) error
 }
 
 func (w *world) revert(name string) Revert {
-	return func(ctx context.Context, c undo.Call) (undo.Report, error) {
+	return func(ctx context.Context, c undo.Call) (undo.Plan, error) {
 		w.note("%s all=%v force=%v dry=%v", name, c.All, c.Force, c.DryRun)
 		if name == "redo" {
-			return undo.Report{}, undo.ErrNothingUndone
+			return undo.Plan{}, undo.ErrNothingUndone
 		}
 		err := c.Emit(ctx, event.ToolCallRequested{CallID: c.NewID(), Tool: "undo"})
-		return undo.Report{
+		return undo.Plan{
 			Turn: undo.Turn{Title: "the turn"}, Restored: []string{"a", "p"}, Partly: []string{"p"}, Removed: []string{"b"},
 			Kept: []undo.Note{{Path: "k", Why: "changed"}}, Lost: []undo.Note{{Path: "l", Why: "too large"}},
 			NotUndone: []string{"n"}, Commands: []string{"make", "make"},
@@ -380,20 +380,20 @@ func TestUndoingNothingIsSaid(t *testing.T) {
 	kept := []undo.Note{{Path: "k", Why: "changed"}}
 	for _, tt := range []struct {
 		name string
-		r    undo.Report
+		r    undo.Plan
 		want string
 	}{
-		{"undo", undo.Report{Kept: kept}, "nothing was undone: the last turn\n  left as it is: k (changed)\n  /undo force overwrites it"},
-		{"redo", undo.Report{Kept: kept}, "nothing was redone: the last turn\n  left as it is: k (changed)\n  /redo force overwrites it"},
-		{"undo", undo.Report{Kept: kept, DryRun: true}, "nothing would be undone: the last turn"},
-		{"undo", undo.Report{NotUndone: []string{"n"}}, "nothing was undone: the last turn\n  changed by commands"},
-		{"undo", undo.Report{Lost: kept}, "nothing was undone: the last turn\n  lost: k"},
-		{"undo", undo.Report{Kept: kept, Removed: []string{"a"}}, "undone: the last turn\n  removed: a"},
-		{"undo", undo.Report{Removed: []string{"a"}, DryRun: true}, "would be undone: the last turn\n  to be removed: a"},
-		{"undo", undo.Report{}, "nothing was undone: the last turn\n  no file had to be changed"},
-		{"redo", undo.Report{DryRun: true}, "nothing would be redone: the last turn\n  no file would have to be changed"},
+		{"undo", undo.Plan{Kept: kept}, "nothing was undone: the last turn\n  left as it is: k (changed)\n  /undo force overwrites it"},
+		{"redo", undo.Plan{Kept: kept}, "nothing was redone: the last turn\n  left as it is: k (changed)\n  /redo force overwrites it"},
+		{"undo", undo.Plan{Kept: kept, DryRun: true}, "nothing would be undone: the last turn"},
+		{"undo", undo.Plan{NotUndone: []string{"n"}}, "nothing was undone: the last turn\n  changed by commands"},
+		{"undo", undo.Plan{Lost: kept}, "nothing was undone: the last turn\n  lost: k"},
+		{"undo", undo.Plan{Kept: kept, Removed: []string{"a"}}, "undone: the last turn\n  removed: a"},
+		{"undo", undo.Plan{Removed: []string{"a"}, DryRun: true}, "would be undone: the last turn\n  to be removed: a"},
+		{"undo", undo.Plan{}, "nothing was undone: the last turn\n  no file had to be changed"},
+		{"redo", undo.Plan{DryRun: true}, "nothing would be redone: the last turn\n  no file would have to be changed"},
 	} {
-		if got := undoReport(tt.name, tt.r); !strings.HasPrefix(got, tt.want) {
+		if got := undoReport(tt.name, "/"+tt.name+" force", tt.r); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("/%s of %+v: %q, want %q", tt.name, tt.r, got, tt.want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"coder/internal/core/sanitize"
@@ -13,12 +14,13 @@ import (
 )
 
 // Revert takes back what turns did to files, or takes that back.
-type Revert func(context.Context, undo.Call) (undo.Report, error)
+type Revert func(context.Context, undo.Call) (undo.Plan, error)
 
-// Undo takes back what the last turn did to files.
+// Undo takes back what the last turn, one call, or the last change of one file did to
+// files.
 func Undo(do Revert) Command {
 	return Command{
-		Name: "undo", Args: "[all] [force] [dry]", Help: "take back what the last turn did to files",
+		Name: "undo", Args: "[all|#N|FILE] [force] [dry]", Help: "undo what the last turn, call #N, or the last change of a file did to files",
 		Run: func(ctx context.Context, c call) (outcome, error) { return revert(ctx, c, "undo", do) },
 	}
 }
@@ -33,90 +35,115 @@ func Redo(do Revert) Command {
 
 // revert walks one step through what turns did to files, and tells how it went.
 func revert(ctx context.Context, c call, name string, do Revert) (outcome, error) {
-	what := undo.Call{NewID: func() string { return c.NewID(name) }, Emit: c.Emit}
-	for _, word := range strings.Fields(c.Args) {
-		switch {
-		case word == "all" && name == "undo":
-			what.All = true
-		case word == "force":
-			what.Force = true
-		case word == "dry":
-			what.DryRun = true
-		case name == "redo":
-			return wrong("/redo takes the words force and dry, not %q", word)
-		default:
-			return wrong("/undo takes the words all, force and dry, not %q", word)
-		}
-	}
-	report, err := do(ctx, what)
+	what, rest := options(c.Args)
+	what.NewID, what.Emit = func() string { return c.NewID(name) }, c.Emit
 	switch {
+	case name == "redo" && (what.All || rest != ""):
+		return wrong("/redo takes the words force and dry, not %q", cmp.Or(rest, "all"))
+	case strings.HasPrefix(rest, "#"):
+		n, err := strconv.ParseUint(rest[1:], 10, 64)
+		if err != nil {
+			return wrong("/undo takes the number of a call's record, such as #48, not %q", rest)
+		}
+		what.Only.Record = n
+	default:
+		what.Only.File = rest
+	}
+	plan, err := do(ctx, what)
+	switch {
+	case err != nil && what.Only != undo.Only{}:
+		return wrong("%v", err)
 	case errors.Is(err, undo.ErrNothing), errors.Is(err, undo.ErrNothingUndone):
 		return say(err.Error())
 	case err != nil:
 		return wrong("%s: %v", name, err)
 	}
-	return say(undoReport(name, report))
+	return say(undoReport(name, forced(name, what, rest), plan))
+}
+
+// options reads the words all, force and dry at either end of the arguments, and gives what
+// is between them: a file, which may have blanks in its name and stand in quotes.
+func options(args string) (c undo.Call, rest string) {
+	rest = strings.TrimSpace(args)
+	take := func(word string) bool {
+		switch word {
+		case "all":
+			c.All = true
+		case "force":
+			c.Force = true
+		case "dry":
+			c.DryRun = true
+		default:
+			return false
+		}
+		return true
+	}
+	for {
+		first, after, _ := strings.Cut(rest, " ")
+		before, last := "", rest
+		if at := strings.LastIndexByte(rest, ' '); at >= 0 {
+			before, last = rest[:at], rest[at+1:]
+		}
+		switch {
+		case take(first):
+			rest = strings.TrimSpace(after)
+		case take(last):
+			rest = strings.TrimSpace(before)
+		default:
+			if n := len(rest); n > 2 && rest[0] == '"' && rest[n-1] == '"' {
+				rest = rest[1 : n-1]
+			}
+			return c, rest
+		}
+	}
+}
+
+// forced is the command that also changes what the one that was given leaves.
+func forced(name string, c undo.Call, rest string) string {
+	words := []string{"/" + name}
+	if c.All {
+		words = append(words, "all")
+	}
+	if rest != "" {
+		words = append(words, sanitize.Line(rest, 200))
+	}
+	return strings.Join(append(words, "force"), " ")
 }
 
 // undoReport tells what came of undoing, or redoing, or what would.
-func undoReport(name string, r undo.Report) string {
-	lines := undoLines(name, r)
+func undoReport(name, force string, p undo.Plan) string {
+	lines := indented(p.Lines(force))
 	switch {
-	case len(lines) == 0 && r.DryRun:
+	case len(lines) == 0 && p.DryRun:
 		lines = []string{"  no file would have to be changed"}
 	case len(lines) == 0:
 		lines = []string{"  no file had to be changed"}
 	}
-	lines = append(lines, commandsLeft(r.Commands)...)
-	for _, t := range slices.Backward(r.Own) {
+	lines = append(lines, commandsLeft(p.Commands)...)
+	for _, t := range slices.Backward(p.Own) {
 		lines = append([]string{"  passed over, a command of your own (all includes it): " + sanitize.Line(t.Title, 200)}, lines...)
 	}
-	switch n := len(r.Skipped); n {
+	switch n := len(p.Skipped); n {
 	case 0:
 	case 1:
-		lines = append([]string{"  passed over, since it changed no file: " + cmp.Or(sanitize.Line(r.Skipped[0].Title, 200), "the last turn")}, lines...)
+		lines = append([]string{"  passed over, since it changed no file: " + cmp.Or(sanitize.Line(p.Skipped[0].Title, 200), "the last turn")}, lines...)
 	default:
 		lines = append([]string{fmt.Sprintf("  passed over, since they changed no file: %d turns", n)}, lines...)
 	}
-	return joined(append([]string{upshot(name, r) + ": " + cmp.Or(r.Turn.Title, "the last turn")}, lines...))
+	return joined(append([]string{upshot(name, p) + ": " + cmp.Or(p.Turn.Title, "the last turn")}, lines...))
 }
 
 func joined(lines []string) string { return strings.Join(lines, "\n") }
 
-// commandRunes is how much of a command is named.
-const commandRunes = 80
-
-// undoLines tell what became of files.
-func undoLines(name string, r undo.Report) (lines []string) {
-	add := func(format string, paths []string) {
-		if len(paths) > 0 {
-			lines = append(lines, "  "+fmt.Sprintf(format, strings.Join(paths, ", ")))
-		}
+func indented(lines []string) []string {
+	for i, l := range lines {
+		lines[i] = "  " + l
 	}
-	note := func(format string, notes []undo.Note) {
-		for _, n := range notes {
-			lines = append(lines, "  "+fmt.Sprintf(format, n.Path, n.Why))
-		}
-	}
-	restored := slices.DeleteFunc(slices.Clone(r.Restored), func(s string) bool { return slices.Contains(r.Partly, s) })
-	if r.DryRun {
-		add("to be restored: %s", restored)
-		add("to be restored to what someone else made of it meanwhile: %s", r.Partly)
-		add("to be removed: %s", r.Removed)
-	} else {
-		add("restored: %s", restored)
-		add("restored to what someone else made of it meanwhile: %s", r.Partly)
-		add("removed: %s", r.Removed)
-	}
-	note("left as it is: %s (%s)", r.Kept)
-	if slices.ContainsFunc(r.Kept, func(n undo.Note) bool { return n.Why != undo.HoldsOthers }) {
-		lines = append(lines, "  /"+name+" force overwrites it")
-	}
-	note("lost: %s (%s)", r.Lost)
-	note("could not be written: %s (%s)", r.Failed)
-	add("changed by commands and left as it is (all includes it): %s", r.NotUndone)
 	return lines
 }
+
+// commandRunes is how much of a command is named.
+const commandRunes = 80
 
 // commandsLeft tell of commands that what they did outside the workspace is not undone.
 func commandsLeft(commands []string) []string {
@@ -131,15 +158,14 @@ func commandsLeft(commands []string) []string {
 }
 
 // upshot says whether anything was done, or would be.
-func upshot(name string, r undo.Report) string {
+func upshot(name string, p undo.Plan) string {
 	done := map[string]string{"undo": "undone", "redo": "redone"}[name]
-	nothing := len(r.Restored)+len(r.Removed) == 0
 	switch {
-	case nothing && r.DryRun:
+	case !p.Changes() && p.DryRun:
 		return "nothing would be " + done
-	case nothing:
+	case !p.Changes():
 		return "nothing was " + done
-	case r.DryRun:
+	case p.DryRun:
 		return "would be " + done
 	}
 	return done

@@ -143,6 +143,9 @@ type Kept struct {
 	Effects []Effect
 	Before  []event.FileState
 	Tree    string
+	// Touched, if set, tells which files, by full paths, the commands of the session
+	// have touched since; it is not known if one of them could not be watched.
+	Touched func() (has func(path string) bool, known bool)
 }
 
 // Result is what a tool gives back.

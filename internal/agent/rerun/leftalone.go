@@ -45,7 +45,7 @@ func (l *leftAlone) change(task string, before event.FileState) {
 // met takes in what undoing and redoing says of the files that it found, other
 // than what is on record of those that it changed.
 func (w *tracking) met(ctx context.Context, e event.ToolCallCompleted, seq uint64) {
-	var r undo.Report
+	var r undo.Plan
 	if e.Tool != "undo" && e.Tool != "redo" || json.Unmarshal(e.Output, &r) != nil {
 		return
 	}

@@ -15,47 +15,49 @@ var ErrNoUndo = errors.New("this session cannot undo")
 
 // Undo takes back what the last turn did to files. It is on record like any
 // other call, and survives a restart.
-func (s *Session) Undo(ctx context.Context, c undo.Call, out event.Sink) (undo.Report, error) {
+func (s *Session) Undo(ctx context.Context, c undo.Call, out event.Sink) (undo.Plan, error) {
 	return s.revert(ctx, s.engine.Undo, c, out)
 }
 
-// UndoSince takes back what the turns from a message on did to files, the last
-// first; the conversation stays as it is. The message is the one that is says so
-// of, by its record; without one the error is [ErrNoMessage].
-func (s *Session) UndoSince(ctx context.Context, is func(seq uint64) bool, c undo.Call, out event.Sink) (all []undo.Report, err error) {
-	first := s.orch.Talk.Last()
-	for first != nil && !is(first.Seq) {
-		first = first.Before
-	}
-	if first == nil {
-		return nil, ErrNoMessage
-	}
-	for p := s.orch.Talk.Last(); ; p = p.Before {
-		c.Turn = p.Task
-		r, err := s.Undo(ctx, c, out)
-		if err != nil && !errors.Is(err, undo.ErrNothing) {
-			return all, err
-		}
-		if all = append(all, r); p == first {
-			return all, nil
+// UndoSince takes back what the turns from a message on did to files; the conversation
+// stays as it is. The message is the one that is says so of, by its record; without one
+// the error is [ErrNoMessage].
+func (s *Session) UndoSince(ctx context.Context, is func(seq uint64) bool, c undo.Call, out event.Sink) (undo.Plan, error) {
+	for p := s.orch.Talk.Last(); p != nil; p = p.Before {
+		c.Turns = append(c.Turns, p.Task)
+		if is(p.Seq) {
+			plan, err := s.Undo(ctx, c, out)
+			if errors.Is(err, undo.ErrNothing) {
+				err = nil
+			}
+			return plan, err
 		}
 	}
+	return undo.Plan{}, ErrNoMessage
 }
 
 // Redo takes back the last Undo.
-func (s *Session) Redo(ctx context.Context, c undo.Call, out event.Sink) (undo.Report, error) {
+func (s *Session) Redo(ctx context.Context, c undo.Call, out event.Sink) (undo.Plan, error) {
 	return s.revert(ctx, s.engine.Redo, c, out)
 }
 
-func (s *Session) revert(ctx context.Context, do func(context.Context, undo.Call) (undo.Report, error), c undo.Call, out event.Sink) (undo.Report, error) {
+// Restore makes files what goals say, as one call that Undo takes back.
+func (s *Session) Restore(ctx context.Context, goals []undo.Goal, c undo.Call, out event.Sink) (undo.Plan, error) {
+	if s.engine.Restore == nil {
+		return undo.Plan{}, ErrNoUndo
+	}
+	return s.revert(ctx, func(ctx context.Context, c undo.Call) (undo.Plan, error) { return s.engine.Restore(ctx, c, goals) }, c, out)
+}
+
+func (s *Session) revert(ctx context.Context, do func(context.Context, undo.Call) (undo.Plan, error), c undo.Call, out event.Sink) (undo.Plan, error) {
 	if do == nil {
-		return undo.Report{}, ErrNoUndo
+		return undo.Plan{}, ErrNoUndo
 	}
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	sink := s.through(out)
 	if err := s.endUndoing(ctx, sink); err != nil {
-		return undo.Report{}, err
+		return undo.Plan{}, err
 	}
 	c.NewID = func() string { return s.sup.NewID("undo") }
 	c.Emit = func(ctx context.Context, e event.Event) error {

@@ -76,7 +76,9 @@ type Engine struct {
 	// whether it is of this process or an earlier one. It must not emit.
 	Observe func(event.Record, When)
 	// Undo and Redo, if set, take back what turns did to files.
-	Undo, Redo func(context.Context, undo.Call) (undo.Report, error)
+	Undo, Redo func(context.Context, undo.Call) (undo.Plan, error)
+	// Restore, if set, makes files what they were at some time.
+	Restore func(context.Context, undo.Call, []undo.Goal) (undo.Plan, error)
 	// CutOff, if set, lists the ends of undoing that an earlier process owes.
 	CutOff func() []event.ToolCallCompleted
 	// ChangesSince, if set, tells what has changed in files since a call began.

@@ -161,7 +161,17 @@ type FileState struct {
 type FileChange struct {
 	Before FileState `json:"before"`
 	After  FileState `json:"after"`
+	Doubt  Doubt     `json:"doubt,omitempty"`
 }
+
+// Doubt says why a change may not be the work of the call that it is recorded with.
+type Doubt string
+
+// The doubts about a change.
+const (
+	DoubtOther  Doubt = "other"  // another program made it: the call's command did not touch the file
+	DoubtUnseen Doubt = "unseen" // which program made it was not seen
+)
 
 // Folder reports whether it is a folder that came or went, and no file.
 func (c FileChange) Folder() bool {

@@ -59,6 +59,9 @@ func attend(o order, tell *os.File) (code int, err error) {
 	if o.outlet && o.stage == stageOpen { // the helper in there hands it over
 		files = append(files, ^uintptr(0), OutletOn)
 	}
+	if o.journal != "" {
+		keepJournal(o)
+	}
 	a.command, err = program.Fork(path, o.argv, &syscall.ProcAttr{
 		Env: unix.Environ(), Files: files, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: noTerminal == nil, Pdeathsig: death},
 	})
@@ -66,6 +69,9 @@ func attend(o order, tell *os.File) (code int, err error) {
 		return 0, fmt.Errorf("start %s: %w", path, err)
 	}
 	stopped := a.see(asked)
+	if o.journal != "" {
+		closeJournal(o)
+	}
 	end := End{Code: a.status.ExitStatus(), Stopped: stopped}
 	if a.status.Signaled() {
 		end.Code, end.Signal = 0, a.status.Signal()

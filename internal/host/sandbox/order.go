@@ -25,7 +25,10 @@ type order struct {
 	starter string // the number of whoever wants the command, see processNumber
 	tell    bool   // say how the command ended
 	probe   bool   // end well instead of running a command
-	argv    []string
+	journal string // the number of the command in the journal to keep; empty if there is none
+	// confined says of a command at stageOpen that it confines itself.
+	confined bool
+	argv     []string
 }
 
 // lists are the paths of an order with their arguments.
@@ -67,6 +70,12 @@ func (o order) args() []string {
 	if o.tell {
 		args = append(args, "--tell")
 	}
+	if o.journal != "" {
+		args = append(args, "--journal="+o.journal)
+	}
+	if o.confined {
+		args = append(args, "--confined")
+	}
 	if o.probe {
 		args = append(args, "--probe")
 	}
@@ -98,6 +107,10 @@ func parse(args []string) (o order, err error) {
 			o.starter = value
 		case "--tell":
 			o.tell = true
+		case "--journal":
+			o.journal = value
+		case "--confined":
+			o.confined = true
 		case "--probe":
 			o.probe = true
 		case "--":

@@ -245,7 +245,7 @@ func (s *Sandbox) line(p places) Line {
 	case Bubblewrap:
 		line := append(slices.Clone(s.through), bwrapArgs(p)...)
 		line = append(line, helper(s.exe, order{stage: stageBwrap, places: p})...)
-		return attended(helper(s.exe, order{stage: stageOpen, places: places{bounds: p.bounds, outlet: p.outlet}, argv: line})) // what bwrap starts does not always die with it
+		return attended(helper(s.exe, order{stage: stageOpen, confined: true, places: places{bounds: p.bounds, outlet: p.outlet}, argv: line})) // what bwrap starts does not always die with it
 	case Landlock:
 		return attended(helper(s.exe, order{stage: stageLandlock, places: p}))
 	default:
@@ -450,6 +450,9 @@ type Line struct {
 	// them outlives it, they all end when it is sent SIGTERM, and they end when
 	// whoever started it dies, however that happens.
 	Init bool
+
+	// Journal, if set, is to be given to the process as descriptor [JournalOn].
+	Journal *os.File
 }
 
 // Telling is the line for somebody who reads, from a pipe given as descriptor
@@ -471,6 +474,12 @@ func (l Line) Apply(cmd *program.Cmd) {
 	argv := slices.Clone(cmd.Args)
 	argv[0] = cmd.Path
 	cmd.Path, cmd.Args = l.Argv[0], append(slices.Clone(l.Argv), argv...)
+	if l.Journal != nil {
+		for len(cmd.ExtraFiles) < JournalOn-2 {
+			cmd.ExtraFiles = append(cmd.ExtraFiles, nil)
+		}
+		cmd.ExtraFiles[JournalOn-3] = l.Journal
+	}
 	if l.Attr != nil {
 		if cmd.SysProcAttr == nil {
 			cmd.SysProcAttr = new(syscall.SysProcAttr)

@@ -87,6 +87,8 @@ type Spec struct {
 
 	// Outlet, if set, is given to that program as descriptor 4, and closed here.
 	Outlet *os.File
+	// Journal, if set, is given to that program as descriptor 5, and not closed.
+	Journal *os.File
 
 	// Terminal, if set, is what the command has for its input and output, instead
 	// of nothing and of what is kept.
@@ -228,7 +230,9 @@ func start(spec Spec) (*process, error) {
 		err = launch(cmd)
 	}
 	for _, f := range cmd.ExtraFiles {
-		f.Close() // the child has it now
+		if f != spec.Journal {
+			f.Close() // the child has it now; nil says no more than that it is
+		}
 	}
 	if err != nil {
 		stdout.close()
@@ -384,9 +388,7 @@ func (s Spec) listen(cmd *program.Cmd) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cmd.ExtraFiles = []*os.File{w}; s.Outlet != nil {
-		cmd.ExtraFiles = append(cmd.ExtraFiles, s.Outlet)
-	}
+	cmd.ExtraFiles = []*os.File{w, s.Outlet, s.Journal}
 	return r, nil
 }
 

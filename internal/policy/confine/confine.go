@@ -101,6 +101,8 @@ type Options struct {
 	// Bare, which may be nil, is called before anything runs that nothing
 	// confines.
 	Bare func()
+	// Journal, which may be nil, names the files that commands and helpers touch.
+	Journal *sandbox.Journal
 }
 
 // ErrUnavailable reports that not everything that is demanded can be enforced.
@@ -159,11 +161,11 @@ func (c *Confiner) confinement(ctx context.Context, read tool.Line) (bash.Confin
 	}
 	line, report, err := c.line(ctx, limits)
 	if err != nil || report.Backend == sandbox.None {
-		bare := through(c.bare(limits.Bounds))
+		bare := c.through(c.bare(limits.Bounds))
 		bare.After = c.planted(ctx, read)
 		return bare, err
 	}
-	confined := through(line)
+	confined := c.through(line)
 	confined.Words, confined.After = words(report), c.planted(ctx, read)
 	if len(limits.Hosts) > 0 && c.find(ctx).HasOutlets() {
 		confined.Reach = func(ctx context.Context) (bash.Way, error) { return reach.open(ctx, read.Written()) }
@@ -236,7 +238,7 @@ func (c *Confiner) line(ctx context.Context, limits sandbox.Limits) (sandbox.Lin
 // Attended is how a command is run that is not confined: nothing of it outlives
 // it, or us.
 func (c *Confiner) Attended(ctx context.Context, read tool.Line) bash.Confinement {
-	free := through(c.bare(sandbox.Bounds{}))
+	free := c.through(c.bare(sandbox.Bounds{}))
 	free.After = c.planted(ctx, read)
 	return free
 }
@@ -248,9 +250,9 @@ func (c *Confiner) bare(b sandbox.Bounds) sandbox.Line {
 	return sandbox.Attended(c.o.Exe, b)
 }
 
-func through(l sandbox.Line) bash.Confinement {
-	l = l.Telling()
-	return bash.Confinement{Through: l.Argv, Attr: l.Attr, Init: l.Init}
+func (c *Confiner) through(l sandbox.Line) bash.Confinement {
+	l = c.o.Journal.Keep(l).Telling()
+	return bash.Confinement{Through: l.Argv, Attr: l.Attr, Init: l.Init, Journal: l.Journal}
 }
 
 // Helper is the bounds of a program that works for us beside the commands, such
@@ -299,13 +301,16 @@ func (c *Confiner) Helper(ctx context.Context, cmd *program.Cmd, h Helper) (conf
 	case h.Must && report.Backend == sandbox.None && c.o.Demand != Off:
 		return false, unavailable(report)
 	}
+	if !h.ReadOnly {
+		line = c.o.Journal.Keep(line)
+	}
 	line.Apply(cmd)
 	return report.Whole && report.Backend != sandbox.None, nil
 }
 
 // Bare has a program that was not started yet run without bounds. Nothing of it
 // outlives it, or us.
-func (c *Confiner) Bare(cmd *program.Cmd) { c.bare(sandbox.Bounds{}).Apply(cmd) }
+func (c *Confiner) Bare(cmd *program.Cmd) { c.o.Journal.Keep(c.bare(sandbox.Bounds{})).Apply(cmd) }
 
 // Words say how a command would be confined, in one line.
 func (c *Confiner) Words(ctx context.Context) string {

@@ -12,6 +12,7 @@ import (
 
 	"coder/internal/core/event"
 	"coder/internal/record/undo/blob"
+	"coder/internal/tool"
 )
 
 // maxListed is how many changes of one call are put on record one by one. More
@@ -20,17 +21,18 @@ const maxListed = 1000
 
 // treeChanges tells what became of all files since the tree of that name, by the
 // end of a command. What changed while we looked is not the command's work.
-func (k *Keeper) treeChanges(ctx context.Context, name string) ([]event.FileChange, error) {
+func (k *Keeper) treeChanges(ctx context.Context, kept tool.Kept) ([]event.FileChange, error) {
+	name := kept.Tree
 	before := k.open[name] // from memory if a call began with it
 	if before == nil && k.tree.name() == name {
 		before = k.tree
 	}
 	if before == nil {
-		kept, err := k.loadTree(ctx, name)
+		loaded, err := k.loadTree(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		before = kept
+		before = loaded
 	}
 	delete(k.open, name)
 	after, err := k.scan(ctx)
@@ -50,16 +52,56 @@ func (k *Keeper) treeChanges(ctx context.Context, name string) ([]event.FileChan
 			b.Lost = true
 		}
 	}
+	doubted := k.doubt(kept, after, changes)
 	if len(changes) <= maxListed {
 		return changes, nil
 	}
 	if err := k.persist(ctx, after); err != nil {
 		return changes[:maxListed], err
 	}
-	return []event.FileChange{{
+	whole := event.FileChange{
 		Before: event.FileState{Path: ".", Hash: treePrefix + name},
 		After:  event.FileState{Path: ".", Hash: treePrefix + after.name()},
-	}}, nil
+	}
+	if len(doubted) > maxListed {
+		whole.Doubt, doubted = event.DoubtUnseen, nil
+	}
+	return append([]event.FileChange{whole}, doubted...), nil
+}
+
+// doubt marks the changes that may not be the work of the call, and returns them.
+func (k *Keeper) doubt(kept tool.Kept, after *tree, changes []event.FileChange) (doubted []event.FileChange) {
+	if len(changes) == 0 || !runsAnything(kept.Effects) {
+		return nil
+	}
+	touched, known := func(string) bool { return false }, false
+	if kept.Touched != nil {
+		touched, known = kept.Touched()
+	}
+	// A file with several names is touched by each of them.
+	files := make(map[uint64]bool)
+	for _, c := range changes {
+		if n := after.find(c.After.Path); n != nil && n.hash != dirHash && touched(k.ws.Abs(c.After.Path)) {
+			files[n.stamp.ino] = true
+		}
+	}
+	for i := range changes {
+		c := &changes[i]
+		rel := c.After.Path
+		n := after.find(rel)
+		switch {
+		case touched(k.ws.Abs(rel)):
+			continue
+		case n != nil && after.folders[path.Dir(rel)].shared && files[n.stamp.ino]:
+			continue
+		case known:
+			c.Doubt = event.DoubtOther
+		default:
+			c.Doubt = event.DoubtUnseen
+		}
+		doubted = append(doubted, *c)
+	}
+	return doubted
 }
 
 // changed turns the difference of two trees into what happened to files.

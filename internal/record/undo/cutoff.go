@@ -77,7 +77,7 @@ func (k *Keeper) expandLink(ctx context.Context, l link) (list []link, err error
 		case ok:
 			c.After = found
 		}
-		list = append(list, link{call: l.call, before: c.Before, after: c.After, guessed: !l.known()})
+		list = append(list, link{call: l.call, before: c.Before, after: c.After, doubt: l.doubt, guessed: !l.known()})
 	}
 	return list, err
 }

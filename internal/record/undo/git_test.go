@@ -263,7 +263,7 @@ func TestObjectsThatGitLost(t *testing.T) {
 	w.remove(".git")
 	w.restart()
 	c := w.asked([]string{"all"})
-	c.Turn = "t"
+	c.Turns = []string{"t"}
 	if r = w.undoThis(c); len(r.Lost) != 1 {
 		t.Errorf("report = %+v", r)
 	}

@@ -20,10 +20,11 @@ const (
 // The names and the author of the calls by which undoing is put on record, and
 // the actor that completes calls nobody saw the end of.
 const (
-	undoTool = "undo"
-	redoTool = "redo"
-	user     = "user"
-	recovery = "recovery"
+	undoTool    = "undo"
+	redoTool    = "redo"
+	restoreTool = "restore"
+	user        = "user"
+	recovery    = "recovery"
 )
 
 // Turn names a turn to a person.
@@ -107,6 +108,7 @@ type op struct {
 	changes []event.FileChange
 	marked  []mark
 	done    bool
+	only    bool // it is about a part of the turn
 }
 
 // request is the input of an undo or redo on record.
@@ -115,6 +117,7 @@ type request struct {
 	All   bool     `json:"all,omitempty"`
 	Force bool     `json:"force,omitempty"`
 	Of    uint64   `json:"of,omitempty"`
+	Only  bool     `json:"only,omitempty"` // the turn is undone in part, and stands
 	Files []target `json:"files,omitempty"`
 }
 
@@ -250,7 +253,7 @@ func (h *History) begin(seq uint64, e event.ToolCallRequested) {
 		return // a turn too old to be undone
 	}
 	h.resolveCutOff()
-	o := &op{seq: seq, of: in.Of, turn: h.turns[i], files: in.Files, before: make(map[string]event.FileState)}
+	o := &op{seq: seq, of: in.Of, turn: h.turns[i], files: in.Files, only: in.Only, before: make(map[string]event.FileState)}
 	for _, s := range e.Before {
 		o.before[s.Path] = s
 	}
@@ -265,7 +268,9 @@ func (h *History) begin(seq uint64, e event.ToolCallRequested) {
 		c.observe(e.Before)
 	}
 	if e.Tool == undoTool {
-		o.turn.all, o.turn.force = o.turn.all || in.All, o.turn.force || in.Force
+		if !in.Only {
+			o.turn.all, o.turn.force = o.turn.all || in.All, o.turn.force || in.Force
+		}
 		// It takes the place of one of the same turn that was not finished.
 		if top := h.top(); top != nil && !top.done && top.turn == o.turn {
 			h.stack = h.stack[:len(h.stack)-1]
@@ -314,6 +319,9 @@ func (h *History) finish(o *op, changes []event.FileChange) {
 	for _, m := range o.marked {
 		o.turn.undone[m] = true
 	}
+	if o.only {
+		return
+	}
 	o.turn.popped++
 	h.told = span{slices.Index(h.order, o.turn.ID), len(h.order)}
 }
@@ -334,6 +342,9 @@ func (h *History) takeBack(redo *op) {
 		if again[m.path] {
 			delete(o.turn.undone, m)
 		}
+	}
+	if o.only {
+		return
 	}
 	if o.done {
 		o.turn.popped--

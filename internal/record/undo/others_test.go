@@ -20,18 +20,20 @@ func TestWhatOtherSessionsChangedMeanwhileIsLeftAlone(t *testing.T) {
 	}{
 		"nobody's": {claim: func(time.Time) []undo.Claim { return nil }},
 		"one file": {
-			claim: func(at time.Time) []undo.Claim { return []undo.Claim{{Path: "theirs", Session: "other", At: at}} },
-			left:  []string{"theirs"},
+			claim: func(at time.Time) []undo.Claim {
+				return []undo.Claim{{Path: "theirs", Session: "other", From: at, To: at}}
+			},
+			left: []string{"theirs"},
 		},
 		"more than it lists": {
-			claim: func(at time.Time) []undo.Claim { return []undo.Claim{{Path: ".", Session: "other", At: at}} },
+			claim: func(at time.Time) []undo.Claim { return []undo.Claim{{Path: ".", Session: "other", From: at, To: at}} },
 			left:  []string{"ours", "theirs"},
 		},
 		"before the command": {claim: func(at time.Time) []undo.Claim {
-			return []undo.Claim{{Path: "theirs", Session: "other", At: at.Add(-time.Hour)}}
+			return []undo.Claim{{Path: "theirs", Session: "other", From: at.Add(-time.Hour), To: at.Add(-time.Hour)}}
 		}},
 		"after the command": {claim: func(at time.Time) []undo.Claim {
-			return []undo.Claim{{Path: "theirs", Session: "other", At: at.Add(time.Hour)}}
+			return []undo.Claim{{Path: "theirs", Session: "other", From: at.Add(time.Hour), To: at.Add(time.Hour)}}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,10 +99,10 @@ func TestWhatATurnAndAnotherSessionChanged(t *testing.T) {
 		})
 		c := w.asked(how)
 		c.Others = func(context.Context, time.Time, time.Time) ([]undo.Claim, error) {
-			return []undo.Claim{{Path: "both", Session: "other", At: at}}, nil
+			return []undo.Claim{{Path: "both", Session: "other", From: at, To: at}}, nil
 		}
 		r := w.undoThis(c)
-		if want := []undo.Note{{Path: "both", Why: "session other changed it while the command ran"}}; !slices.Equal(r.Kept, want) {
+		if want := []undo.Note{{Path: "both", Why: "the command or session other changed it"}}; !slices.Equal(r.Kept, want) {
 			t.Errorf("%q: %+v", how, r)
 		}
 	}

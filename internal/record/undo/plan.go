@@ -9,6 +9,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"coder/internal/core/event"
@@ -16,6 +17,9 @@ import (
 
 // ErrNothing is the error of undoing when there is nothing to be undone.
 var ErrNothing = errors.New("there is nothing to undo")
+
+// errLeft is ErrNothing where an undo left files as they are.
+var errLeft = fmt.Errorf("%w but what was left as it is (force overwrites it)", ErrNothing)
 
 // ErrNotKept reports a session that keeps nothing, and ErrTooOld a turn of which
 // nothing is kept any more.
@@ -31,7 +35,8 @@ var ErrNothingUndone = errors.New("there is nothing to redo")
 type link struct {
 	call          *call
 	before, after event.FileState // after is void if the call's outcome is not known
-	guessed       bool            // it is only known that something changed since the call
+	doubt         event.Doubt
+	guessed       bool // it is only known that something changed since the call
 	found         map[string]event.FileState
 }
 
@@ -43,34 +48,41 @@ type past struct {
 	links    []link // in the order of requests
 	commands []string
 	undone   map[mark]bool
-	left     *op  // an undo of this turn that was cut off, or nil
-	going    bool // it has been undone in part
-	all      bool // and what commands did was asked for
-	force    bool // and what others did was not to be spared
+	left     *op    // an undo of this turn that was cut off, or nil
+	going    bool   // it has been undone in part
+	all      bool   // and what commands did was asked for
+	force    bool   // and what others did was not to be spared
+	since    []link // changes of all turns, where only one call or file is meant
 }
 
 // candidates are the turns that an undo may be about, likeliest first: the one
 // undone last, if there is more of it to be undone, then the newest that was
 // not undone.
-func (h *History) candidates(c Call) (list []past, err error) {
+func (h *History) candidates(c Call, id string) (list []past, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.resolveCutOff()
-	if c.Turn != "" {
-		if i := h.index(c.Turn); i >= 0 && h.turns[i].touched() {
+	switch {
+	case id != "":
+		if i := h.index(id); i >= 0 && h.turns[i].touched() {
 			return []past{h.past(h.turns[i])}, nil
 		}
-		if h.dropped && h.index(c.Turn) < 0 {
+		if h.dropped && h.index(id) < 0 {
 			return nil, ErrTooOld
 		}
-		return nil, fmt.Errorf("turn %s: %w", c.Turn, ErrNothing)
+		return nil, fmt.Errorf("turn %s: %w", id, ErrNothing)
+	case c.Only != Only{}:
+		return h.only(c.Only)
 	}
-	if top := h.top(); top != nil && (c.All || c.Force || !top.done) {
+	if top := h.top(); top != nil && (top.turn.popped > 0 && (c.All || c.Force) || !top.done) {
 		list = append(list, h.past(top.turn))
 	}
 	for _, t := range slices.Backward(h.turns) {
-		if t.popped == 0 && t.touched() && (c.All || !t.own()) {
-			return append(list, h.past(t)), nil
+		if t.popped == 0 && t.remains() && (c.All || !t.own()) {
+			if len(list) == 0 || list[0].ID != t.ID {
+				list = append(list, h.past(t))
+			}
+			return list, nil
 		}
 	}
 	if len(list) == 0 && h.dropped {
@@ -80,12 +92,60 @@ func (h *History) candidates(c Call) (list []past, err error) {
 		return nil, fmt.Errorf("%w but what commands of your own did (all includes it)", ErrNothing)
 	}
 	if top := h.top(); len(list) == 0 && top != nil && top.turn.left() {
-		return nil, fmt.Errorf("%w but what was left as it is (force overwrites it)", ErrNothing)
+		return nil, errLeft
 	}
 	if len(list) == 0 {
 		return nil, ErrNothing
 	}
 	return list, nil
+}
+
+// only finds what one call did, or what the last turn that changed a file did to it.
+func (h *History) only(o Only) ([]past, error) {
+	for _, t := range slices.Backward(h.turns) {
+		if o.Record != 0 && !slices.ContainsFunc(t.calls, o.is) {
+			continue
+		}
+		p := h.past(t)
+		p.links = slices.DeleteFunc(p.links, func(l link) bool { return o.Record != 0 && !o.is(l.call) })
+		p.commands = nil
+		if o.Record == 0 && !slices.ContainsFunc(p.links, func(l link) bool { return o.names(l.before.Path) && !p.undone[mark{l.call.seq, l.before.Path}] }) {
+			// Many changes stand behind one link, and what a command did that was cut off nobody listed.
+			if !slices.ContainsFunc(p.links, func(l link) bool { return strings.HasPrefix(l.before.Hash, treePrefix) }) {
+				continue
+			}
+		}
+		for _, later := range h.turns {
+			for _, c := range later.calls {
+				for _, ch := range c.changes {
+					if !later.undone[mark{c.seq, ch.Before.Path}] {
+						p.since = append(p.since, link{call: c, before: ch.Before, after: ch.After})
+					}
+				}
+			}
+		}
+		return []past{p}, nil
+	}
+	if o.Record != 0 {
+		return nil, fmt.Errorf("call #%d changed no file, or is not among the last %d turns: %w", o.Record, MaxTurns, ErrNothing)
+	}
+	return nil, fmt.Errorf("no call of the last %d turns changed %s: %w", MaxTurns, event.ShownName(o.File), ErrNothing)
+}
+
+// is reports whether a call is the one that is meant.
+func (o Only) is(c *call) bool { return c.touched() && (c.seq == o.Record || c.end == o.Record) }
+
+// names reports whether a file is the one that is meant, or lies in it.
+func (o Only) names(rel string) bool {
+	return rel == o.File || event.ShownName(rel) == o.File || lies(rel, o.File)
+}
+
+// remains reports whether the turn changed files, or may have, and not all of that
+// was undone.
+func (t *turn) remains() bool {
+	return slices.ContainsFunc(t.calls, func(c *call) bool {
+		return !c.known || slices.ContainsFunc(c.changes, func(ch event.FileChange) bool { return !t.undone[mark{c.seq, ch.Before.Path}] })
+	})
 }
 
 // left reports whether an undo of the turn left something that a tool did.
@@ -111,7 +171,7 @@ func (h *History) past(t *turn) past {
 			p.commands = append(p.commands, c.what)
 		}
 		for _, ch := range c.changes {
-			p.links = append(p.links, link{call: c, before: ch.Before, after: ch.After})
+			p.links = append(p.links, link{call: c, before: ch.Before, after: ch.After, doubt: ch.Doubt})
 		}
 		for _, s := range c.before {
 			if !c.known {
@@ -133,58 +193,49 @@ type step struct {
 	already bool // it is as it should be
 	cleared bool // what was there has been removed
 	partly  bool // it goes back to what someone made of it during the turn
+	cutOff  bool // or a command that was cut off may have
 	done    bool
 }
 
-// plan is what an undo or redo would do.
-type plan struct {
-	k      *Keeper
-	force  bool
-	steps  []step
-	report Report
+// work is what an undo, redo or restore is about to do.
+type work struct {
+	k     *Keeper
+	force bool
+	steps []step
+	plan  Plan
+	rest  bool // there is more that could be undone
+	// made is what plans before this one would make of files, by path, if none of
+	// that is done.
+	made map[string]event.FileState
 }
 
-func (k *Keeper) planUndo(ctx context.Context, t past, c Call) (*plan, error) {
-	p := &plan{k: k, force: c.Force}
-	p.report = Report{Turn: t.Turn, DryRun: c.DryRun, Commands: t.commands}
-	chains, order, err := k.chains(ctx, t, &p.report)
+func (k *Keeper) planUndo(ctx context.Context, t past, c Call, made map[string]event.FileState) (*work, error) {
+	p := &work{k: k, force: c.Force, made: made}
+	p.plan = Plan{Turn: t.Turn, DryRun: c.DryRun, Commands: t.commands}
+	chains, order, err := k.chains(ctx, t, &p.plan)
 	if err != nil {
 		return nil, err
 	}
-	claims, err := t.claims(ctx, c)
+	if c.Only.File != "" {
+		order = slices.DeleteFunc(order, func(path string) bool { return !c.Only.names(path) })
+	}
+	p.rest = len(order) > 0
+	claims, err := k.claims(ctx, t, c)
 	if err != nil {
 		return nil, fmt.Errorf("look what other sessions did: %w", err)
 	}
 	for _, path := range order {
-		chain := chains[path]
-		if !c.All && !slices.ContainsFunc(chain, isTool) {
-			p.report.NotUndone = append(p.report.NotUndone, label(chain[0].before, chain[len(chain)-1].after))
+		chain := withoutOwn(chains[path])
+		if len(chain) == 0 {
 			continue
 		}
-		// Where someone else changed it between two calls, it goes back to what they
-		// made of it, no further.
-		start := 0
-		if !c.All {
-			start = slices.IndexFunc(chain, isTool)
+		if !c.All && !slices.ContainsFunc(chain, isTool) {
+			p.plan.NotUndone = append(p.plan.NotUndone, label(chain[0].before, chain[len(chain)-1].after))
+			continue
 		}
-		from := len(chain) - 1
-		for from > start && (c.Force || k.joined(ctx, chain[from-1], chain[from])) {
-			from--
-		}
-		w := wish{to: chain[from].before, partly: from > start}
-		w.buried = !c.All && !slices.ContainsFunc(chain[from:], isTool)
-		last := chain[len(chain)-1]
-		for _, l := range chain[from:] {
-			w.undoes = append(w.undoes, l.call.seq)
-			if last.known() && l.known() && l.call.end > last.call.end {
-				last = l // it was still running
-			}
-		}
-		if last.known() {
-			w.expected = &last.after
-		}
-		w.since, w.guessed = last.call.at, last.guessed || last.call.command
-		w.claimed = claimedBy(claims, chain[from:])
+		w := k.wishOf(ctx, chain, c)
+		w.whose = whose(claims, chain[len(chain)-len(w.undoes):])
+		w.later = t.laterThan(chain[len(chain)-1])
 		if t.left != nil {
 			if before, ok := t.left.before[path]; ok {
 				w.left = &before
@@ -198,11 +249,58 @@ func (k *Keeper) planUndo(ctx context.Context, t past, c Call) (*plan, error) {
 	return p, nil
 }
 
+// wishOf is what a file should become when its chain is undone. Where someone else changed
+// it between two calls, it goes back to what they made of it, no further.
+func (k *Keeper) wishOf(ctx context.Context, chain []link, c Call) wish {
+	start := 0
+	if !c.All {
+		start = slices.IndexFunc(chain, isTool)
+	}
+	from := len(chain) - 1
+	for from > start && (c.Force || k.joined(ctx, chain[from-1], chain[from])) {
+		from--
+	}
+	w := wish{to: chain[from].before, partly: from > start}
+	w.cutOff = w.partly && !chain[from-1].known()
+	w.buried = !c.All && !slices.ContainsFunc(chain[from:], isTool)
+	last := chain[len(chain)-1]
+	for _, l := range chain[from:] {
+		w.undoes = append(w.undoes, l.call.seq)
+		if last.known() && l.known() && l.call.end > last.call.end {
+			last = l // it was still running
+		}
+	}
+	if last.known() {
+		w.expected = &last.after
+	}
+	w.since, w.guessed = last.call.at, last.guessed || last.call.command
+	return w
+}
+
+// withoutOwn leaves out what a command is recorded with, and a call of the session did
+// that was under way beside it.
+func withoutOwn(chain []link) []link {
+	return slices.DeleteFunc(chain, func(l link) bool {
+		return l.doubt == event.DoubtOther && slices.ContainsFunc(chain, func(m link) bool {
+			return m.call != l.call && m.doubt == "" && m.call.seq < l.call.end && (l.call.seq < m.call.end || m.call.end == 0)
+		})
+	})
+}
+
+// laterThan is the call that changed a file after a link did, 0 if none has.
+func (t past) laterThan(l link) (seq uint64) {
+	for _, later := range t.since {
+		if later.before.Path == l.before.Path && later.call.seq > l.call.seq {
+			seq = max(seq, later.call.seq)
+		}
+	}
+	return seq
+}
+
 func isTool(l link) bool { return !l.call.command }
 
-// claims are what other sessions changed while commands of the turn ran. Whatever
-// changed then looks like the work of those commands.
-func (t past) claims(ctx context.Context, c Call) ([]Claim, error) {
+// claims are what other sessions changed while commands of the turn ran.
+func (k *Keeper) claims(ctx context.Context, t past, c Call) (list []Claim, err error) {
 	var from, to int64
 	for _, l := range t.links {
 		if l.call.command && l.call.until > 0 {
@@ -215,26 +313,68 @@ func (t past) claims(ctx context.Context, c Call) ([]Claim, error) {
 	if c.Others == nil || c.Force || to == 0 {
 		return nil, nil
 	}
-	return c.Others(ctx, time.UnixMilli(from), time.UnixMilli(to+1))
+	all, err := c.Others(ctx, time.UnixMilli(from), time.UnixMilli(to+1))
+	disclaimed := make(map[Claim]bool)
+	for _, claim := range all {
+		disclaimed[claim] = claim.Doubt == event.DoubtOther
+	}
+	for _, claim := range all {
+		many, err := k.expand(ctx, claim.Many)
+		if !strings.HasPrefix(claim.Many.Before.Hash, treePrefix) || err != nil {
+			if claim.Doubt != event.DoubtOther {
+				list = append(list, claim)
+			}
+			continue
+		}
+		for _, one := range many {
+			claim.Path, claim.Many = one.After.Path, event.FileChange{}
+			other := claim
+			if other.Doubt = event.DoubtOther; !disclaimed[other] {
+				list = append(list, claim)
+			}
+		}
+	}
+	return list, err
 }
 
-// claimedBy is the session that changed a file while a command ran which seems to
-// have changed it, or "".
-func claimedBy(claims []Claim, chain []link) string {
+// whose says who may have changed a file, if it may be someone else than the commands
+// of the chain; else it is empty.
+func whose(claims []Claim, chain []link) string {
 	for _, l := range chain {
+		if !l.call.command || l.call.until == 0 {
+			continue
+		}
+		session, sure := "", false
 		for _, c := range claims {
-			at := c.At.UnixMilli()
-			if l.call.command && (c.Path == l.before.Path || c.Path == ".") && at >= l.call.at && at <= l.call.until {
-				return c.Session
+			if (c.Path == l.before.Path || c.Path == ".") && c.overlaps(l.call.at, l.call.until) && (session == "" || !sure && c.Doubt == "") {
+				session, sure = c.Session, c.Doubt == ""
 			}
+		}
+		switch {
+		case session != "" && sure && l.doubt == event.DoubtOther:
+			return fmt.Sprintf("session %s changed it while the command ran", session)
+		case session != "" && l.doubt == event.DoubtOther:
+			return fmt.Sprintf("another program or session %s changed it while the command ran", session)
+		case l.doubt == event.DoubtOther:
+			return "another program changed it while the command ran"
+		case session != "" && (sure || l.doubt == event.DoubtUnseen):
+			return fmt.Sprintf("the command or session %s changed it", session)
+		case l.doubt == event.DoubtUnseen:
+			return "the command or another program changed it; coder could not watch the command"
 		}
 	}
 	return ""
 }
 
+// overlaps reports whether the change may have been made between two moments, in
+// milliseconds.
+func (c Claim) overlaps(from, to int64) bool {
+	return c.From.UnixMilli() <= to && (c.To.IsZero() || c.To.UnixMilli() >= from)
+}
+
 // chains sorts what happened in a turn by file, in the order the files were
 // first touched.
-func (k *Keeper) chains(ctx context.Context, t past, r *Report) (chains map[string][]link, order []string, err error) {
+func (k *Keeper) chains(ctx context.Context, t past, r *Plan) (chains map[string][]link, order []string, err error) {
 	chains = make(map[string][]link)
 	for _, l := range t.links {
 		list, err := k.expandLink(ctx, l)
@@ -250,8 +390,12 @@ func (k *Keeper) chains(ctx context.Context, t past, r *Report) (chains map[stri
 			if t.undone[mark{l.call.seq, path}] {
 				continue
 			}
-			if chains[path] == nil {
+			list := chains[path]
+			if list == nil {
 				order = append(order, path)
+			} else if last := &list[len(list)-1]; last.call == l.call { // it is among many, and doubtful
+				last.doubt = l.doubt
+				continue
 			}
 			chains[path] = append(chains[path], l)
 		}
@@ -267,8 +411,10 @@ type wish struct {
 	guessed  bool             // nor whether it was the call that changed the file
 	undoes   []uint64
 	partly   bool
+	cutOff   bool   // that is what a command which was cut off may have made of it
 	buried   bool   // what is to be undone lies beneath someone else's change
-	claimed  string // the session that says it was its change
+	whose    string // why it may be someone else's change, in words
+	later    uint64 // the call that changed it later, if only one call is to be undone
 	left     *event.FileState
 }
 
@@ -278,16 +424,16 @@ func (k *Keeper) joined(ctx context.Context, a, b link) bool {
 	return a.known() && (overlap || k.same(ctx, a.after, b.before))
 }
 
-func (p *plan) consider(ctx context.Context, w wish) error {
+func (p *work) consider(ctx context.Context, w wish) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s := step{to: w.to, undoes: w.undoes, partly: w.partly}
+	s := step{to: w.to, undoes: w.undoes, partly: w.partly, cutOff: w.cutOff}
 	if rel, err := p.k.ws.Resolve(w.to.Path); err != nil || rel != w.to.Path {
 		p.lose(w.to, "it is not in the workspace")
 		return nil
 	}
-	now, err := p.k.current(w.to.Path)
+	now, err := p.current(w.to.Path)
 	if err != nil {
 		return err
 	}
@@ -300,14 +446,17 @@ func (p *plan) consider(ctx context.Context, w wish) error {
 		p.resolve(ctx, s, w)
 		return nil
 	case p.force:
-	case w.claimed != "":
-		p.keep(now, fmt.Sprintf("session %s changed it while the command ran", w.claimed))
+	case w.whose != "":
+		p.leave(now, w.whose)
+		return nil
+	case w.later != 0:
+		p.keep(now, fmt.Sprintf("call #%d changed it later", w.later))
 		return nil
 	case w.buried:
 		p.keep(now, "it was changed by someone else after the turn's own change")
 		return nil
 	case w.expected == nil && w.guessed:
-		p.keep(now, "it was changed by a command that never finished, or by someone else since")
+		p.keep(now, "a command that was cut off may have changed it, or another program since")
 		return nil
 	case !p.k.untouched(ctx, now, w):
 		p.keep(now, "it was changed since")
@@ -316,9 +465,17 @@ func (p *plan) consider(ctx context.Context, w wish) error {
 	return p.admit(ctx, s)
 }
 
+// current describes what stands at a path, or would after the plans before this one.
+func (p *work) current(rel string) (event.FileState, error) {
+	if s, planned := p.made[rel]; planned {
+		return s, nil
+	}
+	return p.k.current(rel)
+}
+
 // resolve takes in a file that is as it should be. If it was someone else who
 // made it so, it is theirs.
-func (p *plan) resolve(ctx context.Context, s step, w wish) {
+func (p *work) resolve(ctx context.Context, s step, w wish) {
 	s.already = true
 	switch {
 	case w.left != nil: // an undo that was cut off
@@ -359,7 +516,7 @@ func (k *Keeper) untouched(ctx context.Context, now event.FileState, w wish) boo
 
 // admit takes a step into the plan, provided that it can be taken, and taken
 // back.
-func (p *plan) admit(ctx context.Context, s step) error {
+func (p *work) admit(ctx context.Context, s step) error {
 	if kindOf(s.to) == isFile {
 		if err := p.k.check(ctx, s.to); err != nil {
 			if ctx.Err() != nil {
@@ -370,8 +527,8 @@ func (p *plan) admit(ctx context.Context, s step) error {
 		}
 	}
 	keep := p.k.save
-	if p.report.DryRun {
-		keep = p.k.current
+	if p.plan.DryRun {
+		keep = p.current
 	}
 	now, err := keep(s.now.Path)
 	switch {
@@ -398,7 +555,7 @@ func (p *plan) admit(ctx context.Context, s step) error {
 const HoldsOthers = "it holds other files"
 
 // leaveOccupied leaves folders alone that would not be empty.
-func (p *plan) leaveOccupied() {
+func (p *work) leaveOccupied() {
 	goes := make(map[string]bool)
 	for _, s := range p.steps {
 		goes[s.to.Path] = kindOf(s.to) == isAbsent
@@ -409,7 +566,11 @@ func (p *plan) leaveOccupied() {
 			return false
 		}
 		there, _, err := p.k.ws.ReadDir(s.now.Path, maxListed) // what is not listed will stand in its way
-		stays := err == nil && slices.ContainsFunc(there, func(e fs.DirEntry) bool { return !goes[path.Join(s.now.Path, e.Name())] })
+		stays := err == nil && slices.ContainsFunc(there, func(e fs.DirEntry) bool {
+			rel := path.Join(s.now.Path, e.Name())
+			was, planned := p.made[rel]
+			return !goes[rel] && !(planned && kindOf(was) == isAbsent)
+		})
 		if stays {
 			goes[s.to.Path] = false
 			p.keep(s.now, HoldsOthers)
@@ -420,7 +581,7 @@ func (p *plan) leaveOccupied() {
 
 // addParents sees that there are directories for what is brought back, and that
 // those which must be made are on record too.
-func (p *plan) addParents() {
+func (p *work) addParents() {
 	at := make(map[string]int)
 	for i, s := range p.steps {
 		at[s.to.Path] = i
@@ -469,20 +630,23 @@ func (k *Keeper) check(ctx context.Context, s event.FileState) error {
 	return err
 }
 
-func (p *plan) keep(s event.FileState, why string) {
-	p.report.Kept = append(p.report.Kept, Note{label(s), why})
+func (p *work) keep(s event.FileState, why string) { p.leave(s, why) }
+
+// leave is keep for reasons that were put into words before.
+func (p *work) leave(s event.FileState, why string) {
+	p.plan.Kept = append(p.plan.Kept, Note{label(s), why})
 }
 
-func (p *plan) lose(s event.FileState, why string) {
-	p.report.Lost = append(p.report.Lost, Note{label(s), why})
+func (p *work) lose(s event.FileState, why string) {
+	p.plan.Lost = append(p.plan.Lost, Note{label(s), why})
 }
 
 // label is a path as it is shown; that of a directory ends in a slash.
 func label(states ...event.FileState) string {
 	for _, s := range states {
 		if kindOf(s) == isDir {
-			return s.Path + "/"
+			return event.ShownName(s.Path) + "/"
 		}
 	}
-	return states[0].Path
+	return event.ShownName(states[0].Path)
 }

@@ -18,10 +18,11 @@ import (
 
 // Call is how undoing is asked for, and how it is put on record.
 type Call struct {
-	All    bool   // also what commands changed
-	Force  bool   // also what someone else changed since, and what cannot be brought back
-	DryRun bool   // only tell what would be done
-	Turn   string // which turn; empty means the last
+	All    bool     // also what commands changed
+	Force  bool     // also what someone else changed since, and what cannot be brought back
+	DryRun bool     // only tell what would be done
+	Turns  []string // which turns, the last first; none means the last
+	Only   Only     // one call or one file, if set; commands are then included
 	// Others, if set, tells which files other sessions changed within a time.
 	Others func(ctx context.Context, from, to time.Time) ([]Claim, error)
 
@@ -29,113 +30,137 @@ type Call struct {
 	Emit  func(context.Context, event.Event) error // puts on record; not used by a dry run
 }
 
-// Claim is another session's word that it changed a file. A path of "." stands
-// for more files than it lists.
+// Only names one call, by the number of a record of it, or one file or folder.
+type Only struct {
+	Record uint64
+	File   string
+}
+
+// Claim is another session's word that it changed a file, at some time between the
+// request of a call and its completion; To is zero as long as that is missing. A path of
+// "." stands for Many changes that are on record as one. A claim with a doubt may be mistaken.
 type Claim struct {
-	Path    string
-	Session string
-	At      time.Time
+	Path     string
+	Session  string
+	From, To time.Time
+	Doubt    event.Doubt
+	Many     event.FileChange
 }
 
-// Report is what undoing, or redoing, did. Paths of directories end in a slash.
-type Report struct {
-	Turn     Turn     `json:"turn"`
-	Skipped  []Turn   `json:"skipped,omitempty"` // later ones that changed no file
-	Own      []Turn   `json:"own,omitempty"`     // and those that are commands of the person's own
-	DryRun   bool     `json:"dryRun,omitempty"`
-	Restored []string `json:"restored,omitempty"` // have the content and mode they had
-	Removed  []string `json:"removed,omitempty"`  // were made by the turn and are gone
-	// Partly names those of Restored that someone else changed while the turn
-	// ran: they have what that person made of them, not what the turn began with.
-	Partly []string `json:"partly,omitempty"`
-	Kept   []Note   `json:"kept,omitempty"`   // left alone, unless forced
-	Lost   []Note   `json:"lost,omitempty"`   // cannot be brought back
-	Failed []Note   `json:"failed,omitempty"` // could not be written
-	// NotUndone names what commands changed and that was not asked for.
-	NotUndone []string `json:"notUndone,omitempty"`
-	// Commands are those the turn ran. What they did outside the workspace, to
-	// ignored files or to git itself is beyond our reach.
-	Commands []string `json:"commands,omitempty"`
-}
-
-// Sum is what several reports, the last turn's first, say together: which files
-// were changed, or would be, and which stay as they are and why.
-func Sum(all []Report) (changed, left []string) {
-	known := make(map[string]bool)
-	for _, r := range all {
-		for _, path := range slices.Concat(r.Restored, r.Removed) {
-			if !known[path] {
-				known[path], changed = true, append(changed, path)
-			}
-		}
-	}
-	for _, r := range all {
-		for _, n := range slices.Concat(r.Kept, r.Lost, r.Failed) {
-			if !known[n.Path] { // a turn before the last one that would be undone finds what that one left
-				known[n.Path], left = true, append(left, n.Path+" ("+n.Why+")")
-			}
-		}
-	}
-	slices.Sort(changed)
-	return changed, left
-}
-
-// Note is a path and what is to be said about it.
-type Note struct {
-	Path string `json:"path"`
-	Why  string `json:"why"`
-}
-
-// Undo brings back what files were before the last turn that was not undone.
-// Only what calls with known targets changed is brought back, unless All is
-// set. If it follows an undo of the same turn that left something, asking for
-// All or Force goes on with that turn. The error is [ErrNothing] if there is no
+// Undo brings back what files were before the last turn that was not undone, or
+// before several turns. Only what calls with known targets changed is brought back,
+// unless All is set. If it follows an undo of the same turn that left something, asking
+// for All or Force goes on with that turn. The error is [ErrNothing] if there is no
 // such turn. What it does is on record before it is done, and h must be told of
 // those records.
-func Undo(ctx context.Context, k *Keeper, h *History, c Call) (Report, error) {
-	turns, err := h.candidates(c)
+func Undo(ctx context.Context, k *Keeper, h *History, c Call) (Plan, error) {
+	if c.Only != (Only{}) {
+		c.All = true
+		if rel, err := k.ws.Resolve(c.Only.File); err == nil && c.Only.File != "" {
+			c.Only.File = rel
+		}
+	}
+	if len(c.Turns) == 0 {
+		return undoOne(ctx, k, h, c, "", nil)
+	}
+	var plans []Plan
+	var tooOld error
+	made := make(map[string]event.FileState)
+	for _, turn := range c.Turns {
+		p, err := undoOne(ctx, k, h, c, turn, made)
+		switch {
+		case errors.Is(err, ErrTooOld):
+			tooOld = err
+		case err != nil && (!errors.Is(err, ErrNothing) || len(c.Turns) == 1):
+			return Join(append(plans, p)...), err
+		case err == nil:
+			plans = append(plans, p)
+		}
+	}
+	return Join(plans...), tooOld
+}
+
+// undoOne undoes one turn. What a dry run would make of files is taken down in made.
+func undoOne(ctx context.Context, k *Keeper, h *History, c Call, turn string, made map[string]event.FileState) (Plan, error) {
+	turns, err := h.candidates(c, turn)
 	if err != nil {
-		return Report{}, err
+		return Plan{}, err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	defer k.release()
+	rest := false
 	for _, t := range turns {
-		p, err := k.planUndo(ctx, t, c)
+		p, err := k.planUndo(ctx, t, c, made)
 		if err != nil {
-			return Report{Turn: t.Turn}, fmt.Errorf("plan undo: %w", err)
+			return Plan{Turn: t.Turn}, fmt.Errorf("plan undo: %w", err)
 		}
 		told := (t.all || !c.All) && (t.force || !c.Force) // who asks has heard what stands in its way
-		if t.going && t.left == nil && c.Turn == "" && len(p.steps) == 0 && (told || len(p.report.Kept)+len(p.report.Lost) == 0) {
+		if t.going && t.left == nil && turn == "" && c.Only == (Only{}) && len(p.steps) == 0 && (told || len(p.plan.Kept)+len(p.plan.Lost) == 0) {
+			rest = rest || p.rest
 			continue // there is nothing more to do, nor to say
 		}
-		if c.Turn == "" && !t.going {
-			p.report.Skipped, p.report.Own = h.passedAfter(t.ID)
+		if turn == "" && c.Only == (Only{}) && !t.going {
+			p.plan.Skipped, p.plan.Own = h.passedAfter(t.ID)
 		}
-		return p.carryOut(ctx, undoTool, c, request{Turn: t.ID, All: c.All, Force: c.Force})
+		return p.carryOut(ctx, undoTool, c, request{Turn: t.ID, All: c.All, Force: c.Force, Only: c.Only != Only{}})
 	}
-	return Report{}, ErrNothing
+	if rest && !c.Force {
+		return Plan{}, errLeft
+	}
+	return Plan{}, ErrNothing
 }
 
 // Redo takes back the last undo. The error is [ErrNothingUndone] if files were
 // changed by calls since, or nothing was undone.
-func Redo(ctx context.Context, k *Keeper, h *History, c Call) (Report, error) {
+func Redo(ctx context.Context, k *Keeper, h *History, c Call) (Plan, error) {
 	o := h.lastUndo()
 	if o == nil {
-		return Report{}, ErrNothingUndone
+		return Plan{}, ErrNothingUndone
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	defer k.release()
-	p := &plan{k: k, force: c.Force}
-	p.report = Report{Turn: o.turn.Turn, DryRun: c.DryRun}
+	p := &work{k: k, force: c.Force, plan: Plan{Turn: o.turn.Turn, DryRun: c.DryRun}}
 	for _, ch := range o.did() {
 		expected := ch.After
 		if err := p.consider(ctx, wish{to: ch.Before, expected: &expected}); err != nil {
-			return Report{Turn: o.turn.Turn}, fmt.Errorf("plan redo: %w", err)
+			return Plan{Turn: o.turn.Turn}, fmt.Errorf("plan redo: %w", err)
 		}
 	}
 	return p.carryOut(ctx, redoTool, c, request{Turn: o.turn.ID, Force: c.Force, Of: o.seq})
+}
+
+// Goal is the state that a file should have again. Known is what the record says that
+// it is now: what is anything else was changed by someone else and stays, unless
+// [Call.Force] is set. Without it whatever is there may go.
+type Goal struct {
+	To    event.FileState
+	Known *event.FileState
+}
+
+// Restore makes files what goals say. It is a call on record like any other, so [Undo]
+// takes it back. Of c the fields All, Turns, Only and Others count for nothing.
+func Restore(ctx context.Context, k *Keeper, c Call, goals []Goal) (Plan, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	defer k.release()
+	p := &work{k: k, force: c.Force, plan: Plan{DryRun: c.DryRun}}
+	for _, g := range goals {
+		w := wish{to: g.To, expected: g.Known}
+		if g.Known == nil {
+			now, err := k.current(g.To.Path)
+			if err != nil {
+				return p.plan, fmt.Errorf("plan restore: %w", err)
+			}
+			w.expected = &now
+		}
+		if err := p.consider(ctx, w); err != nil {
+			return p.plan, fmt.Errorf("plan restore: %w", err)
+		}
+	}
+	p.leaveOccupied()
+	return p.carryOut(ctx, restoreTool, c, request{})
 }
 
 func (h *History) lastUndo() *op {
@@ -150,24 +175,27 @@ func (h *History) lastUndo() *op {
 }
 
 // carryOut records the plan, acts, and records what came of it.
-func (p *plan) carryOut(ctx context.Context, tool string, c Call, in request) (Report, error) {
+func (p *work) carryOut(ctx context.Context, tool string, c Call, in request) (Plan, error) {
 	p.addParents()
 	if c.DryRun {
 		for i := range p.steps {
 			p.steps[i].done = true
+			if p.made != nil {
+				p.made[p.steps[i].to.Path] = p.steps[i].to
+			}
 		}
 		return p.tell(), nil
 	}
 	if err := p.k.store.Commit(); err != nil {
-		return p.report, err
+		return p.plan, err
 	}
 	began := p.k.now()
 	asked, err := p.requested(tool, c, in)
 	if err != nil {
-		return p.report, err
+		return p.plan, err
 	}
 	if err := c.Emit(ctx, asked); err != nil {
-		return p.report, fmt.Errorf("record the %s: %w", tool, err)
+		return p.plan, fmt.Errorf("record the %s: %w", tool, err)
 	}
 	// First what must go, from the deepest up, then directories from the top down,
 	// then files, then the modes of directories, so that none of them stands in
@@ -207,9 +235,9 @@ func (p *plan) carryOut(ctx context.Context, tool string, c Call, in request) (R
 			s.done = true
 		}
 	}
-	report := p.tell()
+	plan := p.tell()
 	done := event.ToolCallCompleted{
-		CallID: asked.CallID, Tool: asked.Tool, Author: user, TaskID: asked.TaskID, IsError: len(report.Failed) > 0,
+		CallID: asked.CallID, Tool: asked.Tool, Author: user, TaskID: asked.TaskID, IsError: len(plan.Failed) > 0,
 	}
 	for _, s := range p.steps {
 		if s.done && s.now != s.to {
@@ -218,33 +246,34 @@ func (p *plan) carryOut(ctx context.Context, tool string, c Call, in request) (R
 	}
 	done.Output, _ = json.Marshal(struct {
 		OK bool `json:"ok"`
-		Report
-	}{len(report.Failed) == 0, report}) // strings only
+		Plan
+	}{len(plan.Failed) == 0, plan}) // strings only
 	done.Timestamp = p.k.now().UnixMilli()
 	done.DurationMs = p.k.now().Sub(began).Milliseconds()
 	if err := c.Emit(context.WithoutCancel(ctx), done); err != nil {
-		return report, fmt.Errorf("record the %s: %w", tool, err)
+		return plan, fmt.Errorf("record the %s: %w", tool, err)
 	}
-	return report, ctx.Err()
+	return plan, ctx.Err()
 }
 
-func (p *plan) requested(tool string, c Call, in request) (event.ToolCallRequested, error) {
+func (p *work) requested(tool string, c Call, in request) (event.ToolCallRequested, error) {
+	id := c.NewID()
 	e := event.ToolCallRequested{
-		CallID: c.NewID(), Tool: tool, Author: user, TaskID: in.Turn, Timestamp: p.k.now().UnixMilli(),
+		CallID: id, Tool: tool, Author: user, TaskID: cmp.Or(in.Turn, id), Timestamp: p.k.now().UnixMilli(),
 		Verdict: event.Allowed, DecidedBy: user,
 	}
 	for _, s := range p.steps {
 		in.Files = append(in.Files, target{To: s.to, Undoes: s.undoes})
 		e.Before = append(e.Before, s.now)
-		e.Effects = append(e.Effects, event.Effect{Kind: event.EffectWrite, Target: s.to.Path})
+		e.Effects = append(e.Effects, event.Effect{Kind: event.EffectWrite, Target: event.ShownName(s.to.Path)})
 	}
 	var err error
 	e.Input, err = json.Marshal(in)
 	return e, err
 }
 
-func (p *plan) tell() Report {
-	r := p.report
+func (p *work) tell() Plan {
+	r := p.plan
 	for _, s := range p.steps {
 		switch {
 		case !s.done || s.now == s.to:
@@ -254,6 +283,9 @@ func (p *plan) tell() Report {
 			r.Restored = append(r.Restored, label(s.to))
 			if s.partly {
 				r.Partly = append(r.Partly, label(s.to))
+			}
+			if s.cutOff {
+				r.CutOff = append(r.CutOff, label(s.to))
 			}
 		}
 	}
@@ -266,20 +298,20 @@ func depth(s step) int { return strings.Count(s.to.Path, "/") }
 
 func (s *step) pending() bool { return !s.done && s.to.Path != "" }
 
-func (p *plan) fail(s *step, err error) {
-	p.report.Failed = append(p.report.Failed, Note{label(s.to), err.Error()})
+func (p *work) fail(s *step, err error) {
+	p.plan.Failed = append(p.plan.Failed, Note{label(s.to), err.Error()})
 	*s = step{}
 }
 
 // skip gives a step up because the file is better left alone.
-func (p *plan) skip(s *step, why string) {
+func (p *work) skip(s *step, why string) {
 	p.keep(s.now, why)
 	*s = step{}
 }
 
 // ready reports whether a step can be taken now: nobody may have changed the
 // file since we planned.
-func (p *plan) ready(ctx context.Context, s *step) bool {
+func (p *work) ready(ctx context.Context, s *step) bool {
 	if err := ctx.Err(); err != nil {
 		p.fail(s, err)
 		return false
@@ -307,7 +339,7 @@ func (s *step) expected() event.FileState {
 }
 
 // accept lets nothing go but what we planned with.
-func (p *plan) accept(ctx context.Context, s *step) workspace.Accept {
+func (p *work) accept(ctx context.Context, s *step) workspace.Accept {
 	if p.force {
 		return nil
 	}
@@ -321,7 +353,7 @@ func (p *plan) accept(ctx context.Context, s *step) workspace.Accept {
 	}
 }
 
-func (p *plan) gaveUp(s *step, err error) {
+func (p *work) gaveUp(s *step, err error) {
 	switch {
 	case errors.Is(err, workspace.ErrChanged):
 		p.skip(s, changedSince)
@@ -335,7 +367,7 @@ func (p *plan) gaveUp(s *step, err error) {
 const ownerAll = 0o700
 
 // clear removes what stands in the way, or was made by the turn.
-func (p *plan) clear(ctx context.Context, s *step) {
+func (p *work) clear(ctx context.Context, s *step) {
 	if !s.pending() || kindOf(s.now) == isAbsent {
 		return
 	}
@@ -363,7 +395,7 @@ func (p *plan) clear(ctx context.Context, s *step) {
 }
 
 // putBack gives a file the content and mode, or a link the target, it had.
-func (p *plan) putBack(ctx context.Context, s *step) {
+func (p *work) putBack(ctx context.Context, s *step) {
 	if !s.pending() || kindOf(s.to) != isFile && kindOf(s.to) != isLink {
 		return
 	}

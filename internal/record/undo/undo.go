@@ -19,6 +19,10 @@
 //     before it runs, or a crash would take it. Files that are as git's HEAD has
 //     them are named by it; where all are, nothing is written.
 //
+// What a command changed is told apart from what others changed while it ran by
+// a [Options.Witness]. What may be somebody else's is on record with a doubt
+// and stays, unless that is asked for.
+//
 // Bytes, permission bits, links and directories are brought back; owners,
 // extended attributes, times and hard links are not.
 package undo
@@ -59,6 +63,11 @@ type Options struct {
 	Door program.Door     // finds git, and has its environment; without HOME the user's git settings are not seen
 	Now  func() time.Time // dates what is put on record; file times are held against the file system's own
 	Warn func(string)     // told, once each, what cannot be brought back
+
+	// Witness, which may be nil, is called before a command and returns what
+	// [tool.Kept] has as Touched. Without one, whose a command's changes are is not
+	// known.
+	Witness func() (touched func() (has func(path string) bool, known bool))
 
 	// Needs reports what the last turns need, see [History.Needs]. It stays in
 	// the store however full that is.
@@ -138,9 +147,10 @@ func (k *Keeper) Keep(ctx context.Context, effects []tool.Effect) (tool.Kept, er
 	defer k.mu.Unlock()
 	defer k.release()
 	kept := tool.Kept{Effects: effects}
-	wide := len(effects) == 0 || slices.ContainsFunc(effects, func(e tool.Effect) bool {
-		return e.Kind == tool.Exec || e.Kind == tool.Unknown
-	})
+	wide := runsAnything(effects)
+	if wide && k.o.Witness != nil {
+		kept.Touched = k.o.Witness()
+	}
 	// The files themselves, what they are if they are links, and the directories
 	// that would be made.
 	var targets []string
@@ -172,6 +182,14 @@ func (k *Keeper) Keep(ctx context.Context, effects []tool.Effect) (tool.Kept, er
 		kept.Tree = name
 	}
 	return kept, k.commit()
+}
+
+// runsAnything reports whether a call with such effects runs programs that may touch any
+// file.
+func runsAnything(effects []tool.Effect) bool {
+	return len(effects) == 0 || slices.ContainsFunc(effects, func(e tool.Effect) bool {
+		return e.Kind == tool.Exec || e.Kind == tool.Unknown
+	})
 }
 
 // commit makes what was kept last. If it does not, every file is looked at anew:
@@ -235,7 +253,7 @@ func (k *Keeper) Changes(ctx context.Context, kept tool.Kept) ([]event.FileChang
 	if kept.Tree == "" {
 		return changes, nil
 	}
-	wide, err := k.treeChanges(ctx, kept.Tree)
+	wide, err := k.treeChanges(ctx, kept)
 	for _, c := range wide {
 		if !slices.ContainsFunc(kept.Before, func(s event.FileState) bool { return s.Path == c.Before.Path }) {
 			changes = append(changes, c)

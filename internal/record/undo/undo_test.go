@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -279,13 +280,13 @@ func TestChosenTurn(t *testing.T) {
 	w.edit("t2", func() { w.put("b", "b1") }, "b")
 	want := w.tree()
 	c := w.call()
-	c.Turn = "t1"
+	c.Turns = []string{"t1"}
 	if _, err := undo.Undo(w.ctx, w.keeper, w.history, c); err != nil {
 		t.Fatal(err)
 	}
 	want["a"] = `-rw-r--r-- "a0"`
 	w.wantTree(want)
-	c.Turn = "t3"
+	c.Turns = []string{"t3"}
 	if _, err := undo.Undo(w.ctx, w.keeper, w.history, c); !errors.Is(err, undo.ErrNothing) {
 		t.Errorf("Undo of an unknown turn: %v", err)
 	}
@@ -337,7 +338,7 @@ func TestNothingIsRestoredThroughALink(t *testing.T) {
 	w.must(os.Symlink(outside, w.path("d")))
 	w.must(os.WriteFile(filepath.Join(outside, "f"), []byte("f1"), 0o644))
 	c := w.asked([]string{"force"})
-	c.Turn = "t"
+	c.Turns = []string{"t"}
 	if r, err := undo.Undo(w.ctx, w.keeper, w.history, c); err != nil || len(r.Failed) != 1 {
 		t.Errorf("report = %+v, %v", r, err)
 	}
@@ -984,12 +985,19 @@ func TestDirectoriesThatCannotBeListed(t *testing.T) {
 	w.wantTree(start)
 }
 
-func TestSeveralReportsSayTogetherWhatChanged(t *testing.T) {
-	changed, left := undo.Sum([]undo.Report{
-		{Restored: []string{"b"}, Kept: []undo.Note{{Path: "mine", Why: "changed since"}}},
-		{Restored: []string{"a"}, Removed: []string{"c"}, Kept: []undo.Note{{Path: "b", Why: "changed since"}, {Path: "mine", Why: "changed since"}}},
-	})
-	if !slices.Equal(changed, []string{"a", "b", "c"}) || !slices.Equal(left, []string{"mine (changed since)"}) {
-		t.Errorf("%v, %v", changed, left)
+func TestPlansJoin(t *testing.T) {
+	p := undo.Join(
+		undo.Plan{Turn: undo.Turn{ID: "t2"}, Restored: []string{"b", "d"}, Kept: []undo.Note{{Path: "mine", Why: "changed since"}}, Commands: []string{"make"}},
+		undo.Plan{
+			Turn: undo.Turn{ID: "t1"}, Restored: []string{"a"}, Removed: []string{"c", "d"}, Commands: []string{"make", "ls"},
+			Kept: []undo.Note{{Path: "b", Why: "changed since"}, {Path: "mine", Why: "changed since"}},
+		},
+	)
+	want := undo.Plan{
+		Turn: undo.Turn{ID: "t2"}, Restored: []string{"a", "b"}, Removed: []string{"c", "d"}, Partly: []string{"b"},
+		Kept: []undo.Note{{Path: "mine", Why: "changed since"}}, Commands: []string{"make", "ls"},
+	}
+	if !reflect.DeepEqual(p, want) {
+		t.Errorf("got  %+v\nwant %+v", p, want)
 	}
 }

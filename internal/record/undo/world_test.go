@@ -94,6 +94,11 @@ func (w *world) restart() {
 	}
 	o := w.o
 	o.Needs, o.Tree = w.history.Needs, w.history.Tree()
+	if o.Witness == nil {
+		o.Witness = func() func() (func(string) bool, bool) {
+			return func() (func(string) bool, bool) { return func(string) bool { return true }, true } // the command alone
+		}
+	}
 	o.Warn = func(s string) { w.warned = append(w.warned, s) }
 	w.keeper = undo.New(w.ws, w.store, o)
 }
@@ -182,20 +187,20 @@ func (w *world) call() undo.Call {
 }
 
 // undo undoes; how is any of "all", "force", "dry".
-func (w *world) undo(how ...string) undo.Report {
+func (w *world) undo(how ...string) undo.Plan {
 	w.t.Helper()
 	return w.undoThis(w.asked(how))
 }
 
 // undoTurn undoes a turn of the past.
-func (w *world) undoTurn(turn string, how ...string) undo.Report {
+func (w *world) undoTurn(turn string, how ...string) undo.Plan {
 	w.t.Helper()
 	c := w.asked(how)
-	c.Turn = turn
+	c.Turns = []string{turn}
 	return w.undoThis(c)
 }
 
-func (w *world) undoThis(c undo.Call) undo.Report {
+func (w *world) undoThis(c undo.Call) undo.Plan {
 	w.t.Helper()
 	r, err := undo.Undo(w.ctx, w.keeper, w.history, c)
 	if err != nil {
@@ -204,7 +209,7 @@ func (w *world) undoThis(c undo.Call) undo.Report {
 	return r
 }
 
-func (w *world) redo(how ...string) undo.Report {
+func (w *world) redo(how ...string) undo.Plan {
 	w.t.Helper()
 	r, err := undo.Redo(w.ctx, w.keeper, w.history, w.asked(how))
 	if err != nil {

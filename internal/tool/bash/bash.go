@@ -81,6 +81,8 @@ type Confinement struct {
 	Through []string
 	Attr    func(*syscall.SysProcAttr)
 	Init    bool
+	// Journal, if set, is where that program writes which files the command touches.
+	Journal *os.File
 	// Reach, if set, opens the command's way to the hosts that it may reach, for
 	// as long as it runs.
 	Reach func(ctx context.Context) (Way, error)
@@ -363,7 +365,7 @@ func resultOf(command string, o shell.Outcome, late string) tool.ShellResult {
 func (o Options) spec(line tool.Line, c Confinement, live *live) shell.Spec {
 	return shell.Spec{
 		Shell: o.Shell, Command: line.Runs(), Dir: o.Workspace.Root(), Env: line.Environ(slices.Concat(o.Env, c.Env, quiet)),
-		Through: c.Through, Attr: c.Attr, Init: c.Init, Stdout: &live.stdout.clean, Stderr: &live.stderr.clean, Now: o.Now,
+		Through: c.Through, Attr: c.Attr, Init: c.Init, Journal: c.Journal, Stdout: &live.stdout.clean, Stderr: &live.stderr.clean, Now: o.Now,
 	}
 }
 

@@ -147,7 +147,7 @@ func (c hookCall) one(ctx context.Context, i int) tool.ShellResult {
 	o, refused, err := bounds.run(ctx, shell.Spec{
 		Shell: h.Shell, Command: line.Runs(), Dir: h.Workspace.Root(), Env: line.Environ(slices.Concat(h.Env, quiet, cmd.Env)),
 		Timeout: time.Duration(cmd.Seconds * float64(time.Second)), Limit: maxHookOutput, Stdin: c.run.Input,
-		Through: bounds.Through, Attr: bounds.Attr, Init: bounds.Init, Now: h.Now,
+		Through: bounds.Through, Attr: bounds.Attr, Init: bounds.Init, Journal: bounds.Journal, Now: h.Now,
 	})
 	if err != nil && !errors.Is(err, ctx.Err()) {
 		return failed(err)

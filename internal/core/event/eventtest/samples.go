@@ -38,7 +38,7 @@ func Samples() []event.Event {
 		},
 		event.ToolCallCompleted{
 			CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Summary: "exit 1", Output: json.RawMessage(`{"stdout":"\u0000"}`), IsError: true, Unknown: true, DurationMs: 12, Timestamp: 1700000000012,
-			Changes: []event.FileChange{{Before: file("a.txt"), After: file("a.txt")}}, Saw: []event.FileState{file("a.txt")},
+			Changes: []event.FileChange{{Before: file("a.txt"), After: file("a.txt"), Doubt: event.DoubtOther}}, Saw: []event.FileState{file("a.txt")},
 		},
 		event.MessageAdded{
 			Message: reply(), Reminders: "be brief", Reminded: []string{"todos"}, Interrupted: true, Model: "m", Usage: &chat.Usage{In: 1, Out: 2, Cached: 3, Reasoning: 4, Cost: 0.5, Written: 5, Unpriced: true}, Stop: "stop", Window: 9, Tools: map[string]int{"read": 90},

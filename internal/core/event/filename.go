@@ -1,0 +1,77 @@
+package event
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"coder/internal/core/jsonx"
+)
+
+// Names of files are bytes, and JSON is text. On record a byte of a name that is
+// not part of any UTF-8 is NUL and two digits; no name holds NUL.
+
+// MarshalJSON writes the state with its names byte for byte.
+func (s FileState) MarshalJSON() ([]byte, error) {
+	type plain FileState
+	s.Path, s.Link = escapeName(s.Path), escapeName(s.Link)
+	return jsonx.JSON(plain(s))
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (s *FileState) UnmarshalJSON(data []byte) error {
+	type plain FileState
+	if err := json.Unmarshal(data, (*plain)(s)); err != nil {
+		return err
+	}
+	s.Path, s.Link = unescapeName(s.Path), unescapeName(s.Link)
+	return nil
+}
+
+func escapeName(name string) string {
+	return replaceBytes(name, func(b byte) string { return "\x00" + hex.EncodeToString([]byte{b}) })
+}
+
+// ShownName is the name of a file as people and JSON are given it: a byte that is no
+// UTF-8 as \x and two digits.
+func ShownName(name string) string {
+	return replaceBytes(name, func(b byte) string { return fmt.Sprintf(`\x%02x`, b) })
+}
+
+// replaceBytes replaces what is not UTF-8 in a name.
+func replaceBytes(name string, by func(byte) string) string {
+	if utf8.ValidString(name) {
+		return name
+	}
+	var b strings.Builder
+	for i := 0; i < len(name); {
+		r, size := utf8.DecodeRuneInString(name[i:])
+		if r == utf8.RuneError && size == 1 {
+			b.WriteString(by(name[i]))
+		} else {
+			b.WriteString(name[i : i+size])
+		}
+		i += size
+	}
+	return b.String()
+}
+
+func unescapeName(text string) string {
+	if !strings.Contains(text, "\x00") {
+		return text
+	}
+	parts := strings.Split(text, "\x00")
+	for i, part := range parts[1:] {
+		if len(part) < 2 {
+			return text
+		}
+		raw, err := hex.DecodeString(part[:2])
+		if err != nil {
+			return text // nothing that we wrote
+		}
+		parts[i+1] = string(raw) + part[2:]
+	}
+	return strings.Join(parts, "")
+}

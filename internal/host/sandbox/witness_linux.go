@@ -1,0 +1,297 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// witness keeps the [Journal] of a command. The kernel holds each call by which a
+// process of the command would open a file for writing, make, move or remove one,
+// until the witness has written its path down; then the call goes on as it was. What
+// it reads of the process may change meanwhile: it is a record and guards nothing.
+type witness struct {
+	listener int
+	journal  int
+	run      string
+	seen     map[string]bool // entries that were written
+	ended    bool
+}
+
+// passing is a call that writes: its arguments that name files.
+type passing struct {
+	flags int // the argument that says whether it opens for writing, or -1
+	names []nameAt
+}
+
+// nameAt is where a call names a file: the argument with the directory that the name
+// starts from, or -1 for the working directory, and the one with the name, or -1 if
+// the directory is the file itself.
+type nameAt struct {
+	dir, name int
+	follows   bool // a link there leads to what is written
+	tree      bool // all that is below it goes with it
+}
+
+const noArg = -1
+
+// passings are the calls that every platform has; legacyPassings are those that only
+// some have.
+var passings = map[uint32]passing{
+	unix.SYS_OPENAT:    {2, []nameAt{{0, 1, true, false}}},
+	unix.SYS_OPENAT2:   {noArg, []nameAt{{0, 1, true, false}}},
+	unix.SYS_RENAMEAT2: {noArg, []nameAt{{0, 1, false, true}, {2, 3, false, true}}},
+	unix.SYS_UNLINKAT:  {noArg, []nameAt{{0, 1, false, false}}},
+	unix.SYS_MKDIRAT:   {noArg, []nameAt{{0, 1, false, false}}},
+	unix.SYS_MKNODAT:   {noArg, []nameAt{{0, 1, false, false}}},
+	unix.SYS_LINKAT:    {noArg, []nameAt{{2, 3, false, false}}},
+	unix.SYS_SYMLINKAT: {noArg, []nameAt{{1, 2, false, false}}},
+	unix.SYS_TRUNCATE:  {noArg, []nameAt{{noArg, 0, true, false}}},
+	unix.SYS_FCHMOD:    {noArg, []nameAt{{0, noArg, false, false}}},
+	unix.SYS_FCHMODAT:  {noArg, []nameAt{{0, 1, true, false}}},
+	unix.SYS_FCHMODAT2: {noArg, []nameAt{{0, 1, true, false}}},
+}
+
+// writingFlags are those with which a file is opened that may be written, or comes to be.
+const writingFlags = unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC
+
+// watch has the calls of this thread, and of all that it starts, told to a witness. It
+// fails where the kernel cannot, where somebody else listens already, and where it
+// could be had only by taking privileges from a command that may have them.
+func watch(o order) (*witness, error) {
+	arch, ok := auditArch[runtime.GOARCH]
+	if !ok || runtime.GOARCH == "ppc64le" { // whose calls are not all among passings
+		return nil, errors.ErrUnsupported
+	}
+	if o.stage == stageOpen && (o.confined || unix.Geteuid() == 0) {
+		// What comes next confines itself, or needs no more than it has.
+		if have, err := capabilities(); err != nil || !have.has(unix.CAP_SYS_ADMIN) {
+			if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+				return nil, err
+			}
+		}
+	}
+	filter := witnessed(arch)
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	listen := uintptr(unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW | unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, listen|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, uintptr(unsafe.Pointer(&prog)))
+	if errno == unix.EINVAL { // before Linux 5.19
+		fd, _, errno = unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, listen, uintptr(unsafe.Pointer(&prog)))
+	}
+	if errno != 0 {
+		return nil, errno
+	}
+	return &witness{listener: int(fd), journal: JournalOn, run: o.journal, seen: make(map[string]bool)}, nil
+}
+
+// witnessed is the filter that has the calls of passings told.
+func witnessed(arch uint32) (f []unix.SockFilter) {
+	f = append(f,
+		unix.SockFilter{Code: load, K: atArch},
+		unix.SockFilter{Code: equal, K: arch, Jt: 1},
+		pass, // where such may run at all, what it writes is nobody's that we know
+		unix.SockFilter{Code: load, K: atNumber},
+	)
+	tell := unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_USER_NOTIF}
+	for _, all := range []map[uint32]passing{passings, legacyPassings} {
+		for call, p := range all {
+			if p.flags == noArg {
+				f = append(f, unix.SockFilter{Code: equal, K: call, Jf: 1}, tell)
+				continue
+			}
+			f = append(f,
+				unix.SockFilter{Code: equal, K: call, Jf: 4},
+				unix.SockFilter{Code: load, K: uint32(atArg0 + 8*p.flags)},
+				unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: writingFlags, Jf: 1},
+				tell, pass,
+			)
+		}
+	}
+	return append(f, pass)
+}
+
+// notification is a call that the kernel holds, and reply what it is to do with it.
+type (
+	notification struct {
+		id         uint64
+		pid, flags uint32
+		call       int32
+		arch       uint32
+		at         uint64
+		args       [6]uint64
+	}
+	reply struct {
+		id    uint64
+		value int64
+		errno int32
+		flags uint32
+	}
+)
+
+// attend lets the calls of the command pass, one by one, for as long as we live.
+func (w *witness) attend() {
+	for {
+		var n notification
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(w.listener), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n))); errno != 0 {
+			if errno != unix.EINTR && errno != unix.ENOENT { // it was killed meanwhile
+				w.write(entryUnseen, "")
+				return
+			}
+			continue
+		}
+		w.note(n)
+		r := reply{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+		_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(w.listener), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&r))) // it may have been killed
+	}
+}
+
+// note writes down what a call is about to touch.
+func (w *witness) note(n notification) {
+	p, ok := passings[uint32(n.call)]
+	if !ok {
+		p = legacyPassings[uint32(n.call)]
+	}
+	for _, at := range p.names {
+		name, err := w.nameOf(n, at)
+		if errors.Is(err, errUnread) {
+			w.write(entryUnseen, "")
+			continue
+		}
+		kind := byte(entryFile)
+		if at.tree {
+			kind = entryTree
+		}
+		for range mostLinks {
+			path, ok := located(name)
+			if !ok {
+				break // it is not there, or in no place that is kept
+			}
+			w.write(kind, path)
+			to, err := os.Readlink(path)
+			if err != nil || !at.follows {
+				break
+			}
+			if name = to; !filepath.IsAbs(to) {
+				name = filepath.Dir(path) + "/" + to
+			}
+		}
+	}
+}
+
+// mostLinks is how many links a path may lead through at its end.
+const mostLinks = 40
+
+// errUnread reports a process that could not be looked into.
+var errUnread = errors.New("cannot be read")
+
+// nameOf is the name that a call gives, from the root.
+func (w *witness) nameOf(n notification, at nameAt) (string, error) {
+	proc := "/proc/" + strconv.FormatUint(uint64(n.pid), 10)
+	name := ""
+	if at.name != noArg {
+		var err error
+		if name, err = readString(int(n.pid), uintptr(n.args[at.name])); err != nil {
+			return "", errUnread
+		}
+		if filepath.IsAbs(name) {
+			return name, nil
+		}
+		if name == "" {
+			return "", os.ErrNotExist
+		}
+	}
+	from := proc + "/cwd"
+	if at.dir != noArg && int32(n.args[at.dir]) != unix.AT_FDCWD {
+		from = proc + "/fd/" + strconv.Itoa(int(int32(n.args[at.dir])))
+	}
+	dir, err := os.Readlink(from)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "", err // no such descriptor, or the process is gone
+	case err != nil:
+		return "", errUnread
+	case name == "":
+		return dir, nil
+	}
+	return dir + "/" + name, nil
+}
+
+// readString reads a name from the memory of a process.
+func readString(pid int, at uintptr) (string, error) {
+	buf := make([]byte, unix.PathMax)
+	size := os.Getpagesize()
+	for n := 0; n < len(buf); {
+		part := buf[n:min(len(buf), n+size-int((at+uintptr(n))%uintptr(size)))] // what follows a page may not be there
+		local := unix.Iovec{Base: &part[0]}
+		local.SetLen(len(part))
+		got, err := unix.ProcessVMReadv(pid, []unix.Iovec{local}, []unix.RemoteIovec{{Base: at + uintptr(n), Len: len(part)}}, 0)
+		if err != nil {
+			return "", err
+		}
+		if end := bytes.IndexByte(part[:got], 0); end >= 0 {
+			return string(buf[:n+end]), nil
+		}
+		n += got
+	}
+	return "", unix.ENAMETOOLONG
+}
+
+// located is where a name really is, with the links on the way to it resolved but
+// not the last. It is not ok if its directory is not there, and in /dev and /proc,
+// of which nobody keeps anything.
+func located(name string) (string, bool) {
+	name = strings.TrimRight(name, "/")
+	at := strings.LastIndexByte(name, '/')
+	if at < 0 || strings.HasPrefix(name, "/dev/") || strings.HasPrefix(name, "/proc/") {
+		return "", false
+	}
+	base := name[at+1:]
+	if base == "." || base == ".." { // then the folder itself is meant
+		at, base = len(name), ""
+	}
+	fd, err := unix.Openat2(unix.AT_FDCWD, name[:at]+"/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC})
+	if err != nil {
+		return "", false
+	}
+	defer unix.Close(fd)
+	dir, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	if err != nil {
+		return "", false
+	}
+	return filepath.Join(dir, base), true
+}
+
+// write puts an entry into the journal, once.
+func (w *witness) write(kind byte, path string) {
+	line := w.run + " " + string(kind) + path + "\x00"
+	if w.seen[line] {
+		return
+	}
+	w.seen[line] = true
+	_, _ = unix.Write(w.journal, []byte(line)) // a file in memory
+}
+
+// keepJournal begins to keep the journal that an order asks for.
+func keepJournal(o order) {
+	w, err := watch(o)
+	if err != nil {
+		w = &witness{journal: JournalOn, run: o.journal, seen: make(map[string]bool)}
+		w.write(entryBegin, "")
+		w.write(entryUnseen, "")
+		return
+	}
+	w.write(entryBegin, "")
+	go w.attend()
+}
+
+// closeJournal says that the command has ended, and all that it left.
+func closeJournal(o order) {
+	(&witness{journal: JournalOn, run: o.journal, seen: make(map[string]bool)}).write(entryEnd, "")
+}

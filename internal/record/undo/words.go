@@ -1,0 +1,123 @@
+package undo
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Plan is what undoing, redoing, rewinding or restoring will do to files, or has done.
+// Paths are as people are shown them; those of directories end in a slash.
+type Plan struct {
+	Turn     Turn     `json:"turn"`
+	Skipped  []Turn   `json:"skipped,omitempty"` // later ones that changed no file
+	Own      []Turn   `json:"own,omitempty"`     // and those that are commands of the person's own
+	DryRun   bool     `json:"dryRun,omitempty"`
+	Restored []string `json:"restored,omitempty"` // have the content and mode they had
+	Removed  []string `json:"removed,omitempty"`  // were made by the turn and are gone
+	// Partly names those of Restored that someone else changed while the turn
+	// ran: they have what that person made of them, not what the turn began with.
+	// CutOff names those of them where that may be the work of a command that was cut
+	// off.
+	Partly []string `json:"partly,omitempty"`
+	CutOff []string `json:"cutOff,omitempty"`
+	Kept   []Note   `json:"kept,omitempty"`   // left alone, unless forced
+	Lost   []Note   `json:"lost,omitempty"`   // cannot be brought back
+	Failed []Note   `json:"failed,omitempty"` // could not be written
+	// NotUndone names what commands changed and that was not asked for.
+	NotUndone []string `json:"notUndone,omitempty"`
+	// Commands are those the turn ran. What they did outside the workspace, to
+	// ignored files or to git itself is beyond our reach.
+	Commands []string `json:"commands,omitempty"`
+}
+
+// Note is a path and what is to be said about it.
+type Note struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+}
+
+// Join is what several plans, carried out in this order, do together. The first has the
+// turn. A file is listed once: what the last of them does to it counts, and one that only
+// the first of them can bring back comes back in part.
+func Join(plans ...Plan) (all Plan) {
+	for i, p := range plans {
+		if i == 0 {
+			all.Turn, all.Skipped, all.Own, all.DryRun = p.Turn, p.Skipped, p.Own, p.DryRun
+		}
+		changes := slices.Concat(p.Restored, p.Removed)
+		for _, list := range []*[]string{&all.Restored, &all.Removed, &all.Partly, &all.CutOff} {
+			*list = slices.DeleteFunc(*list, func(path string) bool { return slices.Contains(changes, path) })
+		}
+		for _, n := range p.Kept {
+			switch {
+			case slices.Contains(all.Restored, n.Path) && !slices.Contains(all.Partly, n.Path):
+				all.Partly = append(all.Partly, n.Path)
+			case !slices.Contains(all.Restored, n.Path) && !slices.ContainsFunc(all.Kept, func(k Note) bool { return k.Path == n.Path }):
+				all.Kept = append(all.Kept, n)
+			}
+		}
+		all.Restored, all.Removed = append(all.Restored, p.Restored...), append(all.Removed, p.Removed...)
+		all.Partly, all.CutOff = append(all.Partly, p.Partly...), append(all.CutOff, p.CutOff...)
+		all.Lost, all.Failed = withNew(all.Lost, p.Lost), withNew(all.Failed, p.Failed)
+		all.NotUndone, all.Commands = withNew(all.NotUndone, p.NotUndone), withNew(all.Commands, p.Commands)
+	}
+	slices.Sort(all.Restored)
+	slices.Sort(all.Removed)
+	return all
+}
+
+// withNew adds what is not in a list yet.
+func withNew[T comparable](list, more []T) []T {
+	for _, v := range more {
+		if !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// Changes reports whether any file is changed, or would be.
+func (p Plan) Changes() bool { return len(p.Restored)+len(p.Removed) > 0 }
+
+// Left lists the files that stay as they are, each with the reason.
+func (p Plan) Left() []Note { return slices.Concat(p.Kept, p.Lost, p.Failed) }
+
+// Lines tell what becomes of files, or became of them, a fact a line. Force is the
+// command that also changes what is left.
+func (p Plan) Lines(force string) (lines []string) {
+	add := func(format string, paths []string) {
+		if len(paths) > 0 {
+			lines = append(lines, fmt.Sprintf(format, strings.Join(paths, ", ")))
+		}
+	}
+	note := func(format string, notes []Note) {
+		for _, n := range notes {
+			lines = append(lines, fmt.Sprintf(format, n.Path, n.Why))
+		}
+	}
+	whole := slices.DeleteFunc(slices.Clone(p.Restored), func(s string) bool { return slices.Contains(p.Partly, s) })
+	partly := slices.DeleteFunc(slices.Clone(p.Partly), func(s string) bool { return slices.Contains(p.CutOff, s) })
+	if p.DryRun {
+		add("to be restored: %s", whole)
+		add("to be restored to what someone else made of it meanwhile: %s", partly)
+		add("to be restored to what a command that was cut off may have made of it: %s", p.CutOff)
+		add("to be removed: %s", p.Removed)
+	} else {
+		add("restored: %s", whole)
+		add("restored to what someone else made of it meanwhile: %s", partly)
+		add("restored to what a command that was cut off may have made of it: %s", p.CutOff)
+		add("removed: %s", p.Removed)
+	}
+	if len(p.CutOff) > 0 && force != "" {
+		add("%s undoes the command that was cut off, too", []string{force})
+	}
+	note("left as it is: %s (%s)", p.Kept)
+	if force != "" && slices.ContainsFunc(p.Kept, func(n Note) bool { return n.Why != HoldsOthers }) {
+		add("%s overwrites it", []string{force})
+	}
+	note("lost: %s (%s)", p.Lost)
+	note("could not be written: %s (%s)", p.Failed)
+	add("changed by commands and left as it is (all includes it): %s", p.NotUndone)
+	return lines
+}
