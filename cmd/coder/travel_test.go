@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -239,4 +240,16 @@ func (v *voyage) fork(at uint64) {
 	}
 }
 
-func (v *voyage) restore(uint64) {}
+func (v *voyage) restore(at uint64) {
+	v.t.Helper()
+	sink := event.Discard
+	s, err := v.app.Open(v.t.Context(), v.app.Supervise(uip.Nobody), app.Which{Resume: "s"}, sink)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	done, err := s.Run(v.t.Context(), fmt.Sprintf("/restore %d", at), sink)
+	if err := errors.Join(err, s.Close()); err != nil {
+		v.t.Fatalf("restore at %d: %v", at, err)
+	}
+	v.sameFiles("restore: "+done.Text, at, v.p.ws)
+}

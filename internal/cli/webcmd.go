@@ -153,7 +153,7 @@ func (w *web) program() browser.Program {
 			return u
 		},
 		Fleet: w.fleet(), Modes: w.modes(), Begin: w.begin, Say: w.say, Answer: w.answer, Stop: w.stop, Release: w.release,
-		Fork: w.fork,
+		RestorePlan: w.planRestore, Fork: w.fork,
 	}
 }
 
@@ -330,8 +330,11 @@ func (w *web) planRestore(ctx context.Context, p browser.Place, at uint64) (disp
 	if err != nil {
 		return nil, asProblem(err)
 	}
-	_ = a
-	return nil, nil
+	plan, err := a.PlanRestore(ctx, p.Session, at, false)
+	if err != nil {
+		return nil, asProblem(err)
+	}
+	return display.Blocks{slash.RestorePlan(plan, at, fmt.Sprintf("/restore %d force", at))}, nil
 }
 
 // fork begins a new session from a record.

@@ -45,6 +45,7 @@ type Later struct {
 type change struct {
 	asked, done   uint64
 	before, after *event.FileState
+	other         bool // another program made it while the call ran
 }
 
 // Trace reads from all records of a session how its files were at the one numbered
@@ -121,7 +122,7 @@ func (t *tracing) add(ctx context.Context, r event.Record) error {
 				return err
 			}
 			for _, one := range list {
-				t.note(change{q.seq, r.Seq, &one.Before, &one.After})
+				t.note(change{q.seq, r.Seq, &one.Before, &one.After, one.Doubt == event.DoubtOther})
 			}
 		}
 	}
@@ -204,10 +205,17 @@ func (t *tracing) later(ctx context.Context, all []change) Later {
 	all = all[i:]
 	last := all[len(all)-1]
 	l := Later{To: *all[0].before, Known: *cmp.Or(last.after, last.before)}
-	for i, c := range all[1:] {
-		before := all[i]
-		if before.after != nil && before.done < c.asked && !t.alike(ctx, *before.after, *c.before) {
-			l.Known, l.Others = *before.after, true
+	for i, c := range all {
+		if c.other {
+			l.Known, l.Others = *c.before, true
+			break
+		}
+		if i == 0 {
+			continue
+		}
+		last := all[i-1]
+		if last.after != nil && last.done < c.asked && !t.alike(ctx, *last.after, *c.before) {
+			l.Known, l.Others = *last.after, true
 			break
 		}
 	}
