@@ -139,6 +139,9 @@ func (a *App) pastOf(ctx context.Context, id string, at uint64) (p *moment, err 
 	if err != nil {
 		return nil, inputf("session %s: %v", id, err)
 	}
+	if why := s.unreadOf(id); why != "" && !p.Whole {
+		return nil, inputf("%s, so nobody knows what the files were", why)
+	}
 	return p, nil
 }
 

@@ -56,6 +56,9 @@ func (a *App) goals(ctx context.Context, kept contents, id string, at uint64) ([
 	if err != nil {
 		return nil, inputf("session %s: %v", id, err)
 	}
+	if why := a.Store().unreadOf(id); why != "" {
+		return nil, inputf("%s, so files are not brought back", why)
+	}
 	goals := make([]undo.Goal, len(world.Later))
 	for i, l := range world.Later {
 		goals[i] = undo.Goal{To: l.To, Known: &l.Known}
