@@ -28,6 +28,7 @@ import (
 type Forked struct {
 	worktree.Entry
 	Mode    string   // the one that it begins in; "" if it is the usual one
+	Yolo    bool     // the mode of then was yolo, which does not carry over
 	Within  string   // the tool of the call that was under way
 	Lost    []string // files whose contents nobody has any more
 	Outside []string // files of then that lie outside of the workspace, and stay as they are
@@ -387,12 +388,11 @@ func (a *App) beginFork(ctx context.Context, f *Forked, p *moment) error {
 	if _, _, err := there.Import(ctx, &copied, f.Session); err != nil {
 		return err
 	}
-	if p.mode != mode.Yolo && p.preset != mode.Yolo { // yolo does not go on by itself
-		f.Mode = p.mode
-	}
 	preset := p.preset
-	if f.Mode == "" {
+	if f.Yolo = p.mode == mode.Yolo || preset == mode.Yolo; f.Yolo {
 		preset = ""
+	} else {
+		f.Mode = p.mode
 	}
 	if err := there.Store().Records.Cut(ctx, f.Session, f.Mode, preset); err != nil {
 		return fmt.Errorf("end what was under way: %w", err)

@@ -13,6 +13,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/core/display"
 	"coder/internal/host/worktree"
+	"coder/internal/policy/mode"
 	"coder/internal/record/store/jsonl"
 	"coder/internal/ui/streamjson"
 )
@@ -36,7 +37,10 @@ func (inv *invocation) forkLines(f app.Forked) []string {
 	} else {
 		lines = append(lines, t("Files: %s (copy)", oneLine(f.Work)))
 	}
-	if f.Mode != "" {
+	switch {
+	case f.Yolo:
+		lines = append(lines, t("Mode: %s (yolo does not carry over)", mode.Build))
+	case f.Mode != "":
 		lines = append(lines, t("Mode: %s", f.Mode))
 	}
 	if f.Within != "" {
