@@ -359,7 +359,7 @@ func (f *flags) finish() (*flags, error) {
 		return nil, usagef("--events and --output-format both say what to print; use one")
 	case f.session.Fork && !f.session.Resumes():
 		return nil, usagef("--fork-session goes with --resume or --continue")
-	case f.command == nil && f.at > 0 && !f.session.Fork:
+	case f.command == nil && f.at > 0 && f.session.Resumes() && !f.session.Fork:
 		return nil, usagef("--at goes with --fork-session, or with coder show, fork and restore")
 	case f.resumeAt != "" && !f.session.Fork:
 		return nil, usagef("--resume-session-at goes with --fork-session: a session is never cut short, a new one begins at the message")
