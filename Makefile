@@ -119,7 +119,7 @@ soak: N = 200
 soak: ## kill and resume real sessions on failing disks, two at a time, for N rounds: make soak N=1000 SEED=1
 	CODER_SOAK=$(N) $(GO) test $(RACE) -count=1 -timeout 12h -run 'Kill|Crash' ./cmd/coder
 	@$(if $(RACE),,echo "$(NO_RACE)")
-	CODER_SOAK=$(N) CODER_SOAK_SEED=$(SEED) $(GO) test $(RACE) -count=1 -timeout 12h -v -run '^TestSoak$$' ./cmd/coder
+	CODER_SOAK=$(N) CODER_SOAK_SEED=$(SEED) $(GO) test $(RACE) -count=1 -timeout 12h -v -run '^TestSoak(Others)?$$' ./cmd/coder
 
 cover: ## show test coverage by package
 	$(GO) test -coverprofile=coverage.out -coverpkg=./internal/... $(PKGS) >/dev/null && $(GO) tool cover -func=coverage.out | tail -n 1

@@ -54,7 +54,11 @@ func (w *workshop) open(script string) *supervisor.Session {
 	if err := os.WriteFile(model, []byte(script), 0o644); err != nil {
 		w.t.Fatal(err)
 	}
-	env := Env{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir + ".home"}, Dir: w.dir, Now: time.Now}
+	exe, err := os.Executable() // which is the helper of commands, too
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	env := Env{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir + ".home"}, Dir: w.dir, Now: time.Now, Exe: exe}
 	o := Options{Script: model, AutoApprove: true, AddDirs: w.added}
 	settings, err := Load(env, o)
 	if err != nil {
@@ -373,7 +377,7 @@ func TestACommandInACleanRepositoryKeepsNothing(t *testing.T) {
 
 func (w *workshop) wantNothingKept() {
 	w.t.Helper()
-	if _, err := os.Stat(filepath.Join(w.dir, ".coder", "undo")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(w.dir, ".coder", "undo", "objects")); !errors.Is(err, os.ErrNotExist) {
 		w.t.Errorf("something was kept: %v", err)
 	}
 }

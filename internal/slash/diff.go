@@ -142,7 +142,7 @@ const (
 )
 
 // NotKept is a file that changed, and nobody knows from what.
-func NotKept(name string) Change { return Change{Name: sanitize.Line(name, 200), Mark: notKept} }
+func NotKept(name string) Change { return Change{Name: sanitize.Line(event.ShownName(name), 200), Mark: notKept} }
 
 // String is the change in a line of any language: with a letter as git has them.
 func (c Change) String() string {
@@ -268,7 +268,7 @@ func (d *Changes) inSession(path string, full bool) []display.Block {
 func (d *Changes) Compare(name string, old []byte) (diff string, c Change) {
 	now, _, err := d.Git.Workspace.ReadFile(name, MaxCompared)
 	gone := errors.Is(err, fs.ErrNotExist)
-	c.Name = sanitize.Line(name, 200)
+	c.Name = sanitize.Line(event.ShownName(name), 200)
 	switch {
 	case gone && old == nil:
 		return "", Change{}

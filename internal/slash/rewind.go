@@ -22,7 +22,7 @@ const maxPrompts = 20
 // takes that back.
 func Rewind(undoes, redoes Revert, past *undo.History) Command {
 	return Command{
-		Name: "rewind", Args: "[N|undo] [dry]", Help: "go back to before one of your messages, with conversation and files, or undo that",
+		Name: "rewind", Args: "[N [dry]|undo]", Help: "go back to before one of your messages, with conversation and files, or undo that",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			switch {
 			case c.Args == "":

@@ -20,7 +20,7 @@ type Revert func(context.Context, undo.Call) (undo.Plan, error)
 // files.
 func Undo(do Revert) Command {
 	return Command{
-		Name: "undo", Args: "[all|#N|FILE] [force] [dry]", Help: "undo what the last turn, call #N, or the last change of a file did to files",
+		Name: "undo", Args: "[all|#N|FILE] [force] [dry]", Help: "undo file changes of the last turn, of call #N, or of one file",
 		Run: func(ctx context.Context, c call) (outcome, error) { return revert(ctx, c, "undo", do) },
 	}
 }

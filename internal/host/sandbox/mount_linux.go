@@ -110,12 +110,23 @@ func conceal(p places) error {
 	}
 	for _, path := range p.empty {
 		err := unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+		shows := slices.ContainsFunc(p.show, func(shown string) bool { return within(shown, path) })
+		for range mostRehidden {
+			if err != unix.EINVAL || shows {
+				break
+			}
+			// Another session removed the folder and made it anew, and what was put over it is gone.
+			err = unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY, "mode=0755")
+		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("hide %s: %w", path, err)
 		}
 	}
 	return nil
 }
+
+// mostRehidden is how often a folder is hidden that others remove and make again.
+const mostRehidden = 10
 
 // appear puts a part into a directory that was emptied.
 func (t part) appear() error {

@@ -22,7 +22,6 @@ type witness struct {
 	journal  int
 	run      string
 	seen     map[string]bool // entries that were written
-	ended    bool
 }
 
 // passing is a call that writes: its arguments that name files.

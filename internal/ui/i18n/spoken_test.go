@@ -32,7 +32,7 @@ var args = map[string]int{
 	"cli flag": 2, "cli text": 2, "cli choice": 1, "cli specs": 1, "cli number": 2, "cli row": 0, "cli several": 3, "cli inWorkspace": 0,
 	"usercommand Warn": 1, "skills Warn": 1, "subagent Warn": 1, "subagent refuse": 0, "config warn": 2,
 	"frontmatter problem": 1, "toolrun notice": 2, "mode refuse": 0,
-	"transport say": 3, "undo lose": 1, "undo keep": 1, "undo leave": 1,
+	"transport say": 3, "undo lose": 1, "undo keep": 1, "undo leave": 1, "undo add": 0, "undo note": 0,
 	"risk find": 1, "risk unknown": 0, "risk when": 1, "risk object": 2, "risk asksIf": 0,
 	"orchestrator warn": 2, "slash row": 0, "slash note": 0, "slash add": 0,
 	"term remark": 1, "plain notice": 0,
@@ -51,7 +51,7 @@ var fields = map[string][]string{
 
 // returns are functions whose words reach people.
 var returns = []string{
-	"cli message", "cli providerHint", "cli parkedHint", "slash undoReport", "slash turnName", "cli refused", "app repaired",
+	"cli message", "cli providerHint", "cli parkedHint", "slash undoReport", "undo whose", "slash turnName", "cli refused", "app repaired",
 	"risk Protected", "rule Offer", "rule Words", "trust String", "mode String",
 	"risk problem", "jsonl holder", "tool OfMore",
 }

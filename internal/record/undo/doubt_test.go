@@ -1,0 +1,205 @@
+package undo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"coder/internal/core/event"
+	"coder/internal/record/undo"
+	"coder/internal/tool"
+)
+
+// watching has a world's commands watched: they touch all files but those named, if
+// what they touch is known.
+func (w *world) watching(known bool, theirs ...string) {
+	w.o.Witness = func() func() (func(string) bool, bool) {
+		return func() (func(string) bool, bool) {
+			return func(path string) bool {
+				rel, _ := filepath.Rel(w.dir, path)
+				return known && !slices.Contains(theirs, rel)
+			}, known
+		}
+	}
+	w.restart()
+}
+
+func whys(p undo.Plan) map[string]string {
+	all := make(map[string]string)
+	for _, n := range p.Kept {
+		all[n.Path] = n.Why
+	}
+	return all
+}
+
+// Whatever somebody else does to files while a command runs stays, and is named; force
+// includes it. All that the command did is undone.
+func TestWhatAnotherProgramDidMeanwhileStays(t *testing.T) {
+	w := newWorld(t)
+	theirs := []string{"appended", "new", "replaced", "from", "to", "gone"}
+	w.watching(true, theirs...)
+	for _, name := range []string{"ours", "appended", "replaced", "from", "gone"} {
+		w.put(name, "0")
+	}
+	start := w.tree()
+	w.shell("t", func() {
+		w.put("ours", "1")
+		w.put("made", "1")
+		w.put("appended", "01")
+		w.put("new", "1")
+		w.put("replaced", "1")
+		w.must(os.Rename(w.path("from"), w.path("to")))
+		w.remove("gone")
+	})
+	after := w.tree()
+	dry := w.undo("all", "dry")
+	w.wantTree(after)
+	p := w.undo("all")
+	if !slices.Equal(p.Restored, []string{"ours"}) || !slices.Equal(p.Removed, []string{"made"}) || len(p.Kept) != len(theirs) || len(dry.Kept) != len(theirs) {
+		t.Errorf("plan = %+v", p)
+	}
+	for name, why := range whys(p) {
+		if why != "another program changed it while the command ran" {
+			t.Errorf("%s: %s", name, why)
+		}
+	}
+	want := map[string]string{"ours": start["ours"]}
+	for name, is := range after {
+		if name != "made" && name != "ours" {
+			want[name] = is
+		}
+	}
+	w.wantTree(want)
+	w.undo("all", "force")
+	w.wantTree(start)
+}
+
+// Where commands cannot be watched all that they may have done is doubtful.
+func TestWhatNobodySawStays(t *testing.T) {
+	w := newWorld(t)
+	w.watching(false)
+	w.put("a", "0")
+	w.shell("t", func() { w.put("a", "1") })
+	if p := w.undo("all"); !strings.Contains(whys(p)["a"], "could not watch") || !slices.Contains(p.Lines("/undo all force"), "/undo all force overwrites it") {
+		t.Errorf("plan = %+v", p)
+	}
+	w.undo("all", "force")
+	w.wantTree(map[string]string{"a": `-rw-r--r-- "0"`})
+}
+
+// Of very many changes those that are doubtful are on record one by one.
+func TestDoubtAmongManyChanges(t *testing.T) {
+	w := newWorld(t)
+	w.watching(true, "theirs")
+	w.put("theirs", "0")
+	changes := w.shell("t", func() {
+		for i := range 1200 {
+			w.put(fmt.Sprintf("d/f%d", i), "1")
+		}
+		w.put("theirs", "1")
+	})
+	if len(changes) != 2 || changes[1].Doubt != event.DoubtOther {
+		t.Fatalf("%d changes: %+v", len(changes), changes)
+	}
+	if p := w.undo("all"); len(p.Removed) != 1201 || whys(p)["theirs"] == "" {
+		t.Errorf("removed %d, kept %+v", len(p.Removed), p.Kept)
+	}
+	w.wantTree(map[string]string{"theirs": `-rw-r--r-- "1"`})
+}
+
+// A file is touched by all of its names.
+func TestACommandTouchesAFileByAllOfItsNames(t *testing.T) {
+	w := newWorld(t)
+	w.put("one", "0")
+	w.must(os.Link(w.path("one"), w.path("two")))
+	w.watching(true, "two")
+	changes := w.shell("t", func() { w.must(os.WriteFile(w.path("one"), []byte("1"), 0o644)) })
+	for _, c := range changes {
+		if c.Doubt != "" {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// A claim is a span; who is in doubt is told.
+func TestWhoMayHaveChangedAFile(t *testing.T) {
+	hour := time.Hour
+	for name, tc := range map[string]struct {
+		known  bool
+		theirs []string
+		from   time.Duration // from the beginning of the command
+		to     time.Duration // 0: it is still under way
+		doubt  event.Doubt
+		why    string
+	}{
+		"begun before, ended after": {true, nil, -hour, hour, "", "the command or session other changed it"},
+		"begun before, under way":   {true, nil, -hour, 0, "", "the command or session other changed it"},
+		"over before":               {true, nil, -hour, -hour / 2, "", ""},
+		"begun after":               {true, nil, hour, 2 * hour, "", ""},
+		"in doubt, and ours":        {true, nil, -hour, hour, event.DoubtUnseen, ""},
+		"theirs":                    {true, []string{"f"}, -hour, hour, "", "session other changed it while the command ran"},
+		"theirs, or yet another's":  {true, []string{"f"}, -hour, hour, event.DoubtUnseen, "another program or session other changed it while the command ran"},
+		"neither saw":               {false, nil, -hour, hour, event.DoubtUnseen, "the command or session other changed it"},
+		"they disclaim, we saw it":  {true, nil, -hour, hour, event.DoubtOther, ""},
+		"they disclaim, nobody saw": {false, nil, -hour, hour, event.DoubtOther, "the command or another program changed it; coder could not watch the command"},
+		"they disclaim, another's":  {true, []string{"f"}, -hour, hour, event.DoubtOther, "another program changed it while the command ran"},
+	} {
+		w := newWorld(t)
+		w.watching(tc.known, tc.theirs...)
+		w.put("f", "0")
+		began := time.Now()
+		w.shell("t", func() { w.put("f", "1") })
+		c := w.asked([]string{"all"})
+		c.Others = func(context.Context, time.Time, time.Time) ([]undo.Claim, error) {
+			claim := undo.Claim{Path: "f", Session: "other", From: began.Add(tc.from), Doubt: tc.doubt}
+			if tc.to != 0 {
+				claim.To = began.Add(tc.to)
+			}
+			return []undo.Claim{claim}, nil
+		}
+		if got := whys(w.undoThis(c))["f"]; got != tc.why {
+			t.Errorf("%s: %q, want %q", name, got, tc.why)
+		}
+	}
+}
+
+// What another call of the session did while a command ran is that call's.
+func TestWhatAnotherCallDidMeanwhileIsUndone(t *testing.T) {
+	w := newWorld(t)
+	w.watching(true, "f")
+	w.put("f", "0")
+	b := w.begin("t", "main", tool.Effect{Kind: tool.Exec, Target: "make"})
+	w.edit("t", func() { w.put("f", "1") }, "f")
+	b.end()
+	if p := w.undo("all"); !slices.Equal(p.Restored, []string{"f"}) {
+		t.Errorf("plan = %+v", p)
+	}
+}
+
+// What a command that was cut off left is said to be that, with the way to undo it.
+func TestWhatACutOffCommandLeftIsNamed(t *testing.T) {
+	w := newWorld(t)
+	w.put("log", "0")
+	b := w.begin("t", "main", tool.Effect{Kind: tool.Exec, Target: "echo cut >> log; sleep 20"})
+	w.put("log", "0 cut")
+	w.restart()
+	w.record("recovery", event.ToolCallCompleted{CallID: b.e.CallID, Tool: "some", TaskID: "t", IsError: true, Unknown: true, Output: []byte("{}")})
+	w.shell("t", func() { w.put("log", "0 cut more") })
+	lines := w.undo("all").Lines("/undo all force")
+	want := []string{"restored to what a command that was cut off may have made of it: log", "/undo all force undoes the command that was cut off, too"}
+	if !slices.Equal(lines, want) {
+		t.Errorf("%q", lines)
+	}
+	w.wantTree(map[string]string{"log": `-rw-r--r-- "0 cut"`})
+	if _, err := undo.Undo(w.ctx, w.keeper, w.history, w.asked([]string{"all"})); !errors.Is(err, undo.ErrNothing) || !strings.Contains(err.Error(), "force overwrites it") {
+		t.Errorf("asked again: %v", err)
+	}
+	w.undo("all", "force")
+	w.wantTree(map[string]string{"log": `-rw-r--r-- "0"`})
+}
