@@ -17,6 +17,7 @@ import (
 	"coder/internal/core/secret"
 	"coder/internal/host/repofile"
 	"coder/internal/host/workspace"
+	"coder/internal/record/asof"
 	"coder/internal/record/bundle"
 	"coder/internal/record/session"
 )
@@ -32,6 +33,11 @@ const (
 // the files that it changed held, and kept output. Nothing that holds a key goes
 // with it; how many files were left out for that is returned.
 func (a *App) Bundle(ctx context.Context, w io.Writer, id string) (left int, err error) {
+	return a.bundle(ctx, w, id, 0)
+}
+
+// bundle is Bundle up to a record; zero stands for the last.
+func (a *App) bundle(ctx context.Context, w io.Writer, id string, at uint64) (left int, err error) {
 	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
 	if err != nil {
 		return 0, inputf("open the workspace: %v", err)
@@ -39,7 +45,7 @@ func (a *App) Bundle(ctx context.Context, w io.Writer, id string) (left int, err
 	defer ws.Close()
 	p := packing{ctx: ctx, kept: a.kept(ws), contents: make(map[string][]byte), known: make(map[string]string)}
 	b := bundle.Bundle{Manifest: bundle.Manifest{Session: id, Root: a.Root, Home: a.Env.Getenv("HOME"), Made: a.Env.Now()}, Contents: p.contents, Output: a.output(id)}
-	for r, err := range a.Store().Logs.Read(ctx, id, 0) {
+	for r, err := range asof.Until(a.Store().Logs.Read(ctx, id, 0), at) {
 		if err != nil {
 			return 0, err
 		}

@@ -44,7 +44,7 @@ func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *j
 		[]slash.Command{
 			slash.Permissions(j.Permissions, revoke), slash.Tools(), slash.MCP(kit.mcp, a.loginMCP), slash.Skills(a.library().skills), slash.Agents(agents), slash.Todos(kit.todos.List),
 			slash.Jobs(kit.background), slash.Tasks(func(ctx context.Context) ([]slash.Task, error) { return a.tasks(ctx, sessionID) }),
-			slash.Context(sessionID, a.Ledger), slash.Cost(ledger), slash.Compact(), slash.Diff(changes), slash.Why(a.Provenance), slash.Undo(kit.undo), slash.Redo(kit.redo), slash.Rewind(kit.undo, kit.redo, &kit.history),
+			slash.Context(sessionID, a.Ledger), slash.Cost(ledger), slash.Compact(), slash.Diff(changes), slash.Why(a.Provenance), slash.Blame(a.Provenance), slash.Search(a.Search), slash.Undo(kit.undo), slash.Redo(kit.redo), slash.Rewind(kit.undo, kit.redo, &kit.history), slash.Restore(a.restore(kit, sessionID)),
 		},
 		slash.New(func() string { return NewSessionID(a.Env.Now()) }),
 		[]slash.Command{

@@ -101,16 +101,8 @@ func (a *App) Workspaces() []string {
 	return list
 }
 
-// Found is a session in which words were found.
-type Found struct {
-	Project string `json:"project"`
-	Session string `json:"session_id"`
-	fulltext.Head
-	fulltext.Hit
-}
-
 // Search finds words in all sessions of all projects, the newest first.
-func (a *App) Search(ctx context.Context, words []string) ([]Found, error) {
+func (a *App) Search(ctx context.Context, words []string) ([]fulltext.Found, error) {
 	type kept struct{ root, id string }
 	var all []kept
 	for _, root := range a.Workspaces() {
@@ -118,7 +110,7 @@ func (a *App) Search(ctx context.Context, words []string) ([]Found, error) {
 			all = append(all, kept{root, id})
 		}
 	}
-	found := make([]*Found, len(all))
+	found := make([]*fulltext.Found, len(all))
 	unread := make([]string, len(all))
 	next := make(chan int)
 	var crew sync.WaitGroup
@@ -133,7 +125,7 @@ func (a *App) Search(ctx context.Context, words []string) ([]Found, error) {
 				}
 				unread[i] = doc.Damage
 				if hit, ok := doc.Find(words); ok {
-					found[i] = &Found{p.root, p.id, doc.Head, hit}
+					found[i] = &fulltext.Found{Project: p.root, Session: p.id, Head: doc.Head, Hit: hit}
 				}
 			}
 		})
@@ -151,13 +143,13 @@ func (a *App) Search(ctx context.Context, words []string) ([]Found, error) {
 			a.warn(damage)
 		}
 	}
-	list := []Found{}
+	list := []fulltext.Found{}
 	for _, f := range found {
 		if f != nil {
 			list = append(list, *f)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Found) int {
+	slices.SortStableFunc(list, func(a, b fulltext.Found) int {
 		return cmp.Or(b.Updated.Compare(a.Updated), strings.Compare(b.Session, a.Session))
 	})
 	if a.Home != "" && grown.Load() {

@@ -382,6 +382,17 @@ func (s *Store) Unread() []string {
 	return slices.Sorted(maps.Values(s.short))
 }
 
+// unreadOf is why records of a session that was read cannot be, or are missing; "" if
+// all are there.
+func (s *Store) unreadOf(id string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.damaged[id] && s.short[id] == "" {
+		return fmt.Sprintf("session %s: records of it are missing or were changed", id)
+	}
+	return s.short[id]
+}
+
 func repairText(r jsonl.Repair) string {
 	var asides []string
 	for _, a := range r.Aside {

@@ -51,6 +51,7 @@ var plan = []struct {
 	{"host/repofile", "secret"},
 	{"host/program", "atomicfile repofile"},
 	{"host/workspace", "disk lazy nearest repofile"},
+	{"host/worktree", "atomicfile event jsonx program repofile sanitize"},
 	{"host/shell", "program sanitize"},
 	{"host/patch", "lazy"},
 	{"host/sandbox", "lazy program repofile"},
@@ -168,17 +169,17 @@ var plan = []struct {
 	{"ui/repl", "cells chat event ink lazy lineedit sanitize term tool tty uip"},
 
 	// what people type, and what puts it all together
-	{"slash", "atomicfile chat compact config conversation display event git ledger mcp mode orchestrator patch prompt provenance sanitize session skills trust undo"},
-	{"app", "anthropic asof atomicfile audit authkey bash bundle catalogue chat clip codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace"},
-	{"cli", "acp app asof audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy program provenance provider repl repofile rerun rule sanitize scripted session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo verify"},
+	{"slash", "atomicfile chat compact config conversation display event fulltext git ledger mcp mode orchestrator patch prompt provenance sanitize session skills trust undo"},
+	{"app", "anthropic asof atomicfile audit authkey bash bundle catalogue chat clip codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace worktree"},
+	{"cli", "acp app asof audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy program provenance provider repl repofile rerun rule sanitize scripted session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo verify worktree"},
 
 	// beyond one machine: the second program, coder-fleet
 	{"fleet/jetstore", "event jsonx session"},
 	{"fleet/engine", "atomicfile repofile"},
 	{"fleet/queue", "clock jetstore jsonx uip"},
-	{"fleet/checkout", "program sanitize"},
+	{"fleet/checkout", "program worktree"},
 	{"fleet/worker", "app atomicfile authkey chat checkout cli engine event jetstore jsonl jsonx mode program queue repofile sanitize seal task uip verify"},
-	{"fleet/fleetcli", "app atomicfile authkey chat checkout cli display engine event events i18n jetstore jsonx mode nearest program queue repofile sanitize term uip worker"},
+	{"fleet/fleetcli", "app atomicfile authkey chat checkout cli display engine event events i18n jetstore jsonx mode nearest program queue repofile sanitize term uip worker worktree"},
 	{"arch", ""},
 }
 
@@ -367,6 +368,9 @@ var mayOpen = map[string]string{
 	"app/store.go":                    "makes a new file in its own folder",
 	"app/toolkit.go":                  "makes a new file for a plan",
 	"cli/demo.go":                     "writes into a folder that it has just made",
+	"cli/democrash.go":                "writes into a folder that it has just made",
+	"host/worktree/fill.go":           "writes into a folder that it has just made, and reads what a checkout put there",
+	"host/worktree/print.go":          "the handle of a folder that it made; opens no file in it",
 	"cli/watchcmd.go":                 "the note in a lock, bounded, without links or waiting; asks the kernel who locks what",
 	"cli/editor.go":                   "writes into a folder that it has just made",
 	"app/startenv_linux.go":           "its own memory, by way of the kernel",
@@ -435,6 +439,7 @@ var mayStart = map[string]string{
 	"host/child/":                 "servers within the sandbox; those outside are found again by Door.Admit",
 	"host/lsp/lsptest/lsptest.go": "a server for tests",
 	"fleet/worker/worker.go":      "this program itself",
+	"cli/democrash.go":            "this program itself",
 	"cli/fleetcmd.go":             "the fleet's program, where you asked for it by name",
 	"cmd/bench/":                  "measures the program that you name",
 	"cmd/film/":                   "shows the program that you name",

@@ -139,6 +139,11 @@ func (inv *invocation) run(ctx context.Context) error {
 	}
 	inv.lookAbove(fl)
 	inv.load(fl)
+	if fl.command == nil && !fl.help && fl.session.Fork && (fl.at > 0 || fl.resumeAt != "") {
+		if err := inv.forkFirst(ctx); err != nil {
+			return err
+		}
+	}
 	switch {
 	case fl.help:
 		return writeHelp(inv.Stdout, inv.columns, inv.words, fl.command)

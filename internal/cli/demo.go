@@ -44,6 +44,9 @@ var demoProject = []string{"pages.go", "pages_test.go"}
 // and then shows what is kept of it. Everything but the model is the real
 // program. A person at the terminal is asked; in a pipe nobody is.
 func (inv *invocation) runDemo(ctx context.Context) error {
+	if inv.flags.crash {
+		return inv.runCrashDemo(ctx)
+	}
 	dir, err := unpackDemo()
 	if err != nil {
 		return fmt.Errorf("unpack the demo: %w", err)
@@ -113,9 +116,11 @@ func (inv *invocation) newDemo(warn func(string)) (*app.App, error) {
 	return a, nil
 }
 
+func demoFolder() (string, error) { return os.MkdirTemp("", "coder-demo-") }
+
 // unpackDemo writes the demo's project into a new temporary folder.
 func unpackDemo() (string, error) {
-	dir, err := os.MkdirTemp("", "coder-demo-")
+	dir, err := demoFolder()
 	if err != nil {
 		return "", err
 	}

@@ -89,9 +89,7 @@ func spellings() []option {
 		yes("allow-dangerously-skip-permissions", func(f *flags) *bool { return &f.mayBypass }),
 		{long: "dangerously-skip-permissions", set: func(f *flags, _ string) error { f.Mode = mode.Yolo; return nil }},
 		yes("fork-session", func(f *flags) *bool { return &f.session.Fork }),
-		{long: "resume-session-at", value: "ID", set: func(*flags, string) error {
-			return usagef("--resume-session-at is not served: a session goes on where it ended; /rewind goes back")
-		}},
+		text("resume-session-at", "ID", func(f *flags) *string { return &f.resumeAt }),
 	}
 }
 

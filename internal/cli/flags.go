@@ -50,7 +50,9 @@ type flags struct {
 	answers                []string // to the parts of a question
 	recordOnly             bool
 	from                   int    // the first record to show
-	at                     int    // the record as of which a session is shown
+	at                     int    // the record as of which a session is shown, or forked, or restored to
+	resumeAt               string // the message that a fork begins at
+	force, dry, crash      bool
 	file                   string // of it
 	lastTurn               bool   // begin where the last turn does
 	until                  int    // the last record to play
@@ -195,6 +197,7 @@ func options() []option {
 		flag("no-color", "", "no colours", func(f *flags) *bool { return &f.NoColor }),
 		flag("include-partial-messages", "", "with stream-json: tell replies as they arrive, too", func(f *flags) *bool { return &f.partial }),
 		flag("verbose", "", "show thinking and command output on stderr", func(f *flags) *bool { return &f.verbose }),
+		of("demo", flag("crash", "", "show a session whose process is killed, and continued by another", func(f *flags) *bool { return &f.crash })),
 		of("respond", text("option", "ID", "the option to take", func(f *flags) *string { return &f.option })),
 		of("respond", text("input", "TEXT", "the answer in words", func(f *flags) *string { return &f.input })),
 		of("respond", option{long: "hunks", value: "NUMBERS", help: "yes to these hunks of a change only, such as 1,3-5", set: func(f *flags, v string) error {
@@ -225,7 +228,9 @@ func options() []option {
 		of("replay", flag("verify", "", "run it again, confined and offline in a copy of the starting files, and tell the first difference", func(f *flags) *bool { return &f.verify })),
 		of("golden", flag("update", "", "take what happens now as what is expected", func(f *flags) *bool { return &f.update })),
 		of("policy test", choice("against", "what to judge again", func(f *flags) *string { return &f.against }, "sessions")),
-		of("show, export", number("at", "SEQ", "as of the record of this number", func(f *flags) *int { return &f.at })),
+		of("show, export, fork, restore", number("at", "SEQ", "as of the record of this number", func(f *flags) *int { return &f.at })),
+		of("restore", flag("dry", "", "only show what would change", func(f *flags) *bool { return &f.dry })),
+		of("restore, worktree remove", flag("force", "", "also what somebody else changed", func(f *flags) *bool { return &f.force })),
 		of("show", text("file", "PATH", "print what a file of the session held", func(f *flags) *string { return &f.file })),
 		of("tasks", flag("full", "", "show all of what waits for an answer", func(f *flags) *bool { return &f.full })),
 		of("export", choice("format", "the form to print (default md)", func(f *flags) *string { return &f.format }, "json", "md", "html", "bundle", "request")),
@@ -239,7 +244,7 @@ func options() []option {
 		of("setup", text("preset", "NAME", "the endpoint to connect: a name or an address", func(f *flags) *string { return &f.preset })),
 		of("web", text("listen", "HOST:PORT", "where browsers reach it (default: a free port of this machine alone); elsewhere than on this machine by TLS", func(f *flags) *string { return &f.listen })),
 		of("prune, setup, plugin", flag("yes", "", "go ahead without asking", func(f *flags) *bool { return &f.yes })),
-		of("tasks, sessions, audit, why, blame, context, search, replay, golden, policy, trust, prune, doctor, models, mcp, plugin, version", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
+		of("tasks, sessions, worktree, audit, why, blame, context, search, replay, golden, policy, trust, prune, doctor, models, mcp, plugin, version", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
 		flag("version", "", "print the version", func(f *flags) *bool { return &f.version }),
 		flag("help", "h", "print this help", func(f *flags) *bool { return &f.help }),
 	}
@@ -354,6 +359,10 @@ func (f *flags) finish() (*flags, error) {
 		return nil, usagef("--events and --output-format both say what to print; use one")
 	case f.session.Fork && !f.session.Resumes():
 		return nil, usagef("--fork-session goes with --resume or --continue")
+	case f.command == nil && f.at > 0 && f.session.Resumes() && !f.session.Fork:
+		return nil, usagef("--at goes with --fork-session, or with coder show, fork and restore")
+	case f.resumeAt != "" && !f.session.Fork:
+		return nil, usagef("--resume-session-at goes with --fork-session: a session is never cut short, a new one begins at the message")
 	case f.session.ID != "" && f.session.Resumes() && !f.session.Fork:
 		return nil, usagef("--session-id starts a new session; it does not go with --resume or --continue")
 	case f.session.ID != "" && !app.ValidSessionID(f.session.ID):

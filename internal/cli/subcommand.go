@@ -50,7 +50,10 @@ func subcommands() []subcommand {
 		}
 	}
 	return []subcommand{
-		{"demo", none, nil, (*invocation).runDemo, []use{{"", "a whole turn on a throw-away project, played by a script"}}},
+		{"demo", none, nil, (*invocation).runDemo, []use{
+			{"", "a whole turn on a throw-away project, played by a script"},
+			{"--crash", "a session whose process is killed with kill -9, and continued: nothing lost, nothing run twice"},
+		}},
 		{"setup", none, nil, inWorkspace("", (*invocation).runSetup), []use{{"[--preset NAME] [--model M] [--yes]", "connect a model: finds keys and local servers, tests one, writes your settings"}}},
 		{"models", none, nil, inWorkspace("", (*invocation).runModels), []use{{"[--json]", "the models that can be reached, with window and price"}}},
 		{"sessions", none, nil, inWorkspace("", (*invocation).runSessions), []use{{"[--json]", "the sessions kept here, the newest first"}}},
@@ -63,6 +66,14 @@ func subcommands() []subcommand {
 		{"blame", one, nil, (*invocation).runBlame, []use{{"FILE [--json]", "which session or commit every line of a file comes from"}}},
 		{"show", one, nil, inWorkspace("coder show needs the id of one session; coder sessions lists them", (*invocation).runShow), []use{{"SESSION [--at SEQ] [--file PATH]", "a session as of a record: conversation, todos, questions, context, files; --file prints one of these"}}},
 		{"diff", func(args []string) bool { return len(args) == 2 && strings.Contains(args[1], "..") }, nil, inWorkspace("coder diff needs a session and two of its records: coder diff SESSION A..B", (*invocation).runDiff), []use{{"SESSION A..B", "what the files of a session changed between two of its records"}}},
+		{"fork", one, nil, inWorkspace("coder fork needs the id of one session; coder sessions lists them", (*invocation).runFork), []use{{"SESSION [--at SEQ] [--session-id ID]", "a new session from a record of another one, with the files of then in a git worktree or a copy"}}},
+		{"restore", one, nil, inWorkspace("coder restore needs the id of one session; coder sessions lists them", (*invocation).runRestore), []use{{"SESSION --at SEQ [--dry] [--force]", "bring the files of a session back to a record; --dry only shows what would change, /undo takes it back"}}},
+		{"worktree", func(args []string) bool {
+			return len(args) == 1 && args[0] == "list" || len(args) == 2 && args[0] == "remove"
+		}, worktreeVerbs, inWorkspace("coder worktree takes list, or remove NAME", (*invocation).runWorktree), []use{
+			{"list [--json]", "the folders that coder fork made"},
+			{"remove NAME [--force]", "delete one with the session in it; --force also one that was worked in"},
+		}},
 		{"replay", one, nil, inWorkspace("coder replay needs the id of one session; coder sessions lists them", (*invocation).runReplay), []use{
 			{"SESSION [--until SEQ] [--speed N] [--step]", "play a session again as it was shown; nothing is run or sent"},
 			{"SESSION --verify [--json]", "run it again, confined and offline in a copy of its starting files, with the model's replies of the record, and tell the first difference"},
@@ -132,7 +143,7 @@ func subcommands() []subcommand {
 
 // Subcommands that ask about sessions, and those that ask about a file.
 var (
-	ofSessions = []string{"show", "diff", "replay", "context", "export", "audit", "golden", "sessions", "tasks", "respond", "watch"}
+	ofSessions = []string{"show", "diff", "fork", "restore", "replay", "context", "export", "audit", "golden", "sessions", "tasks", "respond", "watch"}
 	ofFiles    = []string{"why", "blame"}
 )
 
@@ -313,7 +324,7 @@ var (
 	// withName are those that a name follows, things the subcommands that are no verbs, and
 	// elsewhereVerbs what other programs do with such.
 	withName       = []string{"account", "auth", "exec", "login", "logout", "mode", "model", "providers", "resume", "session", "upgrade"}
-	things         = []string{"config", "fleet", "golden", "mcp", "models", "plugin", "policy", "sessions", "tasks"}
+	things         = []string{"config", "fleet", "golden", "mcp", "models", "plugin", "policy", "sessions", "tasks", "worktree"}
 	packageVerbs   = []string{"info", "instal", "install", "search", "uninstall", "update", "upgrade"} // with one name
 	elsewhereVerbs = []string{"add", "delete", "disable", "edit", "enable", "get", "init", "list", "login", "logout", "ls", "new", "pull", "remove", "reset", "rm", "set", "show", "status", "unset", "use"}
 )

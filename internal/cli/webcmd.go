@@ -154,6 +154,7 @@ func (w *web) program() browser.Program {
 			return u
 		},
 		Fleet: w.fleet(), Modes: w.modes(), Begin: w.begin, Say: w.say, Answer: w.answer, Stop: w.stop, Release: w.release,
+		RestorePlan: w.planRestore, Fork: w.fork,
 	}
 }
 
@@ -322,6 +323,29 @@ func (w *web) stand(ctx context.Context, p browser.Place, at uint64) (s browser.
 		return nil
 	})
 	return s, err
+}
+
+// planRestore tells what would become of files that are brought back to a record.
+func (w *web) planRestore(ctx context.Context, p browser.Place, at uint64) (display.Blocks, error) {
+	a, err := w.room(p.Root)
+	if err != nil {
+		return nil, asProblem(err)
+	}
+	plan, err := a.PlanRestore(ctx, p.Session, at, false)
+	if err != nil {
+		return nil, asProblem(err)
+	}
+	return display.Blocks{slash.RestorePlan(plan, at, fmt.Sprintf("/restore %d force", at))}, nil
+}
+
+// fork begins a new session from a record.
+func (w *web) fork(ctx context.Context, p browser.Place, at uint64) (to browser.Place, err error) {
+	a, err := w.room(p.Root)
+	if err != nil {
+		return to, asProblem(err)
+	}
+	f, err := a.ForkAt(context.WithoutCancel(ctx), p.Session, at, "")
+	return browser.Place{Root: f.Work, Session: f.Session}, asProblem(err)
 }
 
 // diff is what became of the files of a session between two records.

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"coder/internal/core/sanitize"
 	"coder/internal/record/provenance"
 	"coder/internal/slash"
-	"coder/internal/ui/term/ink"
 )
 
 // runWhy tells what stands behind a file, or a line of it.
@@ -36,24 +34,7 @@ func (inv *invocation) runBlame(ctx context.Context) error {
 	case inv.flags.json:
 		return inv.printOrigins(p, 0)
 	}
-	var b strings.Builder
-	from, width := make([]string, len(p.Lines)), 0
-	for i := range from {
-		label := p.Label(i)
-		if from[i] = label.Text; label.Words {
-			from[i] = inv.words.Said(label.Text)
-		}
-		width = max(width, ink.Width(from[i]))
-	}
-	for i, l := range p.Lines {
-		text := sanitize.Text(strings.TrimRight(l.Text, "\r\n"))
-		if p.Binary {
-			text = inv.words.T("the file is no text; it is told as a whole")
-		}
-		fmt.Fprintf(&b, "%s%s %4d %s\n", from[i], strings.Repeat(" ", width-ink.Width(from[i])), i+1, text)
-	}
-	_, err = fmt.Fprint(inv.Stdout, b.String())
-	return err
+	return inv.show(p.Blame())
 }
 
 // provenance reads where the lines of the file come from that the command line

@@ -142,7 +142,9 @@ const (
 )
 
 // NotKept is a file that changed, and nobody knows from what.
-func NotKept(name string) Change { return Change{Name: sanitize.Line(event.ShownName(name), 200), Mark: notKept} }
+func NotKept(name string) Change {
+	return Change{Name: sanitize.Line(event.ShownName(name), 200), Mark: notKept}
+}
 
 // String is the change in a line of any language: with a letter as git has them.
 func (c Change) String() string {

@@ -8,20 +8,16 @@
 package checkout
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
-	"os"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
-	"coder/internal/core/sanitize"
 	"coder/internal/host/program"
+	"coder/internal/host/worktree"
 )
 
 // Folder is a clone. Dir is what a task sees; beside it, in the same folder, lies
@@ -31,61 +27,37 @@ type Folder struct {
 	Base string // the commit that the task began from
 
 	beside string
-	door   program.Door
 	tree   string // of the last checkpoint
 	head   string
 
-	disarmed program.Git
+	repo *worktree.Tree
 }
 
 // CheckpointRef is what a checkpoint is named in its bundle.
 const CheckpointRef = "refs/coder/checkpoint"
 
-const maxSays = 2 << 10 // of what git complains
-
-// protocols are those by which a repository may be fetched.
-const protocols = "file:git:http:https:ssh"
-
-// CheckRepo makes sure that a repository can be named in a task: no option, no
-// program, no secret.
-func CheckRepo(repo string) error {
-	if repo == "" || strings.HasPrefix(repo, "-") || strings.ContainsAny(repo, "\x00\n") || strings.Contains(repo, "::") {
-		return fmt.Errorf("%q is not a repository", repo)
-	}
-	if u, err := url.Parse(repo); err == nil && u.User != nil {
-		if _, has := u.User.Password(); has || u.Scheme == "http" || u.Scheme == "https" {
-			return errors.New("the address of the repository holds a secret, which would be kept with the task; give workers a credential helper or a key instead")
-		}
-	}
-	return nil
-}
-
 // Look makes sure that a task can begin from base in the repository of a folder here,
 // and returns the top of it and whether it holds what is not committed.
 func Look(ctx context.Context, dir, base string, door program.Door) (top string, dirty bool, err error) {
-	f := &Folder{Dir: dir, door: door}
-	if err := f.disarm(ctx); err != nil {
+	t, err := worktree.Open(ctx, dir, door)
+	if err != nil {
 		return "", false, fmt.Errorf("%s is not a git repository", dir)
 	}
+	ask := func(args ...string) (string, error) { return t.Git(ctx, nil, args...) } // it changes nothing, not even an index
 	at := cmp.Or(base, "HEAD")
-	if bare, err := f.ask(ctx, "rev-parse", "--is-bare-repository"); err != nil {
+	if bare, err := ask("rev-parse", "--is-bare-repository"); err != nil {
 		return "", false, fmt.Errorf("%s is not a git repository: %w", dir, err)
 	} else if top = dir; bare != "true" {
-		if top, err = f.ask(ctx, "rev-parse", "--show-toplevel"); err != nil {
+		if top, err = ask("rev-parse", "--show-toplevel"); err != nil {
 			return "", false, fmt.Errorf("%s is not a git repository: %w", dir, err)
 		}
-		changes, err := f.ask(ctx, "status", "--porcelain")
+		changes, err := ask("status", "--porcelain")
 		dirty = err == nil && changes != ""
 	}
-	if _, err := f.ask(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", at+"^{commit}"); err != nil {
+	if _, err := ask("rev-parse", "--verify", "--quiet", "--end-of-options", at+"^{commit}"); err != nil {
 		return "", false, fmt.Errorf("there is no %s in %s", at, top)
 	}
 	return top, dirty, nil
-}
-
-// ask asks git something that changes nothing, not even an index.
-func (f *Folder) ask(ctx context.Context, args ...string) (string, error) {
-	return run(ctx, f.disarmed.Command(ctx, args...))
 }
 
 // About tells whether a task's repository is that of a folder: the one it lies in, or
@@ -112,71 +84,30 @@ func plain(repo string) string {
 // Clone makes a folder of repo at base, below dir, which must be new. It runs
 // nothing that the repository brings along.
 func Clone(ctx context.Context, dir, repo, base string, door program.Door) (*Folder, error) {
-	if err := CheckRepo(repo); err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	f := &Folder{Dir: filepath.Join(dir, "work"), beside: dir, door: door}
-	if _, err := run(ctx, door.Clone(ctx, protocols, repo, f.Dir)); err != nil {
-		return nil, fmt.Errorf("clone %s: %w", repo, err)
-	}
-	if err := f.disarm(ctx); err != nil {
-		return nil, err
-	}
-	at := "HEAD"
-	if base != "" {
-		at = base
-	}
-	commit, err := f.git(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", at+"^{commit}")
-	if err != nil && base != "" {
-		commit, err = f.git(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", "refs/remotes/origin/"+base+"^{commit}")
-	}
+	into := filepath.Join(dir, "work")
+	t, commit, err := worktree.Clone(ctx, into, repo, base, "coder-task", door)
 	if err != nil {
-		return nil, fmt.Errorf("there is no %s in %s", at, repo)
+		return nil, err
 	}
-	f.Base = commit
-	for _, args := range [][]string{{"remote", "remove", "origin"}, {"checkout", "--quiet", "-B", "coder-task", f.Base}} {
-		if _, err := f.git(ctx, args...); err != nil {
-			return nil, fmt.Errorf("check out %s: %w", at, err)
-		}
-	}
-	return f, nil
+	return &Folder{Dir: into, Base: commit, beside: dir, repo: t}, nil
 }
 
 // disarm finds out what the repository configures, so that nothing of it is run.
 // What a task did may have changed it.
-func (f *Folder) disarm(ctx context.Context) (err error) {
-	f.disarmed, err = f.door.Git(ctx, f.Dir)
-	return err
-}
+func (f *Folder) disarm(ctx context.Context) error { return f.repo.Disarm(ctx) }
 
 // git runs git in the folder, with nothing of what the repository configures.
 func (f *Folder) git(ctx context.Context, args ...string) (string, error) {
-	return run(ctx, f.command(ctx, args...))
+	return f.feed(ctx, nil, args...)
 }
 
-func (f *Folder) command(ctx context.Context, args ...string) *program.Cmd {
-	cmd := f.disarmed.Command(ctx, args...)
-	cmd.Env = append(cmd.Env, "GIT_ALLOW_PROTOCOL=file")
+// feed runs git with something on its standard input.
+func (f *Folder) feed(ctx context.Context, in io.Reader, args ...string) (string, error) {
+	env := []string{"GIT_ALLOW_PROTOCOL=file"}
 	if args[0] != "checkout" && args[0] != "reset" { // these are about the task's own index
-		cmd.Env = append(cmd.Env, "GIT_INDEX_FILE="+filepath.Join(f.beside, "index"))
+		env = append(env, "GIT_INDEX_FILE="+filepath.Join(f.beside, "index"))
 	}
-	return cmd
-}
-
-func run(ctx context.Context, cmd *program.Cmd) (string, error) {
-	var out, says bytes.Buffer
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &says, time.Second
-	cmd.Env = append(cmd.Env, "GIT_AUTHOR_NAME=coder", "GIT_AUTHOR_EMAIL=coder@localhost", "GIT_COMMITTER_NAME=coder", "GIT_COMMITTER_EMAIL=coder@localhost")
-	if err := cmd.Run(); err != nil {
-		if text := strings.TrimSpace(says.String()); text != "" && ctx.Err() == nil {
-			return "", errors.New(sanitize.Line(strings.ReplaceAll(text, "\n", "; "), maxSays))
-		}
-		return "", err
-	}
-	return strings.TrimSuffix(out.String(), "\n"), nil
+	return f.repo.Feed(ctx, env, in, args...)
 }
 
 // commit makes a commit of the files as they are, and reports whether they or the
@@ -223,9 +154,7 @@ func (f *Folder) stage(ctx context.Context) error {
 			names.WriteString(name + "\x00")
 		}
 	}
-	cmd := f.command(ctx, "update-index", "--add", "--remove", "--replace", "-z", "--stdin")
-	cmd.Stdin = strings.NewReader(names.String())
-	_, err = run(ctx, cmd)
+	_, err = f.feed(ctx, strings.NewReader(names.String()), "update-index", "--add", "--remove", "--replace", "-z", "--stdin")
 	return err
 }
 

@@ -19,6 +19,7 @@ import (
 	"coder/internal/fleet/checkout"
 	"coder/internal/fleet/queue"
 	"coder/internal/host/repofile"
+	"coder/internal/host/worktree"
 	"coder/internal/policy/mode"
 	"coder/internal/ui/term"
 )
@@ -88,7 +89,7 @@ func (c *call) checkSubmit() error {
 		}
 		s.Repo = path
 	}
-	if err := checkout.CheckRepo(s.Repo); err != nil {
+	if err := worktree.CheckRepo(s.Repo); err != nil {
 		return usageError{err}
 	}
 	if filepath.IsAbs(s.Repo) {

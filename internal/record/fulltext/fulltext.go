@@ -72,6 +72,14 @@ type Hit struct {
 	Line   string `json:"line"`
 }
 
+// Found is a session in which words were found.
+type Found struct {
+	Project string `json:"project"`
+	Session string `json:"session_id"`
+	Head
+	Hit
+}
+
 // Build makes a document of the records of a session, as far as they can be
 // read.
 func Build(stamp string, records iter.Seq2[event.Record, error]) Document {

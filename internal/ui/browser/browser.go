@@ -62,6 +62,10 @@ type Program struct {
 	Answer  func(ctx context.Context, p Place, q uip.Request, a uip.Response) error
 	Stop    func(ctx context.Context, p Place) error
 	Release func(p Place) error
+	// RestorePlan tells what would become of files if they were brought back to a record.
+	RestorePlan func(ctx context.Context, p Place, at uint64) (display.Blocks, error)
+	// Fork begins a new session from a record.
+	Fork func(ctx context.Context, p Place, at uint64) (Place, error)
 
 	Fleet FleetProgram
 }
@@ -204,6 +208,8 @@ func (s *Server) routes() *http.ServeMux {
 	in("POST "+one+"/stop", (*page).stop)
 	in("POST "+one+"/mode", (*page).mode)
 	in("POST "+one+"/release", (*page).release)
+	in("POST "+one+"/restore", (*page).restore)
+	in("POST "+one+"/fork", (*page).fork)
 	in("POST "+one+"/answer/{question}", (*page).answer)
 	mux.HandleFunc("GET "+one+"/events", s.stream)
 	return mux

@@ -229,3 +229,37 @@ func TestAnAnswerIsToldInTheWordsOfItsQuestion(t *testing.T) {
 		}
 	}
 }
+
+// TestTheWaysToARecordShowFirstWhatTheyWouldDo: nothing happens before the page that
+// shows it was agreed to.
+func TestTheWaysToARecordShowFirstWhatTheyWouldDo(t *testing.T) {
+	s := newSite(t)
+	s.add(event.TaskCreated{TaskID: "t1", Title: "work"}, event.TaskCompleted{TaskID: "t1"})
+	_, page := s.get(s.of("/replay?at=1"))
+	for _, want := range []string{`action="` + s.of("/restore") + `"`, `action="` + s.of("/fork") + `"`, `name="at" value="1"`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page of a record lacks %s:\n%s", want, page)
+		}
+	}
+	for _, tt := range []struct {
+		path         string
+		form         url.Values
+		status       int
+		does, prints string
+	}{
+		{"/restore", url.Values{"at": {"1"}}, 200, "", "restored: &lt;b&gt;.txt"},
+		{"/restore", url.Values{"at": {"1"}, "sure": {"yes"}}, 303, "say /restore 1", ""},
+		{"/fork", url.Values{"at": {"2"}}, 200, "", "A new session begins at record 2"},
+		{"/fork", url.Values{"at": {"2"}, "sure": {"yes"}}, 303, "fork 2", ""},
+		{"/restore", url.Values{"at": {"0"}, "sure": {"yes"}}, 400, "", ""},
+		{"/restore", url.Values{"at": {"1 force"}, "sure": {"yes"}}, 400, "", ""},
+		{"/fork", url.Values{"sure": {"yes"}}, 400, "", ""},
+	} {
+		s := newSite(t)
+		s.add(event.TaskCreated{TaskID: "t1", Title: "work"}, event.TaskCompleted{TaskID: "t1"})
+		status, page := s.post(s.of(tt.path), tt.form)
+		if status != tt.status || s.done() != tt.does || !strings.Contains(page, tt.prints) {
+			t.Errorf("%s %v: %d, did %q\n%s", tt.path, tt.form, status, s.done(), page)
+		}
+	}
+}

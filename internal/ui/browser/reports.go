@@ -277,6 +277,7 @@ func (p *page) replay() (markup, error) {
 	return join(p.heading(), damaged, slider,
 		el("div", attr{"id", "asof"}, el("p", class("dim"), p.t("as of record %d", at), " ", p.when(s.Time)),
 			el("p", class("span"), step(p.t("First"), 1), step(p.t("Previous"), at-1), step(p.t("Next"), at+1), step(p.t("Last"), v.last)),
+			p.travel(at),
 			el("section", attr{"aria-label", p.t("State")}, p.blocks(s.Blocks)),
 			el("ol", attr{"aria-label", p.t("Timeline")}, class("timeline"), p.items(records[max(0, len(records)-30):])))), nil
 }

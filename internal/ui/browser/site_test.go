@@ -3,6 +3,7 @@ package browser_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"net/http"
@@ -131,6 +132,12 @@ func (s *site) program() browser.Program {
 		Say:     func(_ context.Context, _ browser.Place, prompt string) error { return s.did("say " + prompt) },
 		Stop:    func(context.Context, browser.Place) error { return s.did("stop") },
 		Release: func(browser.Place) error { return s.did("release") },
+		RestorePlan: func(_ context.Context, _ browser.Place, at uint64) (display.Blocks, error) {
+			return display.Blocks{display.Text(fmt.Sprintf("Files would be as at record %d.\nrestored: <b>.txt", at))}, nil
+		},
+		Fork: func(_ context.Context, at browser.Place, seq uint64) (browser.Place, error) {
+			return at, s.did(fmt.Sprintf("fork %d", seq))
+		},
 		Answer: func(_ context.Context, _ browser.Place, _ uip.Request, a uip.Response) error {
 			s.mu.Lock()
 			s.answer = a

@@ -1,0 +1,105 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"coder/internal/agent/broker"
+	"coder/internal/agent/toolrun"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/record/timeline"
+)
+
+// errCutHere is what the model is told of a call that has no result because the
+// session was begun from a record before it.
+var errCutHere = errors.New("cancelled: this session begins at an earlier record of another one, before this call had a result; " +
+	"files are as they were before the call")
+
+// Cut ends what was under way in a session that was copied up to one of its records,
+// and puts it in a mode if one is named. Each call without a result is cancelled,
+// each open question is withdrawn, each task that has no end is stopped.
+func (s *Supervisor) Cut(ctx context.Context, id, mode, preset string) (err error) {
+	ss := &Session{ID: id, sup: s, broker: broker.New(s.Person), doubt: func() string { return "" }}
+	ss.notary = s.notary(id)
+	ss.line, err = timeline.Open(ctx, s.Store, id, timeline.Options{Now: s.Now, Fold: ss.fold, Seal: ss.notary.Seal})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ss.line.Close()) }()
+	sink := ss.through(event.Discard)
+	for _, c := range ss.unfinishedSubtasks() {
+		if err := ss.cutThread(ctx, c.thread(), sink); err != nil {
+			return err
+		}
+		if err := ss.cutTask(ctx, c.id, sink); err != nil {
+			return err
+		}
+	}
+	t, open := ss.past.unfinished()
+	if err := ss.cutThread(ctx, ss.main(t.ID), sink); err != nil {
+		return err
+	}
+	if open {
+		if err := ss.cutTask(ctx, t.ID, sink); err != nil {
+			return err
+		}
+	}
+	if mode == "" {
+		return nil
+	}
+	return sink.Emit(ctx, event.Record{Actor: event.ActorUser, Event: event.ModeChanged{Mode: mode, Preset: preset}})
+}
+
+// cutThread gives every call of a conversation that has none its result.
+func (s *Session) cutThread(ctx context.Context, th thread, sink event.Sink) error {
+	open := th.conversation.Open()
+	now := s.sup.Now().UnixMilli()
+	end := func(id, name, author string) error {
+		res := toolrun.Failed(chat.ToolCall{ID: id, Name: name}, errCutHere)
+		return sink.Emit(ctx, event.Record{Task: th.task, Actor: event.ActorRecovery, Event: event.ToolCallCompleted{
+			CallID: id, Tool: name, Author: author, TaskID: th.task, Output: json.RawMessage(res.Text), IsError: true, Timestamp: now,
+		}})
+	}
+	for _, id := range slices.Sorted(maps.Keys(th.past.requested)) {
+		asked := th.past.requested[id]
+		if _, done := th.past.completed[id]; done {
+			continue
+		}
+		if err := end(id, asked.Tool, asked.Author); err != nil {
+			return err
+		}
+	}
+	for _, c := range open {
+		res := toolrun.Failed(c, errCutHere)
+		if done, ok := th.past.completed[c.ID]; ok {
+			res = chat.ToolResult{CallID: c.ID, Name: c.Name, Text: string(done.Output), Failed: done.IsError}
+		} else if _, asked := th.past.requested[c.ID]; !asked {
+			err := sink.Emit(ctx, event.Record{Task: th.task, Actor: event.ActorRecovery, Event: event.ToolCallRequested{
+				CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task, Input: c.Args, Timestamp: now,
+				Verdict: event.Cancelled, DecidedBy: event.ActorRecovery,
+			}})
+			if err == nil {
+				err = end(c.ID, c.Name, th.agent)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		told := event.Record{Task: th.task, Actor: event.ActorRecovery, Event: event.MessageAdded{Message: chat.Answer(res)}}
+		if err := sink.Emit(ctx, told); err != nil {
+			return fmt.Errorf("end the call %s: %w", c.ID, err)
+		}
+	}
+	return nil
+}
+
+func (s *Session) cutTask(ctx context.Context, id string, sink event.Sink) error {
+	return sink.Emit(ctx, event.Record{Task: id, Actor: event.ActorRecovery, Event: event.TaskCanceled{
+		TaskID: id, Reason: "a new session begins here", Author: event.ActorUser,
+	}})
+}

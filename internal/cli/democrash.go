@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"coder/internal/app"
+	"coder/internal/core/event"
+	"coder/internal/host/program"
+	"coder/internal/host/repofile"
+	"coder/internal/record/audit"
+	"coder/internal/ui/i18n"
+	"coder/internal/ui/term/ink"
+)
+
+// crashDemo shows a session whose process is killed while a command runs, and that a
+// second process continues it. Both are this program, run as anybody runs it.
+type crashDemo struct {
+	*invocation
+	dir string // of the project
+}
+
+const (
+	crashSession = "crash"
+	crashFile    = "steps.txt"
+	crashWait    = 30 * time.Second // for the command to be under way
+	crashPause   = 20 * time.Millisecond
+)
+
+// runCrashDemo plays the demo.
+func (inv *invocation) runCrashDemo(ctx context.Context) error {
+	top, err := demoFolder()
+	if err != nil {
+		return fmt.Errorf("unpack the demo: %w", err)
+	}
+	d := crashDemo{inv, filepath.Join(top, "project")}
+	if err := d.unpack(top); err != nil {
+		return fmt.Errorf("unpack the demo: %w", err)
+	}
+	t := inv.words.T
+	err = d.tell(
+		t("The model in this demo is a script: its replies were written in advance. Everything else is the real program."),
+		t("The project: %s", d.dir), "", d.command("-p", "--session-id", crashSession))
+	if err != nil {
+		return err
+	}
+	pid, err := d.kill(ctx)
+	if err != nil {
+		return err
+	}
+	before := d.steps()
+	err = d.tell("", t("== Killed: kill -9 %d, while the second of three commands ran", pid),
+		t("%s holds: %s", crashFile, strings.Join(before, ", ")),
+		"", t("== Continued by a new process"), d.command("-p", "-r", crashSession))
+	if err != nil {
+		return err
+	}
+	if err := d.start(ctx, "resumed", "-r", crashSession).Run(); err != nil {
+		return fmt.Errorf("continue the session: %w", err)
+	}
+	return d.verdict(ctx)
+}
+
+// unpack writes the project and the scripts of both processes.
+func (d crashDemo) unpack(top string) error {
+	for _, dir := range []string{d.dir, filepath.Join(top, "home")} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"crash", "resumed"} {
+		file := "demo/" + name + ".txt"
+		if d.words.Lang() == i18n.Chinese {
+			file = "demo/" + name + "." + i18n.Chinese + ".txt"
+		}
+		text, err := demoFiles.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(d.script(name), text, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d crashDemo) script(name string) string { return filepath.Join(filepath.Dir(d.dir), name+".txt") }
+
+// command is what is typed to do the same by hand.
+func (d crashDemo) command(args ...string) string {
+	return "$ coder " + strings.Join(append(args, "…"), " ")
+}
+
+// start makes the command of a process that works in the session. What it prints is
+// indented.
+func (d crashDemo) start(ctx context.Context, script string, args ...string) *program.Cmd {
+	args = append([]string{"-p", "--cwd", d.dir, "--auto-approve", "--script", d.script(script), "--lang", d.words.Lang()}, args...)
+	cmd := program.Exactly(ctx, d.Exe, args...)
+	cmd.Dir = d.dir
+	cmd.Env = append(slices.Clone(d.Environ), "CODER_HOME="+filepath.Join(filepath.Dir(d.dir), "home"))
+	cmd.Stdout, cmd.Stderr = &indented{w: d.Stdout}, &indented{w: d.Stdout}
+	cmd.WaitDelay = time.Second
+	return cmd
+}
+
+// kill runs the first process until its second command has written its line, and then
+// kills it.
+func (d crashDemo) kill(ctx context.Context) (pid int, err error) {
+	cmd := d.start(ctx, "crash", "--session-id", crashSession, d.words.T("write one, two and three into steps.txt"))
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("start the first process: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	limit := time.After(crashWait)
+	for {
+		select {
+		case err := <-ended:
+			return 0, fmt.Errorf("the first process ended before it was killed: %w", cmp.Or(err, io.EOF))
+		case <-limit:
+			return 0, errors.Join(errors.New("the second command did not begin in time"), cmd.Process.Kill(), <-ended)
+		case <-time.After(crashPause):
+		}
+		if slices.Contains(d.steps(), "two") {
+			err := cmd.Process.Kill() // kill -9
+			<-ended
+			return cmd.Process.Pid, err
+		}
+	}
+}
+
+// steps are the lines that the commands have written.
+func (d crashDemo) steps() []string {
+	text, _ := repofile.Below(d.dir).Read(crashFile, maxDemoFile) // without it there are none
+	return strings.Fields(string(text))
+}
+
+// verdict counts what ran and what is on record.
+func (d crashDemo) verdict(ctx context.Context) error {
+	there := *d.invocation
+	there.load(&flags{Options: app.Options{Dir: d.dir, Lang: d.flags.Lang}, outputFormat: "text"})
+	a, err := there.newApp(func(string) {})
+	if err != nil {
+		return err
+	}
+	calls, err := audit.Pair(a.Store().Logs.Read(ctx, crashSession, 0, event.Audit))
+	if err != nil {
+		return err
+	}
+	t, steps := d.words.T, d.steps()
+	lines := []string{"", t("== On record")}
+	for _, c := range calls {
+		state := "done"
+		switch {
+		case c.Open():
+			state = "no end on record"
+		case c.Completed.Unknown:
+			state = "unknown outcome, not repeated"
+		}
+		lines = append(lines, "  "+c.Requested.Tool+" "+strings.Join(event.Targets(c.Requested.Effects), ", ")+" — "+t(state))
+	}
+	lines = append(lines, t("%s holds: %s", crashFile, strings.Join(steps, ", ")))
+	if !slices.Equal(steps, []string{"one", "two", "three"}) {
+		return errors.Join(d.tell(lines...), errors.New("a command was lost or ran twice: this is a bug in coder"))
+	}
+	return d.tell(append(lines, ink.Folded(t("Nothing was lost, nothing ran twice."), d.columns),
+		t("The folder is yours now; remove it when you have seen enough: rm -r %s", filepath.Dir(d.dir)))...)
+}
+
+// indented sets lines apart from those of the demo itself.
+type indented struct {
+	w    io.Writer
+	open bool // the last line has no end yet
+}
+
+func (i *indented) Write(p []byte) (int, error) {
+	var b strings.Builder
+	for line := range strings.Lines(string(p)) {
+		if !i.open {
+			b.WriteString("  │ ")
+		}
+		b.WriteString(line)
+		i.open = !strings.HasSuffix(line, "\n")
+	}
+	if _, err := io.WriteString(i.w, b.String()); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

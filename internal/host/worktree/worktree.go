@@ -1,0 +1,187 @@
+// Package worktree makes, fills and removes folders that hold a project's files
+// beside the project itself: clones, git worktrees, and copies where there is no
+// git. Git is started with nothing of what a repository configures.
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"coder/internal/core/sanitize"
+	"coder/internal/host/program"
+)
+
+// Tree is a folder that git works in.
+type Tree struct {
+	Dir string
+
+	door program.Door
+	git  program.Git
+}
+
+const maxComplaint = 2 << 10 // bytes of git's error output that are shown
+
+// protocols are those by which a repository may be fetched.
+const protocols = "file:git:http:https:ssh"
+
+// Open returns the tree of a folder that git knows. It asks git what the
+// repository configures, so that [Tree.Git] runs none of it.
+func Open(ctx context.Context, dir string, door program.Door) (*Tree, error) {
+	t := &Tree{Dir: dir, door: door}
+	return t, t.Disarm(ctx)
+}
+
+// Disarm asks git again what the repository configures: commands may have changed
+// it.
+func (t *Tree) Disarm(ctx context.Context) (err error) {
+	t.git, err = t.door.Git(ctx, t.Dir)
+	return err
+}
+
+// Git runs git in the folder and returns what it prints. Env is added to its
+// environment.
+func (t *Tree) Git(ctx context.Context, env []string, args ...string) (string, error) {
+	return t.Feed(ctx, env, nil, args...)
+}
+
+// Feed is [Tree.Git] with something on git's standard input.
+func (t *Tree) Feed(ctx context.Context, env []string, in io.Reader, args ...string) (string, error) {
+	cmd := t.git.Command(ctx, args...)
+	cmd.Env, cmd.Stdin = append(cmd.Env, env...), in
+	return run(ctx, cmd)
+}
+
+func run(ctx context.Context, cmd *program.Cmd) (string, error) {
+	var out, complaint bytes.Buffer
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &complaint, time.Second
+	cmd.Env = append(cmd.Env, "GIT_AUTHOR_NAME=coder", "GIT_AUTHOR_EMAIL=coder@localhost", "GIT_COMMITTER_NAME=coder", "GIT_COMMITTER_EMAIL=coder@localhost")
+	if err := cmd.Run(); err != nil {
+		if text := strings.TrimSpace(complaint.String()); text != "" && ctx.Err() == nil {
+			return "", errors.New(sanitize.Line(strings.ReplaceAll(text, "\n", "; "), maxComplaint))
+		}
+		return "", err
+	}
+	return strings.TrimSuffix(out.String(), "\n"), nil
+}
+
+// CheckRepo makes sure that a repository can be named in a task: no option, no
+// program, no secret.
+func CheckRepo(repo string) error {
+	if repo == "" || strings.HasPrefix(repo, "-") || strings.ContainsAny(repo, "\x00\n") || strings.Contains(repo, "::") {
+		return fmt.Errorf("%q is not a repository", repo)
+	}
+	if u, err := url.Parse(repo); err == nil && u.User != nil {
+		if _, has := u.User.Password(); has || u.Scheme == "http" || u.Scheme == "https" {
+			return errors.New("the address of the repository holds a secret, which would be kept with the task; give workers a credential helper or a key instead")
+		}
+	}
+	return nil
+}
+
+// Clone clones a repository into a folder that is not there yet, and checks out
+// base on a branch of its own. It runs nothing that the repository brings along.
+func Clone(ctx context.Context, into, repo, base, branch string, door program.Door) (t *Tree, commit string, err error) {
+	if err := CheckRepo(repo); err != nil {
+		return nil, "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(into), 0o700); err != nil {
+		return nil, "", err
+	}
+	if _, err := run(ctx, door.Clone(ctx, protocols, repo, into)); err != nil {
+		return nil, "", fmt.Errorf("clone %s: %w", repo, err)
+	}
+	if t, err = Open(ctx, into, door); err != nil {
+		return nil, "", err
+	}
+	at := "HEAD"
+	if base != "" {
+		at = base
+	}
+	if commit, err = t.Commit(ctx, at); err != nil && base != "" {
+		commit, err = t.Commit(ctx, "refs/remotes/origin/"+base)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("there is no %s in %s", at, repo)
+	}
+	for _, args := range [][]string{{"remote", "remove", "origin"}, {"checkout", "--quiet", "-B", branch, commit}} {
+		if _, err := t.Git(ctx, nil, args...); err != nil {
+			return nil, "", fmt.Errorf("check out %s: %w", at, err)
+		}
+	}
+	return t, commit, nil
+}
+
+// Commit is the commit that a name stands for.
+func (t *Tree) Commit(ctx context.Context, name string) (string, error) {
+	return t.Git(ctx, nil, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+}
+
+// CommitAt is the commit that was checked out at a time, by git's own log of
+// that; where git has none, the one that is checked out now.
+func (t *Tree) CommitAt(ctx context.Context, at time.Time) (string, error) {
+	if commit, err := t.Commit(ctx, "HEAD@{"+at.UTC().Format(time.RFC3339)+"}"); err == nil {
+		return commit, nil
+	}
+	return t.Commit(ctx, "HEAD")
+}
+
+// Add makes a git worktree of the tree's repository in a folder that is not there
+// yet, with a new branch at a commit.
+func (t *Tree) Add(ctx context.Context, into, branch, commit string) (*Tree, error) {
+	if _, err := t.Git(ctx, nil, "worktree", "add", "--quiet", "-b", branch, "--", into, commit); err != nil {
+		return nil, fmt.Errorf("make a git worktree: %w", err)
+	}
+	return Open(ctx, into, t.door)
+}
+
+// Remove removes a git worktree, and its branch where no commit was added to it;
+// else the branch stays.
+func (t *Tree) Remove(ctx context.Context, dir, branch, commit string) (stays bool, err error) {
+	if _, err := t.Git(ctx, nil, "worktree", "remove", "--force", "--", dir); err != nil {
+		if err := os.RemoveAll(dir); err != nil {
+			return false, err
+		}
+		if _, err := t.Git(ctx, nil, "worktree", "prune"); err != nil {
+			return false, fmt.Errorf("remove a git worktree: %w", err)
+		}
+	}
+	now, err := t.Commit(ctx, "refs/heads/"+branch)
+	switch {
+	case err != nil: // it has no branch any more
+		return false, nil
+	case now != commit:
+		return true, nil
+	}
+	_, err = t.Git(ctx, nil, "branch", "--quiet", "-D", "--", branch)
+	return err != nil, err
+}
+
+// TrackedIgnored are the files below a folder of the tree that git tracks and
+// ignores, seen from that folder: nothing else keeps an eye on these.
+func (t *Tree) TrackedIgnored(ctx context.Context, dir string) ([]string, error) {
+	rel, err := filepath.Rel(t.Dir, dir)
+	if err != nil {
+		return nil, err
+	}
+	out, err := t.Git(ctx, nil, "ls-files", "-z", "-i", "-c", "--exclude-standard", "--", rel)
+	if err != nil {
+		return nil, fmt.Errorf("list files that git tracks: %w", err)
+	}
+	var names []string
+	for name := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
+		if rel == "." {
+			names = append(names, name)
+		} else if below, ok := strings.CutPrefix(name, filepath.ToSlash(rel)+"/"); ok {
+			names = append(names, below)
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,131 @@
+package asof_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"coder/internal/core/event"
+	"coder/internal/record/asof"
+)
+
+// trees are the states of all files that were kept, by name.
+type trees map[string][]event.FileState
+
+func (k trees) Files(_ context.Context, tree string) ([]event.FileState, error) {
+	list, ok := k[tree]
+	if !ok {
+		return nil, errors.New("it was not kept")
+	}
+	return list, nil
+}
+
+func (k trees) Content(_ context.Context, s event.FileState, _ int64) ([]byte, error) {
+	return []byte(s.Hash), nil
+}
+
+func (k trees) Expand(_ context.Context, c event.FileChange) ([]event.FileChange, error) {
+	if c.Before.Hash != "tree:1" {
+		return nil, errors.New("it was not kept")
+	}
+	return []event.FileChange{{Before: file("wide", ""), After: file("wide", "w")}}, nil
+}
+
+func file(name, hash string) event.FileState { return event.FileState{Path: name, Hash: hash} }
+
+func asked(id string, tree string, before ...event.FileState) event.Event {
+	return event.ToolCallRequested{CallID: id, Tool: "edit", Verdict: event.Allowed, Tree: tree, Before: before}
+}
+
+func done(id string, changes ...event.FileChange) event.Event {
+	return event.ToolCallCompleted{CallID: id, Tool: "edit", Changes: changes}
+}
+
+func changed(name, from, to string) event.FileChange {
+	return event.FileChange{Before: file(name, from), After: file(name, to)}
+}
+
+func numbered(events []event.Event) (records []event.Record) {
+	for i, e := range events {
+		r := event.Record{Seq: uint64(i + 1), Event: e}
+		if e, ok := e.(event.ToolCallCompleted); ok && e.Unknown {
+			r.Actor = event.ActorRecovery
+		}
+		records = append(records, r)
+	}
+	return records
+}
+
+// What a file was at a record is read from the calls around it, whoever else had a
+// hand in it.
+func TestTheWorldOfARecord(t *testing.T) {
+	kept := trees{"t1": {file("a", "0"), file("quiet", "q"), file("b", "1")}}
+	byOther := changed("o", "x", "y")
+	byOther.Doubt = event.DoubtOther
+	events := []event.Event{
+		asked("1", "", file("a", "")), done("1", changed("a", "", "0")), // 1, 2
+		asked("2", "", file("b", "")), done("2", changed("b", "", "1")), // 3, 4
+		asked("3", "t1"), done("3", changed("a", "0", "2"), byOther), // 5, 6
+		asked("4", "", file("b", "theirs")), done("4", changed("b", "theirs", "3")), // 7, 8
+		asked("5", "", file("cut", "c")), event.ToolCallCompleted{CallID: "5", Unknown: true}, // 9, 10
+		asked("6", ""), done("6", event.FileChange{Before: file(".", "tree:1"), After: file(".", "tree:2")}), // 11, 12
+	}
+	for _, tt := range []struct {
+		at     uint64
+		file   string
+		was    string
+		known  string // "-" if no call changed it later
+		others bool
+	}{
+		{1, "a", "", "2", false}, {2, "a", "0", "2", false}, {5, "a", "0", "2", false}, {6, "a", "2", "-", false},
+		{2, "b", "", "1", true}, {4, "b", "theirs", "3", false}, {7, "b", "theirs", "3", false}, {8, "b", "3", "-", false},
+		{4, "quiet", "q", "-", false}, {12, "quiet", "q", "-", false},
+		{5, "o", "x", "x", true}, {6, "o", "y", "-", false},
+		{8, "cut", "c", "c", false}, {9, "cut", "c", "c", false},
+		{10, "wide", "", "w", false}, {12, "wide", "w", "-", false},
+	} {
+		t.Run(fmt.Sprintf("%s at %d", tt.file, tt.at), func(t *testing.T) {
+			w, err := asof.Trace(t.Context(), read(numbered(events)), tt.at, kept)
+			if err != nil || !w.Whole {
+				t.Fatalf("%+v, %v", w, err)
+			}
+			if got := w.Files[tt.file].Hash; got != tt.was {
+				t.Errorf("it was %q, want %q", got, tt.was)
+			}
+			known, others := "-", false
+			for _, l := range w.Later {
+				if l.To.Path == tt.file {
+					known, others = l.Known.Hash, l.Others
+				}
+			}
+			if known != tt.known || others != tt.others {
+				t.Errorf("known as %q, others %v, want %q, %v", known, others, tt.known, tt.others)
+			}
+		})
+	}
+	for at, tool := range map[uint64]string{2: "", 3: "edit", 9: "edit", 10: ""} {
+		if w, err := asof.Trace(t.Context(), read(numbered(events)), at, kept); err != nil || w.Within != tool {
+			t.Errorf("at %d within %q, %v, want %q", at, w.Within, err, tool)
+		}
+	}
+	if w, _ := asof.Trace(t.Context(), read(numbered(events)), 10, kept); len(w.Unsure) != 1 || w.Unsure[0] != "cut" {
+		t.Errorf("unsure of %q", w.Unsure)
+	}
+}
+
+// What cannot be told is an error, and no guess.
+func TestNoWorldIsGuessed(t *testing.T) {
+	beyond := (*asof.RangeError)(nil)
+	if _, err := asof.Trace(t.Context(), read(numbered([]event.Event{asked("1", "")})), 2, trees{}); !errors.As(err, &beyond) || beyond.Records != 1 {
+		t.Errorf("beyond the end: %v", err)
+	}
+	for name, events := range map[string][]event.Event{
+		"a tree that was not kept":   {asked("1", "gone"), done("1")},
+		"a change that was not kept": {asked("1", ""), done("1", event.FileChange{Before: file(".", "tree:9"), After: file(".", "tree:8")})},
+	} {
+		if w, err := asof.Trace(t.Context(), read(numbered(events)), 1, trees{}); err == nil {
+			t.Errorf("%s: %+v", name, w)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package slash
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"coder/internal/core/display"
+	"coder/internal/core/sanitize"
+	"coder/internal/record/fulltext"
+)
+
+// Blame shows which session or commit every line of a file comes from.
+func Blame(trace func(ctx context.Context, file string, line int) (*Provenance, error)) Command {
+	return Command{
+		Name: "blame", Reads: true, Args: "FILE", Help: "show which session or commit every line of a file comes from",
+		Run: func(ctx context.Context, c call) (outcome, error) {
+			if c.Args == "" {
+				return wrong("/blame needs a file: /blame FILE")
+			}
+			file, _, err := SplitLine(c.Args)
+			if err != nil {
+				return wrong("%v", err)
+			}
+			p, err := trace(ctx, file, 0)
+			if err != nil {
+				return wrong("%v", err)
+			}
+			return show(p.Blame())
+		},
+	}
+}
+
+// Blame is every line with where it comes from.
+func (p *Provenance) Blame() display.Block {
+	var t display.Table
+	width := len(strconv.Itoa(len(p.Lines)))
+	for i, l := range p.Lines {
+		row := []display.Cell{p.Label(i), {Text: fmt.Sprintf("%*d %s", width, i+1, sanitize.Text(strings.TrimRight(l.Text, "\r\n")))}}
+		if p.Binary {
+			row = []display.Cell{row[0], {Text: "1"}, {Text: "the file is no text; it is told as a whole", Words: true}}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// hitsShown is how many sessions a search shows.
+const hitsShown = 30
+
+// Search finds words in all sessions of all projects.
+func Search(find func(ctx context.Context, words []string) ([]fulltext.Found, error)) Command {
+	return Command{
+		Name: "search", Reads: true, Args: "WORDS", Help: "find words in all sessions of all projects",
+		Run: func(ctx context.Context, c call) (outcome, error) {
+			words := fulltext.Words(c.Args)
+			if len(words) == 0 {
+				return wrong("/search needs words to look for")
+			}
+			all, err := find(ctx, words)
+			if err != nil {
+				return outcome{}, err
+			}
+			return show(Hits(all, words)...)
+		},
+	}
+}
+
+// Hits are the sessions in which words were found.
+func Hits(all []fulltext.Found, words []string) (blocks []display.Block) {
+	if len(all) == 0 {
+		return []display.Block{display.Text("no session has all of these words")}
+	}
+	for _, f := range all[:min(len(all), hitsShown)] {
+		line := []string{when(f.Updated), sanitize.Line(f.Project, 400), f.Session, sanitize.Line(f.Title, 400)}
+		blocks = append(blocks, display.Table{Rows: [][]display.Cell{display.Data(line...)}})
+		if f.Line != "" {
+			hit := []display.Cell{{}, {Text: string(f.Kind), Words: true}, {Text: fulltext.Mark(sanitize.Line(f.Line, 400), words, "**", "**")}}
+			blocks = append(blocks, display.Table{Rows: [][]display.Cell{hit}})
+		}
+	}
+	if more := len(all) - hitsShown; more > 0 {
+		blocks = append(blocks, display.Text(fmt.Sprintf("and %d older", more)))
+	}
+	return blocks
+}

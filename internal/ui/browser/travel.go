@@ -1,0 +1,72 @@
+package browser
+
+import (
+	"fmt"
+	"net/http"
+)
+
+// travel are the two ways to go to a record: back with the files, or on from there in
+// a new session. Each first shows what it would do.
+func (p *page) travel(at uint64) markup {
+	return el("p", class("span"),
+		p.travelForm("restore", at, el("button", p.t("Restore files…"))),
+		p.travelForm("fork", at, el("button", p.t("Fork…"))))
+}
+
+func (p *page) travelForm(what string, at uint64, parts ...any) markup {
+	number := el("input", attr{"type", "hidden"}, attr{"name", "at"}, attr{"value", decimal(at)})
+	return p.form(p.of(what), append([]any{number}, parts...)...)
+}
+
+// restore shows what would become of files, and brings them back once that is agreed to.
+func (p *page) restore() (markup, error) {
+	at, sure, err := p.goal()
+	if err != nil {
+		return "", err
+	}
+	if sure {
+		return p.done(p.Say(p.r.Context(), p.place, fmt.Sprintf("/restore %d", at)))
+	}
+	plan, err := p.RestorePlan(p.r.Context(), p.place, at)
+	if err != nil {
+		return "", err
+	}
+	return p.agree("restore", at, p.t("Restore files"), join(p.blocks(plan))), nil
+}
+
+// fork says what a fork is, and begins it once that is agreed to.
+func (p *page) fork() (markup, error) {
+	at, sure, err := p.goal()
+	if err != nil {
+		return "", err
+	}
+	if !sure {
+		about := el("p", p.t("A new session begins at record %d, with the conversation, todos, mode and files of then. It has a folder of its own beside the project; this session and its files stay unchanged.", at))
+		return p.agree("fork", at, p.t("Fork"), about), nil
+	}
+	to, err := p.Fork(p.r.Context(), p.place, at)
+	if err != nil {
+		return "", err
+	}
+	p.goTo(p.at("s", projectName(to.Root), to.Session))
+	return "", nil
+}
+
+// goal is the record that a form names, and whether what was shown is agreed to.
+func (p *page) goal() (at uint64, sure bool, err error) {
+	if err := p.find(); err != nil {
+		return 0, false, err
+	}
+	if at, err = readNumber(p.r.PostForm.Get("at")); err == nil && at == 0 {
+		err = &Problem{http.StatusBadRequest, "there is no such record"}
+	}
+	return at, p.r.PostForm.Get("sure") == "yes", err
+}
+
+// agree shows what would be done, with the button that does it.
+func (p *page) agree(what string, at uint64, name string, plan markup) markup {
+	p.tab, p.title = "Replay", name
+	return join(p.heading(), el("p", class("dim"), p.t("as of record %d", at)), el("section", attr{"id", "plan"}, plan),
+		p.travelForm(what, at, el("input", attr{"type", "hidden"}, attr{"name", "sure"}, attr{"value", "yes"}), el("button", class("primary"), name)),
+		el("p", el("a", attr{"href", p.of("replay", "at", decimal(at))}, p.t("Back"))))
+}
