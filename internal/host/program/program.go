@@ -204,54 +204,51 @@ type place struct {
 const maxLinks = 40
 
 // through is the place that a path leads through by its name or by any of its
-// links; "" if there is none.
+// links; "" if there is none. It walks name by name, as the kernel does: behind a
+// link ".." is the folder above the link's target.
 func through(path string, places []place) string {
-	path = filepath.Clean(path)
-	for range maxLinks {
-		if folder := within(path, places); folder != "" {
-			return folder
-		}
-		next := follow(path)
-		if next == "" {
-			return ""
-		}
-		path = next
+	at, parts := string(filepath.Separator), strings.Split(path, string(filepath.Separator))
+	if folder := is(at, places); folder != "" {
+		return folder
 	}
-	return path // links without an end
-}
-
-// within is the place that holds a path. Folders are compared by what they are:
-// a file system may know one folder by many names.
-func within(path string, places []place) string {
-	for {
-		info, err := os.Stat(path)
-		for _, p := range places {
-			if p.name == path || err == nil && p.info != nil && os.SameFile(info, p.info) {
-				return p.name
-			}
-		}
-		up := filepath.Dir(path)
-		if up == path {
-			return ""
-		}
-		path = up
-	}
-}
-
-// follow is the path with its first link resolved; "" if it has none.
-func follow(path string) string {
-	at := string(filepath.Separator)
-	parts := strings.Split(strings.TrimPrefix(path, at), at)
-	for i, part := range parts {
-		to, err := os.Readlink(filepath.Join(at, part))
-		if err != nil {
-			at = filepath.Join(at, part)
+	for links := 0; len(parts) > 0; {
+		part := parts[0]
+		parts = parts[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			at = filepath.Dir(at)
 			continue
 		}
-		if !filepath.IsAbs(to) {
-			to = filepath.Join(at, to)
+		next := filepath.Join(at, part)
+		if folder := is(next, places); folder != "" {
+			return folder
 		}
-		return filepath.Join(append([]string{to}, parts[i+1:]...)...)
+		to, err := os.Readlink(next)
+		if err != nil {
+			at = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return path // links without an end
+		}
+		if filepath.IsAbs(to) {
+			at = string(filepath.Separator)
+		}
+		parts = append(strings.Split(to, string(filepath.Separator)), parts...)
+	}
+	return ""
+}
+
+// is is the place that a path names. Folders are compared by what they are: a file
+// system may know one folder by many names.
+func is(path string, places []place) string {
+	info, err := os.Stat(path)
+	for _, p := range places {
+		if p.name == path || err == nil && p.info != nil && os.SameFile(info, p.info) {
+			return p.name
+		}
 	}
 	return ""
 }

@@ -86,7 +86,10 @@ func TestWhatYouNameYourselfIsNotInTheWorkspace(t *testing.T) {
 	if found, err := d.Find(outside); found != outside || err != nil {
 		t.Errorf("%q, %v", found, err)
 	}
-	for _, name := range []string{inside, filepath.Join(top, "tmp", "link"), "./tool", "ws/tool"} {
+	file(t, top, "ws", "sub", "x")
+	link(t, filepath.Join(top, "ws", "sub"), filepath.Join(top, "tmp", "sub"))
+	above := filepath.Join(top, "tmp", "sub") + "/../tool" // the workspace's, not that of tmp
+	for _, name := range []string{inside, filepath.Join(top, "tmp", "link"), above, "./tool", "ws/tool"} {
 		if found, err := d.Find(name); err == nil {
 			t.Errorf("%s is %s", name, found)
 		}

@@ -95,13 +95,17 @@ func TestConfinedCommandsSeeTheRest(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *Sandbox) {
 		w := newWorld(t)
 		l := w.secrets(t)
-		l.Show = []string{filepath.Join(w.root, "home/.coder/skills"), filepath.Join(w.root, "home/.ssh/config")}
+		l.Show = []string{filepath.Join(w.root, "home/.coder/skills"), filepath.Join(w.root, "home/.ssh/config"), filepath.Join(w.root, "home/.ssh/linked/file")}
+		if err := os.Symlink(filepath.Join(w.work, "dir"), filepath.Join(w.root, "home/.ssh/linked")); err != nil {
+			t.Fatal(err)
+		}
 		through := wrap(t, s, l)
 		for script, want := range map[string]string{
 			"grep -rn TODO . | sort":     "./plain:1:TODO here\n./sub/plain:1:TODO there\n",
 			"cat $H/notes":               "note\n",
 			"cat $H/.coder/skills/s/run": "skill\n",
 			"cat $H/.ssh/config":         "Host *\n",
+			"cat $H/.ssh/linked/file":    "file\n",
 			"echo x > new; cat new":      "x\n",
 			"echo x > .env.example; mkdir d; echo y > d/.e; cat d/.e": "y\n",
 		} {

@@ -112,13 +112,31 @@ func (p *places) conceal(l Limits) {
 	}
 	for _, path := range slices.Concat(l.Show, p.write, needed) {
 		if hidden(path) && !slices.Contains(p.empty, path) && exists(path) {
-			p.show = append(p.show, path)
+			p.show = append(p.show, firstLink(path, p.empty))
 		}
 	}
 	p.show = outermost(p.show)
 	p.hide = slices.DeleteFunc(outermost(p.hide), func(path string) bool {
 		return hidden(path) && !slices.ContainsFunc(p.show, func(dir string) bool { return path != dir && within(path, dir) })
 	})
+}
+
+// firstLink is the first symbolic link on the way from one of the directories to a path
+// in it, or the path: what is behind a link is seen where it is.
+func firstLink(path string, dirs []string) string {
+	for _, dir := range dirs {
+		if !within(path, dir) {
+			continue
+		}
+		at := dir
+		for name := range strings.SplitSeq(strings.TrimPrefix(path, dir+"/"), "/") {
+			at = filepath.Join(at, name)
+			if info, err := os.Lstat(at); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+				return at
+			}
+		}
+	}
+	return path
 }
 
 // follower finds where paths lead that have folders in common: folder by folder,
