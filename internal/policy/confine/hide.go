@@ -118,7 +118,7 @@ func (c *Confiner) known(h homeDir, programs []string) (hide, show []string) {
 // programs are what a line runs that was let run on purpose: one that only reads
 // was not, and gets nothing for its name.
 func (c *Confiner) programs(r risk.Report) (names []string) {
-	if r.ReadOnly || slices.Contains(r.Sets, "PATH") {
+	if r.ReadOnly || r.MaySet("PATH") {
 		return nil
 	}
 	for _, s := range r.Simple {

@@ -21,7 +21,7 @@ func (c *Confiner) variables(ctx context.Context, line tool.Line) (given []strin
 		return nil, nil
 	}
 	var users []string // programs that may need variables
-	setsPath := slices.Contains(r.Sets, "PATH")
+	setsPath := r.MaySet("PATH")
 	known := !r.Unknown
 	for _, s := range r.Simple {
 		switch {

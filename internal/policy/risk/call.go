@@ -222,7 +222,7 @@ func (w *walker) assign(a *syntax.Assign, alone bool) {
 	}
 	if a.Name == nil || a.Naked {
 		w.changes("it sets variables")
-		w.report.Sets = append(w.report.Sets, "variables")
+		w.setsAny()
 		return
 	}
 	if a.Append || a.Array != nil || a.Index != nil {
@@ -230,6 +230,20 @@ func (w *walker) assign(a *syntax.Assign, alone bool) {
 	}
 	if w.mayRead(value); !alone || value.known == dynamic || !harmlessVariable(a.Name.Value) {
 		w.variable(a.Name.Value, value)
+	}
+}
+
+// sets notes that a variable is given a value other than by an assignment.
+func (w *walker) sets(name string, value arg) {
+	if !harmlessVariable(name) {
+		w.variable(name, value)
+	}
+}
+
+// setsAny notes that nobody can tell which variables are set.
+func (w *walker) setsAny() {
+	if !slices.Contains(w.report.Sets, anyVariable) {
+		w.report.Sets = append(w.report.Sets, anyVariable)
 	}
 }
 

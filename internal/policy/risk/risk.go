@@ -93,7 +93,7 @@ type Report struct {
 	// be read-only without them.
 	Redirects  []string
 	OnlyWrites bool
-	// Sets are the variables it sets that may change what programs do.
+	// Sets are the variables it sets that may change what programs do; see [Report.MaySet].
 	Sets []string
 	// Simple holds every simple command that would run, a wrapper before what
 	// it wraps.
@@ -333,4 +333,12 @@ func (w *walker) changes(why string) {
 func (w *walker) doesMore(why string) {
 	w.report.ReadOnly = false
 	w.report.Why = cmp.Or(w.report.Why, why, "it is not known")
+}
+
+// anyVariable stands in [Report.Sets] for variables that nobody can tell.
+const anyVariable = "variables"
+
+// MaySet reports whether the line may set a variable.
+func (r Report) MaySet(name string) bool {
+	return slices.Contains(r.Sets, name) || slices.Contains(r.Sets, anyVariable)
 }

@@ -135,6 +135,7 @@ func (w *walker) command(c syntax.Command) {
 		if !ok || !w.bash && strings.Contains(w.text(c), "\n") {
 			w.changes(otherwiseRead)
 			w.differs(false)
+			w.setsAny() // by an index or by arithmetic
 			w.test(c.X)
 			return
 		}
@@ -229,9 +230,10 @@ func (w *walker) forClause(c *syntax.ForClause) {
 		for _, item := range w.words(loop.Items) {
 			w.mayRead(item)
 			w.holds(item)
+			w.sets(loop.Name.Value, item)
 		}
-		if !harmlessVariable(loop.Name.Value) {
-			w.changes("it sets " + loop.Name.Value)
+		if len(loop.Items) == 0 {
+			w.sets(loop.Name.Value, arg{known: dynamic})
 		}
 	case *syntax.CStyleLoop:
 		w.changes("it does more than run commands")

@@ -170,7 +170,11 @@ func (w *walker) param(b *builder, p *syntax.ParamExp) {
 		if p.Exp.Op == syntax.OtherParamOps && p.Exp.Word.Lit() == "P" {
 			w.unknown("expands a variable as a prompt, which may run commands", w.text(p))
 		}
-		w.word(p.Exp.Word)
+		value := w.word(p.Exp.Word)
+		if op := p.Exp.Op; p.Param != nil && (op == syntax.AssignUnset || op == syntax.AssignUnsetOrNull) {
+			w.holds(value)
+			w.sets(p.Param.Value, value)
+		}
 	}
 	if p.Repl != nil {
 		w.word(p.Repl.Orig)
@@ -236,6 +240,7 @@ func (w *walker) arithmetic(x syntax.ArithmExpr) {
 func (w *walker) evaluates() {
 	w.changes("it takes what variables hold for more than text")
 	w.calculates = true
+	w.setsAny()
 }
 
 // holds notes a value that a variable is given, which may be a command once it
@@ -250,6 +255,9 @@ func (w *walker) index(a arg) {
 	_, index, ok := strings.Cut(a.text, "[")
 	if ok && (strings.Contains(index, "$(") || strings.Contains(index, "`")) {
 		w.unknown("an index that may run commands", a.text)
+	}
+	if ok && strings.ContainsAny(index, "=+-") {
+		w.setsAny()
 	}
 }
 
