@@ -151,6 +151,9 @@ func (g Git) Command(ctx context.Context, args ...string) *Cmd {
 	case args[0] == "add" && slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(sweeping, arg) }):
 		return refuse(ctx, "git", errors.New("git would run itself in submodules, by their settings: add files by their names"))
 	case slices.Contains(adding, args[0]):
+		if link := g.leadsAway(args[1:]); link != "" {
+			return refuse(ctx, "git", fmt.Errorf("%s is a link, and git would write where it leads: remove it", link))
+		}
 		g.makeRoom(args[0])
 	case slices.Contains(comparing, args[0]):
 		args = slices.Insert(slices.Clone(args), 1, "--ignore-submodules=dirty")
@@ -257,7 +260,25 @@ func (d Door) find(ctx context.Context, dir string) (r Repository, err error) {
 	if err != nil || unresolved != nil || filepath.Join(at, r.Prefix) != real {
 		return r, fmt.Errorf("the repository keeps its files in another directory: %s", r.Top)
 	}
-	return r, nil
+	return r, r.check()
+}
+
+// check sees that what all work trees share lies in the repository itself: a file in
+// .git can name any other one. Whether a work tree is one of those that the repository
+// names is for the caller to ask.
+func (r Repository) check() error {
+	above := filepath.Dir(r.Dir)
+	if same(r.Dir, r.Common) || filepath.Base(above) == "worktrees" && same(filepath.Dir(above), r.Common) {
+		return nil
+	}
+	return fmt.Errorf("%s takes its files from another repository, %s: coder's git leaves both alone", r.Dir, r.Common)
+}
+
+// same reports whether two paths lead to one folder.
+func same(a, b string) bool {
+	one, err := os.Stat(a)
+	other, missing := os.Stat(b)
+	return err == nil && missing == nil && os.SameFile(one, other)
 }
 
 // revParse asks git where something is, in one line each.

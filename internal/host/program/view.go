@@ -54,6 +54,37 @@ func (g Git) makeRoom(command string) {
 	}
 }
 
+// leadsAway finds a link on the way to a ref, or to its log, that is named by an argument
+// of a command that writes it.
+func (g Git) leadsAway(args []string) (link string) {
+	names := []string{"HEAD", "logs/HEAD"}
+	for _, arg := range args {
+		for part := range strings.SplitSeq(strings.TrimPrefix(arg, "+"), ":") {
+			if !strings.HasPrefix(part, "refs/") {
+				part = "refs/heads/" + part
+			}
+			names = append(names, part, "logs/"+part)
+		}
+	}
+	for _, name := range names {
+		if !filepath.IsLocal(name) {
+			continue
+		}
+		at := g.found.Common
+		for part := range strings.SplitSeq(name, "/") {
+			at = filepath.Join(at, part)
+			info, err := os.Lstat(at)
+			if err != nil {
+				break
+			}
+			if info.Mode()&fs.ModeSymlink != 0 {
+				return at
+			}
+		}
+	}
+	return ""
+}
+
 // errNoFolder is the error of a Door that has nowhere to keep views.
 var errNoFolder = errors.New("git needs a folder of coder's own: set HOME or CODER_HOME")
 
