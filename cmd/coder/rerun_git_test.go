@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -216,7 +217,7 @@ func (g *gitChance) checkPlanted(records []event.Record) {
 	changed := slices.Clone(records)
 	var calls []int
 	for i, r := range changed {
-		if e, ok := r.Event.(event.ToolCallCompleted); ok && e.Tool != "mention" {
+		if e, ok := r.Event.(event.ToolCallCompleted); ok && !bytes.Contains(e.Output, []byte(`"job`)) {
 			calls = append(calls, i)
 		}
 	}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +10,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"coder/internal/agent/rerun"
+	"coder/internal/core/jsonx"
 	"coder/internal/core/secret"
 	"coder/internal/host/program"
 	"coder/internal/record/gitstate"
@@ -61,29 +64,64 @@ func (a *App) packRepository(ctx context.Context, g *rerun.Golden, state []byte)
 	if err != nil {
 		return nil, err
 	}
-	var wanted bytes.Buffer
-	for line := range strings.Lines(string(list)) {
-		id, name, _ := strings.Cut(strings.TrimSpace(line), " ")
-		switch {
-		case strings.HasPrefix(id, "?"):
-		case name != "" && secret.Is(name):
-			if name += " (in git's history)"; !slices.Contains(left, name) {
-				left = append(left, name)
+	without := func(hidden map[string]bool) (ids []byte) {
+		left = nil
+		for line := range strings.Lines(string(list)) {
+			switch id, name, _ := strings.Cut(strings.TrimSpace(line), " "); {
+			case strings.HasPrefix(id, "?"): // it is missing
+			case hidden[id] || secret.Is(name):
+				if name += " (in git's history)"; !slices.Contains(left, name) {
+					left = append(left, name)
+				}
+			default:
+				ids = append(ids, id+"\n"...)
 			}
-		default:
-			wanted.WriteString(id + "\n")
 		}
+		return ids
 	}
-	pack, err := git(wanted.Bytes(), "pack-objects", "--stdout", "-q")
+	ids := without(nil)
+	pack, err := git(ids, "pack-objects", "--stdout", "-q")
+	if err == nil && len(pack) > maxHistory {
+		err = fmt.Errorf("the history of its repository takes %d MB, and a golden session has at most %d: record it in a smaller repository", len(pack)>>20, maxHistory>>20)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if len(pack) > maxHistory {
-		return nil, fmt.Errorf("the history of its repository takes %d MB, and a golden session has at most %d: record it in a smaller repository", len(pack)>>20, maxHistory>>20)
+	hidden, err := secretBlobs(git, ids)
+	if err == nil && len(hidden) > 0 {
+		pack, err = git(without(hidden), "pack-objects", "--stdout", "-q")
+	}
+	if err != nil {
+		return nil, err
 	}
 	g.Pack = pack
-	g.State, err = gitstate.Alone(state)
+	g.Name, g.Address = a.committer(ctx)
+	g.State, err = gitstate.Alone(state, bareNotes(state))
 	return left, err
+}
+
+// bareNotes are the notes of a state but for what is this user's alone.
+func bareNotes(state []byte) []byte {
+	return jsonx.Must(startNotes{Repository: true, Seen: notesOf(state).Seen})
+}
+
+// secretBlobs are those of the objects that hold what looks like a key.
+func secretBlobs(git func(in []byte, args ...string) ([]byte, error), ids []byte) (map[string]bool, error) {
+	out, err := git(ids, "cat-file", "--batch")
+	found := make(map[string]bool)
+	for err == nil && len(out) > 0 {
+		head, rest, _ := bytes.Cut(out, []byte("\n"))
+		var id, kind string
+		var size int
+		if _, err = fmt.Sscanf(string(head), "%s %s %d", &id, &kind, &size); err != nil || size+1 > len(rest) {
+			return nil, errors.Join(err, errors.New("git listed its objects in an unknown form"))
+		}
+		if text := string(rest[:size]); kind == "blob" && secret.Shapes().Text(text) != text {
+			found[id] = true
+		}
+		out = rest[size+1:]
+	}
+	return found, err
 }
 
 // unpackRepository makes a repository of a folder in which there is nothing yet, if the golden
@@ -100,12 +138,12 @@ func (a *App) unpackRepository(ctx context.Context, g rerun.Golden, root string)
 	}
 	common := filepath.Join(top, ".git")
 	to := gitstate.Repository{Top: top, Own: common, Common: common}
-	state, err := gitstate.Alone(g.State) // a stranger's is as bare as one of ours
+	state, err := gitstate.Alone(g.State, bareNotes(g.State)) // a stranger's is as bare as one of ours
 	if err == nil {
 		err = layOutRepository(state, to, g.Within)
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(common, "config"), []byte("[core]\n\trepositoryformatversion = 0\n\tbare = false\n[user]\n\tname = golden\n\temail = golden@localhost\n"), 0o644)
+		err = os.WriteFile(filepath.Join(common, "config"), []byte(configOf(g.Name, g.Address)), 0o644)
 	}
 	if err != nil {
 		return err
@@ -118,4 +156,27 @@ func (a *App) unpackRepository(ctx context.Context, g rerun.Golden, root string)
 		_, err = git(g.Pack, "index-pack", "--stdin", "--fix-thin")
 	}
 	return errors.Join(err, a.checkRepository(ctx, to, g.Within))
+}
+
+// committer is who commits in the workspace; empty words if that is not configured.
+func (a *App) committer(ctx context.Context) (name, address string) {
+	ask := func(key string) string {
+		out, _ := a.Door().Query(a.Root).Command(ctx, "config", "--get", key).Output()
+		return strings.TrimSpace(string(out))
+	}
+	return ask("user.name"), ask("user.email")
+}
+
+// configOf is the whole configuration of a golden session's repository.
+func configOf(name, address string) string {
+	value := func(text, without string) string {
+		text = strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) {
+				return -1
+			}
+			return r
+		}, cmp.Or(text, without))
+		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+	}
+	return "[core]\n\trepositoryformatversion = 0\n\tbare = false\n[user]\n\tname = " + value(name, "golden") + "\n\temail = " + value(address, "golden@localhost") + "\n"
 }

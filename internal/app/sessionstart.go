@@ -11,6 +11,7 @@ import (
 
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/host/repofile"
 	"coder/internal/record/gitstate"
 )
 
@@ -35,16 +36,19 @@ func (s *sessionStart) observe(r event.Record) {
 
 // keep saves it once. Where it cannot be saved the session goes on, and may not run
 // again as it did.
-func (s *sessionStart) keep(ctx context.Context) (tree, repository string) {
+func (s *sessionStart) keep(ctx context.Context, readOnly bool) (tree, repository string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.begun || s.app.Store().barred["undo"] != nil {
 		return "", ""
 	}
-	s.begun = true
 	r, found := gitstate.Find(s.app.Root)
+	if readOnly && r.Large() {
+		return "", "" // reading a file must not wait for a look at all of them
+	}
+	s.begun = true
 	tree, repository, err := s.kit.files.get().Start(ctx, func(ignored []event.FileState) ([]byte, error) {
-		return r.Save(jsonx.Must(startNotes{found, s.app.seenByGit(), ignored}))
+		return r.Save(jsonx.Must(startNotes{found, s.app.seenByGit(), ignored, configsOf(r)}))
 	})
 	if err != nil { // a call that changes files says why
 		return "", ""
@@ -57,7 +61,24 @@ type startNotes struct {
 	Repository bool              `json:"repository"` // there was one
 	Seen       []string          `json:"seen"`       // names in the data folder that git does not ignore
 	Ignored    []event.FileState `json:"ignored"`    // files that it ignores
+	// Configs are those of the repository, by name. They count for this user alone: git runs
+	// what they name.
+	Configs map[string][]byte `json:"configs,omitempty"`
 }
+
+// configsOf are the configurations of a repository, and what else tells git how to treat files.
+func configsOf(r gitstate.Repository) map[string][]byte {
+	all := make(map[string][]byte)
+	for _, name := range []string{"config", "config.worktree", "info/attributes", "info/sparse-checkout"} {
+		if text, err := repofile.Own(filepath.Join(r.Common, filepath.FromSlash(name)), maxGitConfig); err == nil && r.Common != "" {
+			all[name] = text
+		}
+	}
+	return all
+}
+
+// maxGitConfig is how long a configuration may be that is saved.
+const maxGitConfig = 1 << 20
 
 // notesOf reads them; there are none of a state that was not saved.
 func notesOf(state []byte) (n startNotes) {

@@ -173,12 +173,13 @@ func (a *App) copyRepository(ctx context.Context, state []byte, root string, els
 		elsewhere(from.Common, to.Common)
 	}
 	if state == nil {
-		if state, err = from.Save(jsonx.Must(startNotes{Repository: true, Seen: a.seenByGit()})); err != nil {
+		if state, err = from.Save(jsonx.Must(startNotes{Repository: true, Seen: a.seenByGit(), Configs: configsOf(from)})); err != nil {
 			return err
 		}
 	}
-	for _, name := range []string{"config", "config.worktree", "info/attributes", "info/sparse-checkout"} {
-		if err := copyTree(filepath.Join(from.Common, name), filepath.Join(to.Common, name)); err != nil {
+	for name, text := range notesOf(state).Configs {
+		file := filepath.Join(to.Common, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, text, 0o644)); err != nil {
 			return err
 		}
 	}

@@ -379,7 +379,7 @@ func (c *comparison) differing(p pair) (was, is string) {
 	var a, b strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(merged(then, now))) {
 		x, y := then[path], now[path]
-		if inBackground && !strings.HasPrefix(path, "files ") || c.elsewhere(x, y, path) {
+		if inBackground && slices.Contains(ofJobs, path[strings.LastIndexByte(path, '.')+1:]) || c.elsewhere(x, y, path) {
 			continue // it ends when it ends
 		}
 		explains := func(other map[string]leaf) bool { return x.explained(y, other[path]) }
@@ -422,6 +422,9 @@ func (c *comparison) anyCall(r event.Record, is func(event.ToolCallRequested) bo
 
 // jobTools are the tools that tell of commands in the background.
 var jobTools = []string{"jobs_list", "job_read", "job_stop"}
+
+// ofJobs are the fields of results that say how far a command in the background is.
+var ofJobs = []string{"running", "state", "exit_code", "seconds", "output", "stdout", "stderr", "text", "next_offset", "ended", "runs"}
 
 // background reports whether a call is of a command in the background.
 func background(e event.ToolCallRequested) bool {

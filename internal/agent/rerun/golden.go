@@ -36,6 +36,9 @@ type Golden struct {
 	// the repository's state and its objects.
 	Within      string `json:"within,omitempty"`
 	State, Pack []byte `json:"-"`
+	// Name and Address are of whoever commits.
+	Name    string `json:"name,omitempty"`
+	Address string `json:"address,omitempty"`
 	// Trusted says that the rules and the hooks of the project's own settings were in
 	// force.
 	Trusted bool     `json:"trusted,omitempty"`
@@ -69,6 +72,7 @@ func (f *Follower) Golden(ctx context.Context, g Golden) (*Golden, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	g.Form, g.Contents, g.Later = goldenForm, make(map[string][]byte), make(map[uint64][]event.FileState)
+	g.Records, g.Start, g.Except = nil, nil, slices.Clone(g.Except)
 	became := make(map[uint64]uint64, len(f.pairs)) // the records of the rerun, by those of the take
 	for _, p := range f.pairs {
 		r, err := f.portable(ctx, p.is, g.Root)
@@ -194,12 +198,10 @@ func (g *Golden) Write(dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	began := make(map[string]bool)
 	for _, s := range g.Start {
 		if !isFile(s) {
 			continue
 		}
-		began[s.Hash] = true
 		name := filepath.Join(dir, files, filepath.FromSlash(s.Path))
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			return err
@@ -210,17 +212,6 @@ func (g *Golden) Write(dir string) error {
 	}
 	if g.State != nil {
 		if err := errors.Join(os.WriteFile(filepath.Join(dir, stateFile), g.State, 0o644), os.WriteFile(filepath.Join(dir, packFile), g.Pack, 0o644)); err != nil {
-			return err
-		}
-	}
-	for name, data := range g.Contents {
-		if began[name] && !g.needed(name) {
-			continue // it is there by its path
-		}
-		if err := os.MkdirAll(filepath.Join(dir, contents), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, contents, name), data, 0o644); err != nil {
 			return err
 		}
 	}
@@ -239,6 +230,21 @@ func (g *Golden) needed(hash string) bool {
 
 // WriteExpected writes what is expected, and what the model says.
 func (g *Golden) WriteExpected(dir string) error {
+	began := make(map[string]bool)
+	for _, s := range g.Start {
+		began[s.Hash] = isFile(s)
+	}
+	for name, data := range g.Contents {
+		if began[name] && !g.needed(name) {
+			continue // it is there by its path
+		}
+		if err := os.MkdirAll(filepath.Join(dir, contents), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, contents, name), data, 0o644); err != nil {
+			return err
+		}
+	}
 	var said, rest bytes.Buffer
 	for _, r := range g.Records {
 		line, err := event.Encode(r)

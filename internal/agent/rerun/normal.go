@@ -29,6 +29,7 @@ var (
 	durations = lazy.Regexp(`\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|s|secs?|seconds?|minutes?)\b|\b\d+m\d+(?:\.\d+)?s\b|\(cached\)|\b(?:\d+|an?) (?:second|minute|hour|day|week|month|year)s? ago\b`)
 	listed    = lazy.Regexp(`(?m)^( *)([bcdlps-][rwxsStT-]{9}[.+@]?) +\d+ +(\S+) +(\S+) +(\d+) (.*)$`)
 	total     = lazy.Regexp(`(?m)^( *total) \S+(\n *[bcdlps-][rwxsStT-]{9})`)
+	dangling  = lazy.Regexp(`(?m)^(?:dangling|unreachable) (?:blob|commit|tree|tag) [0-9a-f]{40,64}\n?`)
 	stored    = lazy.Regexp(`\b\d+ objects, \d+ kilobytes\b`) // the copy borrows objects
 	tempNames = lazy.Regexp(`/tmp/[\w.+-]*(?:\d{4,}|tmp\.\w{6,})[\w.+-]*`)
 	ids       = lazy.Regexp(`\b(task|ui|call|mention|bang|undo|job|hook)_[a-z2-7]{12}\b|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b[0-9a-f]{40}\b|\b[0-9a-f]{7,12}\b|\b[Pp][Ii][Dd]:? ?\d+\b|\bCODER_COMMAND=[\w.-]+`)
@@ -52,7 +53,7 @@ func normal(text string) string {
 	text = listed().ReplaceAllStringFunc(text, folders)
 	text = tempNames().ReplaceAllString(text, "<temporary>")
 	text = inColumns().ReplaceAllStringFunc(text, func(line string) string { return runs().ReplaceAllString(line, " ") })
-	text = stored().ReplaceAllString(text, "<objects>")
+	text = dangling().ReplaceAllString(stored().ReplaceAllString(text, "<objects>"), "")
 	return ids().ReplaceAllStringFunc(text, func(id string) string {
 		if len(id) <= 12 && !strings.ContainsAny(id, "_=") && (!strings.ContainsAny(id, "0123456789") || !strings.ContainsAny(id, "abcdefPp")) {
 			return id // a number, or a word

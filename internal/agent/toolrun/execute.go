@@ -25,7 +25,7 @@ const resultLimit = 256 << 10
 func (r *run) request(ctx context.Context, a *admission) error {
 	tree, repository := "", ""
 	if r.Start != nil {
-		tree, repository = r.Start(ctx)
+		tree, repository = r.Start(ctx, a.readOnly())
 	}
 	if err := r.keep(ctx, a); err != nil {
 		return err

@@ -48,6 +48,15 @@ func Find(dir string) (Repository, bool) {
 // Linked reports whether the work tree is linked to a repository elsewhere.
 func (r Repository) Linked() bool { return r.Own != r.Common }
 
+// Large reports whether there are so many files that a look at all of them takes long.
+func (r Repository) Large() bool {
+	info, err := os.Lstat(filepath.Join(r.Own, "index"))
+	return r.Own != "" && err == nil && info.Size() > largeIndex
+}
+
+// largeIndex is an index of some 50,000 files.
+const largeIndex = 4 << 20
+
 // Bounds of what is saved of one repository.
 const (
 	maxFile    = 256 << 20 // bytes of a file: an index or packed refs
@@ -371,10 +380,13 @@ func LayOut(state []byte, to Repository) error {
 }
 
 // Alone is a saved state of one work tree, as that of a repository of its own: without
-// linked work trees and objects.
-func Alone(state []byte) ([]byte, error) {
+// linked work trees and objects, and with other notes.
+func Alone(state, notes []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, own := tar.NewWriter(&out), make(map[string]bool)
+	if err := put(w, notesName, notes); err != nil {
+		return nil, err
+	}
 	for pass := range 2 { // what is the work tree's own counts for more than what is shared
 		for r := tar.NewReader(bytes.NewReader(state)); ; {
 			h, err := r.Next()
@@ -393,7 +405,7 @@ func Alone(state []byte) ([]byte, error) {
 			case pass == 0 && folder == ownDir:
 				own[name] = true
 				err = put(w, path.Join(commonDir, name), text)
-			case pass == 0 && h.Name == notesName, pass == 1 && folder == commonDir && !own[name] && first != "worktrees" && first != "objects":
+			case pass == 1 && folder == commonDir && !own[name] && first != "worktrees" && first != "objects":
 				err = put(w, h.Name, text)
 			}
 			if err != nil {
