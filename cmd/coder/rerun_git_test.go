@@ -148,7 +148,8 @@ func (g *gitChance) call() string {
 	case 7:
 		return `call glob {"pattern": "**/*.txt"}`
 	case 8:
-		return `call bash {"command": "sleep 0.1; echo job >> job.txt", "background": true}` + "\n---\n" + `call bash {"command": "sleep 1; cat job.txt"}`
+		return fmt.Sprintf(`call bash {"command": "sleep 0.1; echo job > job%[1]d.txt", "background": true}`+"\n---\n"+
+			`call bash {"command": "until [ -s job%[1]d.txt ]; do sleep 0.1; done; cat job%[1]d.txt"}`, g.n)
 	}
 	line := gitCommands[g.r.IntN(len(gitCommands))]
 	if strings.Contains(line, "%d") {
@@ -217,7 +218,7 @@ func (g *gitChance) checkPlanted(records []event.Record) {
 	changed := slices.Clone(records)
 	var calls []int
 	for i, r := range changed {
-		if e, ok := r.Event.(event.ToolCallCompleted); ok && !bytes.Contains(e.Output, []byte(`"job`)) {
+		if e, ok := r.Event.(event.ToolCallCompleted); ok && !bytes.Contains(e.Output, []byte(`"running"`)) {
 			calls = append(calls, i)
 		}
 	}
@@ -243,7 +244,7 @@ func (g *gitChance) checkPlanted(records []event.Record) {
 		g.t.Fatal(err)
 	}
 	if d := report.Difference; d == nil || d.Record != changed[at].Seq || d.What != "result" {
-		g.t.Errorf("planted in record %d, found %+v\n%s", changed[at].Seq, d, g.story())
+		g.t.Errorf("planted in record %d: %s, found %+v\n%s", changed[at].Seq, e.Output, d, g.story())
 	}
 }
 

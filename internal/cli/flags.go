@@ -228,7 +228,7 @@ func options() []option {
 		of("replay", flag("step", "", "wait for Enter after each step; q ends it", func(f *flags) *bool { return &f.step })),
 		of("replay", flag("verify", "", "run it again, confined and offline in a copy of the starting files, and tell the first difference", func(f *flags) *bool { return &f.verify })),
 		of("golden", flag("update", "", "take what happens now as what is expected", func(f *flags) *bool { return &f.update })),
-		of("golden", option{long: "except", value: "RECORD", help: "save: do not compare the record of this number; may be given more than once", set: func(f *flags, v string) error {
+		of("golden", option{long: "except", value: "SEQ", help: "save: do not compare the record of this number; may be given more than once", set: func(f *flags, v string) error {
 			n, err := strconv.ParseUint(v, 10, 64)
 			if err != nil || n == 0 {
 				return usagef("--except wants the number of a record, not %q", v)
