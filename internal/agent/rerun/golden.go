@@ -218,10 +218,20 @@ func (g *Golden) Write(dir string) error {
 	return g.WriteExpected(dir)
 }
 
-// needed reports whether a content is put somewhere after the start.
+// needed reports whether a content is put somewhere after the start, or left by a call under
+// another name than it began with.
 func (g *Golden) needed(hash string) bool {
+	is := func(s event.FileState) bool { return s.Hash == hash }
 	for _, list := range g.Later {
-		if slices.ContainsFunc(list, func(s event.FileState) bool { return s.Hash == hash }) {
+		if slices.ContainsFunc(list, is) {
+			return true
+		}
+	}
+	for _, r := range g.Records {
+		done, _ := r.Event.(event.ToolCallCompleted)
+		if slices.ContainsFunc(done.Changes, func(c event.FileChange) bool {
+			return is(c.After) && !slices.ContainsFunc(g.Start, func(s event.FileState) bool { return is(s) && s.Path == c.After.Path })
+		}) {
 			return true
 		}
 	}
