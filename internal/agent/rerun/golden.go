@@ -299,7 +299,7 @@ func ReadGolden(dir string) (*Golden, error) {
 		return nil, fmt.Errorf("%s: this is not a golden session of form %d", manifest, goldenForm)
 	}
 	if g.Within != "" {
-		if !filepath.IsLocal(g.Within) {
+		if !filepath.IsLocal(g.Within) || path.Clean(g.Within) != g.Within {
 			return nil, fmt.Errorf("%s: the workspace lies nowhere in a repository", manifest)
 		}
 		if g.State, err = in.Read(stateFile, maxGolden); err != nil {
