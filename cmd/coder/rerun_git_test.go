@@ -290,7 +290,8 @@ func TestGoldenSessionsOfGitAgreeLater(t *testing.T) {
 	t.Logf("%d of %d green a day later", green, sessions)
 }
 
-// dayLater is a clock that is a day ahead.
+// dayLater is a clock that is a day ahead, but for an hour: copies that are a day old are swept,
+// and other tests have some.
 func dayLater(now func() time.Time) func() time.Time {
-	return func() time.Time { return now().Add(25 * time.Hour) }
+	return func() time.Time { return now().Add(23 * time.Hour) }
 }
