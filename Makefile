@@ -132,7 +132,7 @@ golden: ## rewrite the golden files after a change you have looked at
 	$(GO) test ./cmd/coder -run 'TestScreens|TestGolden' -update
 
 again: ## run N sessions made by chance again, at every moment: make again N=500
-	CODER_TEST_SESSIONS=$(N) $(GO) test ./cmd/coder -run TestRandomSessions -timeout 0
+	CODER_TEST_SESSIONS=$(N) $(GO) test ./cmd/coder -run "TestRandom.*Sessions|TestGoldenSessionsOfGit" -timeout 0
 
 # The table is data for tests only: gitleaks is in no go.mod of ours.
 lists: ## read the public rule table that the lists of secrets are tested against

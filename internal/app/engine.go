@@ -74,6 +74,10 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	runner := &toolrun.Runner{
 		Policy: a.notesAsked(asksAboutMarks(a.saysLeftOut(a.inCommands(judge)))), NewID: func() string { return NewID("ui") }, Now: a.Env.Now, Keeper: kit.keeper, Conceals: kit.conceals,
 	}
+	start := &sessionStart{app: a, kit: kit}
+	if kit.files != nil && a.Recorded == nil {
+		runner.Start = start.keep
+	}
 	if a.Recorded != nil {
 		runner.Policy, runner.Recall = a.Recorded.judged(a.inCommands(judge)), a.Recorded.Recall
 	}
@@ -126,6 +130,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 		ModeChosen: a.Options.Mode != "",
 		OnInput:    judge.Hear,
 		Observe: func(r event.Record, when supervisor.When) {
+			start.observe(r)
 			kit.observe(r, when)
 			judge.Observe(r)
 			spending.Add(r, when == supervisor.Live)

@@ -2,7 +2,6 @@ package app
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +18,6 @@ import (
 	"coder/internal/core/secret"
 	"coder/internal/host/workspace"
 	"coder/internal/policy/trust"
-	"coder/internal/tool/git"
 )
 
 // GoldenDir is where the golden sessions of the workspace are.
@@ -60,17 +58,23 @@ const (
 	maxGoldenBytes = 32 << 20
 )
 
-// SaveGolden makes a golden session of one on record, once that comes to the same
-// with the settings that a golden session is run with: those of the command line
-// and the project, none of the person's own. It returns the files that were left
-// out because they hold secrets.
-func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Record) (*rerun.Report, []string, error) {
+// SavedGolden is what came of saving a golden session.
+type SavedGolden struct {
+	*rerun.Report
+	Left   []string // files and parts of history that may hold secrets and were left out
+	Parted bool     // it takes another course with these settings, so nothing was saved
+}
+
+// SaveGolden makes a golden session of one on record: what it comes to with the settings that
+// a golden session is run with, those of the command line and the project. Where that is not
+// what is on record the first difference is returned.
+func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Record, except rerun.Exceptions) (*SavedGolden, error) {
 	if _, err := os.Lstat(dir); err == nil {
-		return nil, nil, inputf("%s exists already; choose another name, or remove it first", dir)
+		return nil, inputf("%s exists already; choose another name, or remove it first", dir)
 	}
 	ws, err := workspace.Open(a.Root)
 	if err != nil {
-		return nil, nil, inputf("open the workspace: %v", err)
+		return nil, inputf("open the workspace: %v", err)
 	}
 	defer ws.Close()
 	mask := secret.Conceal(a.Report.Secrets(a.Env.Environ))
@@ -78,38 +82,34 @@ func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Re
 		records[i].Event = event.Masked(r.Event, mask)
 	}
 	take, kept := rerun.New(id, a.recordedRoot(ctx, id), records), &maskedPast{past: &past{contents: a.kept(ws), app: a}, mask: mask}
-	world, err := rerun.Trace(ctx, take, take, kept)
-	if err == nil && !world.Whole {
-		err = a.completeStart(ctx, take, world, kept.past)
-	}
+	world, state, err := a.worldOf(ctx, take, take, kept, kept.past)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	completeFolders(ctx, ws, take, world)
 	left, err := withoutSecrets(world)
 	if err != nil {
-		return nil, nil, inputf("session %s: %v", id, err)
-	}
-	g := rerun.Golden{Branch: branch(a.Root), Trusted: a.Trusted == trust.Trusted}
-	if o := (git.Options{Workspace: ws, Door: a.Door()}); g.Branch != "" {
-		if commit, err := git.At(ctx, o, take.Start()); err == nil && commit != "" {
-			g.Tracked, _ = git.Tracked(ctx, o, commit)
-		}
-		g.Tracked = slices.DeleteFunc(g.Tracked, func(name string) bool { return world.Start[name].Hash == "" && !strings.HasPrefix(name, ".coder/") })
-	}
-	report, learnt, err := a.runBare(ctx, take, world, kept, g, rerun.Settings)
-	if err == nil && learnt == nil && kept.changed.Load() { // a masked word is not as long as a key
-		report, learnt, err = a.runBare(ctx, take, world, kept, g, rerun.Anything)
-	}
-	if err != nil || learnt == nil {
-		return report, left, err
+		return nil, inputf("session %s: %v", id, err)
 	}
 	root := "/workspace/" + filepath.Base(a.Root)
-	if learnt, err = learnt.At(root); err != nil {
-		return nil, nil, err
+	g := rerun.Golden{
+		Session: id, Root: take.Root, Platform: platform(), Version: Version, Made: a.Env.Now(), Trusted: a.Trusted == trust.Trusted,
+		Except: except.Records, Ignore: except.Ignore,
 	}
-	learnt.Branch, learnt.Tracked, learnt.Trusted = g.Branch, g.Tracked, g.Trusted
-	return report, left, learnt.Write(dir)
+	if notesOf(state).Repository {
+		more, err := a.packRepository(ctx, &g, state)
+		if err != nil {
+			return nil, inputf("session %s: %v", id, err)
+		}
+		left = append(left, more...)
+	}
+	report, learnt, err := a.runBare(ctx, take, world, kept, g, true)
+	if err != nil || learnt == nil {
+		return &SavedGolden{report, left, true}, err
+	}
+	if learnt, err = learnt.At(root); err != nil {
+		return nil, err
+	}
+	return &SavedGolden{report, left, false}, learnt.Write(dir)
 }
 
 // maskedPast is what files held, without keys.
@@ -159,22 +159,17 @@ func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Re
 	if err != nil {
 		return nil, inputf("the golden session in %s cannot be read: %v", dir, err)
 	}
-	lesson := rerun.Strict
-	if update {
-		lesson = rerun.Anything
-	}
 	take := rerun.New(g.Session, g.Root, g.Records)
-	report, learnt, err := a.runBare(ctx, take, rerun.NewWorld(g.Start, g.Later), rerun.Kept{Dir: dir}, *g, lesson)
+	report, learnt, err := a.runBare(ctx, take, rerun.NewWorld(g.Start, g.Later), rerun.Kept{Dir: dir}, *g, update)
 	if err != nil || learnt == nil {
 		return report, err
 	}
-	learnt.Branch, learnt.Tracked, learnt.Trusted = g.Branch, g.Tracked, g.Trusted
-	return report, learnt.WriteExpected(dir)
+	return &rerun.Report{Session: report.Session, Steps: report.Steps, Records: report.Records}, learnt.WriteExpected(dir)
 }
 
 // runBare runs a take again with the settings of the command line and the
 // project, as a stranger to this machine.
-func (a *App) runBare(ctx context.Context, take *rerun.Take, world *rerun.World, kept rerun.Contents, g rerun.Golden, lesson rerun.Lesson) (*rerun.Report, *rerun.Golden, error) {
+func (a *App) runBare(ctx context.Context, take *rerun.Take, world *rerun.World, kept rerun.Contents, g rerun.Golden, learn bool) (*rerun.Report, *rerun.Golden, error) {
 	home, err := os.MkdirTemp("", stages)
 	if err != nil {
 		return nil, nil, err
@@ -197,20 +192,15 @@ func (a *App) runBare(ctx context.Context, take *rerun.Take, world *rerun.World,
 		return nil, nil, err
 	}
 	s := staging{
-		take: take, world: world, kept: kept, hidden: []string{a.Home, home}, lesson: lesson,
-		was: map[string]string{g.Platform: "<platform>"}, is: map[string]string{platform(): "<platform>"},
-		furnish: func(_ context.Context, root string) error { return a.copyAuthored(root) },
+		take: take, world: world, kept: kept, hidden: []string{a.Home, home}, learn: learn, golden: g,
+		except: rerun.Exceptions{Records: g.Except, Ignore: g.Ignore},
+		within: outer(g.Within),
+		was:    map[string]string{g.Platform: "<platform>"}, is: hosts(),
+		furnish: func(ctx context.Context, root string) error {
+			return errors.Join(a.copyAuthored(root), b.unpackRepository(ctx, g, root))
+		},
 	}
-	if g.Branch != "" {
-		var keep func(context.Context) error
-		s.furnish = func(ctx context.Context, root string) error {
-			if keep, err = b.repository(ctx, root, g); err != nil {
-				return err
-			}
-			return a.copyAuthored(root)
-		}
-		s.laidOut = func(ctx context.Context, _ string) error { return keep(ctx) }
-	}
+	s.is[platform()] = "<platform>"
 	return b.again(ctx, s)
 }
 
@@ -230,48 +220,10 @@ func (s *Settings) enforce(env Env, o Options) error {
 
 func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
-// branch is what is checked out in a folder that is a repository, or "".
-func branch(root string) string {
-	own, _ := linked(root)
-	text, err := os.ReadFile(filepath.Join(cmp.Or(own, filepath.Join(root, ".git")), "HEAD"))
-	if err != nil {
-		return ""
+// outer is the part of a place in a repository that lies above its last folder.
+func outer(within string) string {
+	if up := filepath.Dir(filepath.FromSlash(within)); up != "." {
+		return up
 	}
-	name, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "ref: refs/heads/")
-	if !ok {
-		return "main"
-	}
-	return name
-}
-
-// repository makes a repository of a folder in which there is nothing yet. Keep has
-// what is in the folder by then, of the files that are to be in it, in one commit. No
-// settings but those of the repository count, and it has none of the files' making.
-func (a *App) repository(ctx context.Context, root string, g rerun.Golden) (keep func(context.Context) error, err error) {
-	env := append(a.ChildEnv(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES="+filepath.Dir(root),
-		"GIT_AUTHOR_NAME=golden", "GIT_AUTHOR_EMAIL=golden@localhost", "GIT_AUTHOR_DATE=2000-01-01T00:00:00Z",
-		"GIT_COMMITTER_NAME=golden", "GIT_COMMITTER_EMAIL=golden@localhost", "GIT_COMMITTER_DATE=2000-01-01T00:00:00Z")
-	run := func(ctx context.Context, names string, steps ...[]string) error {
-		git, err := a.door.With(env).Git(ctx, root)
-		for i := 0; err == nil && i < len(steps); i++ {
-			cmd := git.Command(ctx, steps[i]...)
-			cmd.Env, cmd.Stdin = append(cmd.Env, "GIT_LITERAL_PATHSPECS=1"), strings.NewReader(names)
-			if out, failed := cmd.CombinedOutput(); failed != nil {
-				err = fmt.Errorf("make a repository of the copy: git %s: %w: %s", steps[i][0], failed, bytes.TrimSpace(out))
-			}
-		}
-		return err
-	}
-	keep = func(ctx context.Context) error {
-		tracked := slices.DeleteFunc(slices.Clone(g.Tracked), func(name string) bool {
-			_, err := os.Lstat(filepath.Join(root, filepath.FromSlash(name))) // what the project has for all sessions may be gone
-			return err != nil
-		})
-		if len(tracked) == 0 {
-			return nil
-		}
-		return run(ctx, strings.Join(tracked, "\x00"), []string{"add", "-f", "--pathspec-from-file=-", "--pathspec-file-nul"},
-			[]string{"commit", "-q", "-m", "The files that the session began with"})
-	}
-	return keep, run(ctx, "", []string{"init", "-q", "-b", g.Branch}, []string{"config", "user.name", "golden"}, []string{"config", "user.email", "golden@localhost"})
+	return ""
 }

@@ -140,7 +140,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 		RunsLimit:      int64(a.Config.Storage.RunsSessionBytes),
 		CommandTimeout: time.Duration(a.Config.Safety.CommandTimeoutMS) * time.Millisecond,
 		OutputLimit:    a.Config.Safety.OutputLimitBytes,
-		Analyse:        a.analyse, Confine: t.confiner.Command, Holds: t.confiner.Holds, Attended: t.confiner.Attended, Conceals: t.conceals,
+		Analyse:        a.analyse, Confine: a.dated(t.confiner.Command), Holds: t.confiner.Holds, Attended: t.confiner.Attended, Conceals: t.conceals,
 	}
 	running.Callback = a.Options.Driver.Callback
 	commands, jobs := bash.All(running)

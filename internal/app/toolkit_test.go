@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -178,12 +179,32 @@ func TestUndoLeavesAloneWhatThePersonChanged(t *testing.T) {
 	w.want(map[string]string{"a.txt": "one\n"})
 }
 
-func TestATurnThatChangesNothingKeepsNothing(t *testing.T) {
+func TestATurnWithoutCallsKeepsNothing(t *testing.T) {
 	w := newWorkshop(t)
 	w.write("a.txt", "one\n")
-	s := w.open("call read {\"path\": \"a.txt\"}\ncall grep {\"pattern\": \"one\"}\n---\nsay done")
-	w.turn(s, "look")
+	s := w.open("say done")
+	w.turn(s, "talk")
 	w.wantNothingKept()
+}
+
+// The files that a session began with are kept before its first call, so that it can be run
+// again, and those after it keep nothing.
+func TestATurnThatChangesNothingKeepsTheStartAlone(t *testing.T) {
+	w := newWorkshop(t)
+	w.write("a.txt", "one\n")
+	s := w.open("call read {\"path\": \"a.txt\"}\ncall grep {\"pattern\": \"one\"}\n---\ncall bash {\"command\": \"ls && cat a.txt\"}\n---\nwant one\nsay done")
+	var kept []string
+	if _, err := s.Run(t.Context(), "look", event.SinkFunc(func(_ context.Context, r event.Record) error {
+		if e, ok := r.Event.(event.ToolCallRequested); ok {
+			kept = append(kept, fmt.Sprintf("%s %t %t", e.Tool, e.Tree != "", e.Repository != ""))
+		}
+		return nil
+	})); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"read true true", "grep false false", "bash false false"}; !slices.Equal(kept, want) {
+		t.Errorf("kept with calls: %q, want %q", kept, want)
+	}
 }
 
 func TestCommandsInTheBackgroundEndWithTheSession(t *testing.T) {
@@ -341,15 +362,6 @@ func (w *workshop) kill(name, text string) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	w.want(map[string]string{name: text})
-}
-
-// A command known to only look costs nothing.
-func TestACommandThatOnlyReadsKeepsNothing(t *testing.T) {
-	w := newWorkshop(t)
-	w.write("a.txt", "one\n")
-	s := w.open("call bash {\"command\": \"ls && cat a.txt\"}\n---\nwant one\nsay done")
-	w.turn(s, "look")
-	w.wantNothingKept()
 }
 
 // Where git has every file, a command that changes nothing costs nothing

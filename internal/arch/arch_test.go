@@ -128,6 +128,7 @@ var plan = []struct {
 	{"record/export", "chat display event frontmatter lazy sanitize secret session uip"},
 	{"record/undo/blob", "atomicfile disk"},
 	{"record/undo/gitindex", ""},
+	{"record/gitstate", "gitindex repofile"},
 	{"record/undo", "blob clip disk event gitindex program repofile secret tool workspace"},
 	{"record/store/mem", "event session"},
 	{"record/store/jsonl", "atomicfile audit authkey disk event jsonx repofile session"},
@@ -170,8 +171,8 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config conversation display event fulltext git ledger mcp mode orchestrator patch prompt provenance sanitize session skills trust undo"},
-	{"app", "anthropic asof atomicfile audit authkey bash bundle catalogue chat clip codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace worktree"},
-	{"cli", "acp app asof audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy program provenance provider repl repofile rerun rule sanitize scripted session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo verify worktree"},
+	{"app", "anthropic asof atomicfile audit authkey bash bundle catalogue chat clip codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex gitstate hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace worktree"},
+	{"cli", "acp app asof atomicfile audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy program provenance provider repl repofile rerun rule sanitize scripted session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo verify worktree"},
 
 	// beyond one machine: the second program, coder-fleet
 	{"fleet/jetstore", "event jsonx session"},
@@ -364,6 +365,9 @@ var mayOpen = map[string]string{
 	"app/golden.go":                   "lists its own folders and reads the name of a branch, which is never waited for",
 	"agent/rerun/golden.go":           "writes into a folder that it has just made",
 	"app/rerun.go":                    "writes into a folder that it has just made, and reads by way of repofile",
+	"app/goldenrepo.go":               "writes the configuration of a repository that it has just made",
+	"app/sessionstart.go":             "lists its own folder, which is never waited for",
+	"record/gitstate/gitstate.go":     "lists the folders of git, which is never waited for; writes into those of a copy",
 	"app/startfiles.go":               "lists its own folders and those of git, which is never waited for; writes into a folder that it has just made",
 	"app/store.go":                    "makes a new file in its own folder",
 	"app/toolkit.go":                  "makes a new file for a plan",
@@ -484,6 +488,7 @@ var temporary = map[string]string{
 	"host/authkey/authkey.go":          "in our home, swept at the start",
 	"host/atomicfile/atomicfile.go":    "beside what is ours, or in a folder of ours: swept at the start",
 	"cli/editor.go":                    "in our home, swept at the start",
+	"app/goldenrepo.go":                "removed at the end, else swept by the next rerun",
 	"app/golden.go":                    "removed at the end, else swept by the next rerun",
 	"app/rerun.go":                     "removed at the end, else swept by the next rerun",
 	"cli/demo.go":                      "the person is told where it is, and it stays",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,6 +59,9 @@ type flags struct {
 	until                  int    // the last record to play
 	speed                  float64
 	update                 bool // what happens now is right
+	except                 []uint64
+	ignore                 []string
+	junit                  string
 	step, verify           bool // at each step wait for the person; run it again
 	against, format        string
 	full, revoke           bool
@@ -227,6 +231,22 @@ func options() []option {
 		of("replay", flag("step", "", "wait for Enter after each step; q ends it", func(f *flags) *bool { return &f.step })),
 		of("replay", flag("verify", "", "run it again, confined and offline in a copy of the starting files, and tell the first difference", func(f *flags) *bool { return &f.verify })),
 		of("golden", flag("update", "", "take what happens now as what is expected", func(f *flags) *bool { return &f.update })),
+		of("golden", option{long: "except", value: "SEQ", help: "save: do not compare the record of this number; may be given more than once", set: func(f *flags, v string) error {
+			n, err := strconv.ParseUint(v, 10, 64)
+			if err != nil || n == 0 {
+				return usagef("--except wants the number of a record, not %q", v)
+			}
+			f.except = append(f.except, n)
+			return nil
+		}}),
+		of("golden", option{long: "ignore", value: "PATTERN", help: "save: do not compare lines that match this regular expression; may be given more than once", set: func(f *flags, v string) error {
+			if _, err := regexp.Compile(v); err != nil {
+				return usagef("--ignore: %v", err)
+			}
+			f.ignore = append(f.ignore, v)
+			return nil
+		}}),
+		of("golden", text("junit", "FILE", "run: also write the results to FILE as JUnit XML", func(f *flags) *string { return &f.junit })),
 		of("policy test", choice("against", "what to judge again", func(f *flags) *string { return &f.against }, "sessions")),
 		of("show, export, fork, restore", number("at", "SEQ", "as of the record of this number", func(f *flags) *int { return &f.at })),
 		of("restore", flag("dry", "", "only show what would change", func(f *flags) *bool { return &f.dry })),

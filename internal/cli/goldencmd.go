@@ -1,14 +1,19 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"encoding/xml"
 	"fmt"
 	"path/filepath"
 	"strings"
 
+	"coder/internal/agent/rerun"
 	"coder/internal/app"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/sanitize"
+	"coder/internal/host/atomicfile"
 )
 
 var goldenVerbs = []string{"save", "run", "list"}
@@ -57,27 +62,38 @@ func (inv *invocation) saveGolden(ctx context.Context, a *app.App, session, name
 	if a.Store().Damage(ctx, id) != "" {
 		return inputf("session %s was not saved: its record is not as it was written; coder audit verify %[1]s says more", id)
 	}
+	for _, n := range inv.flags.except {
+		if n > uint64(len(records)) {
+			return usagef("--except %d: session %s has %d records", n, id, len(records))
+		}
+	}
 	dir := a.Golden(name)
-	report, left, err := a.SaveGolden(ctx, id, dir, records)
+	saved, err := a.SaveGolden(ctx, id, dir, records, rerun.Exceptions{Records: inv.flags.except, Ignore: inv.flags.ignore})
 	if err != nil {
 		return err
 	}
-	if report.Difference != nil {
-		if err := inv.tellRerun(id, report); err != nil {
+	if saved.Difference != nil {
+		if err := inv.tellRerun(id, saved.Report); err != nil {
 			return err
 		}
-		return &exitError{code: ExitError, text: "it was not saved: a golden session is run with the settings of the project and the command line alone, and with these it comes out otherwise"}
 	}
-	if len(left) > 0 {
-		inv.warn(fmt.Sprintf("left out, since they may hold secrets: %s", strings.Join(left, ", ")))
+	if saved.Parted {
+		return &exitError{code: ExitError, text: inv.words.T("not saved: the session takes another course from record %d on", saved.Difference.Record)}
 	}
-	return inv.tell(inv.words.T(display.Form(report.Steps, "saved in %s: %d step, %d records", "saved in %s: %d steps, %d records"), dir, report.Steps, report.Records))
+	if saved.Difference != nil {
+		inv.warn(inv.words.T("saved with this difference as expected; --except %d leaves the record out", saved.Difference.Record))
+	}
+	if len(saved.Left) > 0 {
+		inv.warn(fmt.Sprintf("left out, since they may hold secrets: %s", strings.Join(saved.Left, ", ")))
+	}
+	return inv.tell(inv.words.T(display.Form(saved.Steps, "saved in %s: %d step, %d records", "saved in %s: %d steps, %d records"), dir, saved.Steps, saved.Records))
 }
 
 // goldenResult is what came of a golden session, for programs.
 type goldenResult struct {
-	Name   string `json:"name"`
-	Result any    `json:"result"`
+	Name   string        `json:"name"`
+	Result *rerun.Report `json:"result,omitempty"`
+	Error  string        `json:"error,omitempty"` // why it could not be run
 }
 
 func (inv *invocation) runGoldens(ctx context.Context, a *app.App, names []string) error {
@@ -86,20 +102,33 @@ func (inv *invocation) runGoldens(ctx context.Context, a *app.App, names []strin
 			return inputf("there are no golden sessions in %s; coder golden save makes one", a.GoldenDir())
 		}
 	}
-	differ := 0
-	all := []goldenResult{}
+	failed, all := error(nil), []goldenResult{}
 	for _, name := range names {
 		report, err := a.RunGolden(ctx, a.Golden(name), inv.flags.update)
-		if err != nil {
+		if ctx.Err() != nil {
 			return err
 		}
-		if report.Difference != nil {
-			differ++
+		one := goldenResult{Name: name, Result: report}
+		switch {
+		case err != nil: // the others are run all the same
+			one.Error = err.Error()
+			failed = cmp.Or(failed, err)
+		case report.Difference != nil:
+			failed = cmp.Or[error](failed, &exitError{code: ExitError})
 		}
-		if all = append(all, goldenResult{name, report}); inv.flags.json {
-			continue
+		all = append(all, one)
+		switch {
+		case inv.flags.json:
+		case err != nil && len(names) > 1:
+			inv.warn(fmt.Sprintf("%s: %v", oneLine(name), err))
+		case err == nil:
+			if err := inv.tellRerun(name, report); err != nil {
+				return err
+			}
 		}
-		if err := inv.tellRerun(name, report); err != nil {
+	}
+	if inv.flags.junit != "" {
+		if err := inv.writeJUnit(all); err != nil {
 			return err
 		}
 	}
@@ -108,8 +137,57 @@ func (inv *invocation) runGoldens(ctx context.Context, a *app.App, names []strin
 			return err
 		}
 	}
-	if differ > 0 {
-		return &exitError{code: ExitError}
+	return failed
+}
+
+// A JUnit file, as CI servers read it.
+type (
+	junitSuite struct {
+		XMLName  xml.Name    `xml:"testsuite"`
+		Name     string      `xml:"name,attr"`
+		Tests    int         `xml:"tests,attr"`
+		Failures int         `xml:"failures,attr"`
+		Errors   int         `xml:"errors,attr"`
+		Cases    []junitCase `xml:"testcase"`
+	}
+	junitCase struct {
+		Name    string       `xml:"name,attr"`
+		Class   string       `xml:"classname,attr"`
+		Failure *junitResult `xml:"failure"`
+		Error   *junitResult `xml:"error"`
+	}
+	junitResult struct {
+		Message string `xml:"message,attr"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+// writeJUnit writes results into the file that was named.
+func (inv *invocation) writeJUnit(all []goldenResult) error {
+	suite := junitSuite{Name: "coder golden", Tests: len(all)}
+	for _, one := range all {
+		c := junitCase{Name: one.Name, Class: "golden"}
+		switch {
+		case one.Error != "":
+			suite.Errors++
+			c.Error = &junitResult{Message: sanitize.Text(one.Error)}
+		case one.Result.Difference != nil:
+			suite.Failures++
+			title, body := inv.describeRerun(one.Name, one.Result)
+			c.Failure = &junitResult{Message: sanitize.Text(title), Text: sanitize.Text(body)}
+		}
+		suite.Cases = append(suite.Cases, c)
+	}
+	text, err := xml.MarshalIndent(suite, "", "  ")
+	if err != nil {
+		return err
+	}
+	file := inv.flags.junit
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(inv.Env.Dir, file)
+	}
+	if err := atomicfile.Write(file, append([]byte(xml.Header), append(text, '\n')...), 0o644); err != nil {
+		return fmt.Errorf("write the results: %w", err)
 	}
 	return nil
 }

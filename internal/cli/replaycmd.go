@@ -82,22 +82,42 @@ func (inv *invocation) verify(ctx context.Context, a *app.App, id string, record
 // tellRerun says whether a session came to the same again, and shows the first
 // difference if it did not.
 func (inv *invocation) tellRerun(name string, report *rerun.Report) error {
+	title, body := inv.describeRerun(name, report)
+	_, err := fmt.Fprint(inv.Stdout, title+"\n"+sanitize.Text(body))
+	return err
+}
+
+// describeRerun is what came of a rerun in a line, and the first difference: the call, the
+// cause as far as it is known, and a diff.
+func (inv *invocation) describeRerun(name string, report *rerun.Report) (title, body string) {
 	d := report.Difference
 	if d == nil {
-		return inv.tell(inv.words.T(display.Form(report.Steps, "%s agrees: %d step, %d records, the same but for %s", "%s agrees: %d steps, %d records, the same but for %s"), oneLine(name), report.Steps, report.Records, inv.normalised()))
+		return inv.words.T(display.Form(report.Steps, "%s agrees: %d step, %d records, the same but for %s", "%s agrees: %d steps, %d records, the same but for %s"), oneLine(name), report.Steps, report.Records, inv.normalised()), ""
 	}
-	line := inv.words.T(display.Form(d.Agreement, "%s differs at step %d, record %d (%s), after %d record that agrees", "%s differs at step %d, record %d (%s), after %d records that agree"), oneLine(name), d.Step, d.Record, inv.whatDiffers(d), d.Agreement)
+	title = inv.words.T(display.Form(d.Agreement, "%s differs at step %d, record %d (%s), after %d record that agrees", "%s differs at step %d, record %d (%s), after %d records that agree"), oneLine(name), d.Step, d.Record, inv.whatDiffers(d), d.Agreement)
 	if report.Missing != "" {
-		line = inv.words.T("whether %s comes to the same cannot be told: files that it began with are not here (%s)", oneLine(name), inv.words.T(report.Missing)) + "\n" +
-			inv.words.T("put them into the workspace as they were; the first thing that is missed: step %d, record %d (%s)", d.Step, d.Record, inv.whatDiffers(d))
+		title = inv.words.T("cannot tell whether %s comes to the same: %s", oneLine(name), inv.words.T(report.Missing)) + "\n" +
+			inv.words.T("the first difference: step %d, record %d (%s)", d.Step, d.Record, inv.whatDiffers(d))
+	}
+	if d.Call != "" {
+		body += inv.words.T("call: %s", oneLine(d.About+" "+d.Call)) + "\n"
+	}
+	if cause := cmp.Or(oneLine(d.Cause), inv.words.T(rerunCauses[d.What])); cause != "" && report.Missing == "" {
+		body += inv.words.T("cause: %s", cause) + "\n"
 	}
 	text, _, _ := patch.Unified(inv.words.T("record %d", d.Record), []byte(d.Was), []byte(d.Is))
-	text = inv.shortDifference(text)
+	body += inv.shortDifference(text)
 	if len(report.Unsure) > 0 {
-		text += inv.words.T("changed since the session began, and not known as they were then: %s", oneLine(strings.Join(report.Unsure, ", "))) + "\n"
+		body += inv.words.T("changed since the session began, and not known as they were then: %s", oneLine(strings.Join(report.Unsure, ", "))) + "\n"
 	}
-	_, err := fmt.Fprint(inv.Stdout, line+"\n"+sanitize.Text(text))
-	return err
+	return title, body
+}
+
+// rerunCauses say where a difference comes from, by what differs.
+var rerunCauses = map[string]string{
+	"request": "the prompt, rules or tools of today differ from those of the record",
+	"result":  "the call gave another result twice, in the world that the session began in",
+	"files":   "the call left other files twice, in the world that the session began in",
 }
 
 // maxDifference is how many lines of a difference are shown.

@@ -31,17 +31,36 @@ type Report struct {
 }
 
 // Again runs the take again. The error is for what kept it from being run at all.
-func (f *Follower) Again(ctx context.Context, open Open) (*Report, error) {
+func (f *Follower) Again(ctx context.Context, open Open) error {
 	err := f.processes(ctx, open)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if ctx.Err() != nil { // what came of the session then is this one's doing
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
-	if f.diff == nil && err != nil {
-		return nil, err
+	if f.parted {
+		return nil
 	}
-	return &Report{Session: f.take.ID, Steps: f.take.Steps(), Records: f.agreed, Difference: f.diff, Unsure: f.world.Unsure}, nil
+	return err
+}
+
+// Parted reports whether the rerun took another course than the record, which ended it.
+func (f *Follower) Parted() bool { return f.parted }
+
+// Compare compares the rerun with the record. Again are other reruns in the same world:
+// what differs between them may differ from the record.
+func (f *Follower) Compare(except Exceptions, again ...*Follower) *Report {
+	reading := func(side Side) *reader { return &reader{side, except, make(map[event.FileState]string)} }
+	c := &comparison{take: f.take, was: reading(f.was), is: reading(f.is), except: except}
+	for _, other := range again {
+		records := make(map[uint64]event.Record, len(other.pairs))
+		for _, p := range other.pairs {
+			records[p.was.Seq] = p.is
+		}
+		c.again = append(c.again, records)
+	}
+	pairs := slices.Clone(f.pairs)
+	return &Report{Session: f.take.ID, Steps: f.take.Steps(), Records: len(pairs), Difference: c.first(pairs), Unsure: f.world.Unsure}
 }
 
 // processes runs one process after the other, as the record has them.
@@ -58,7 +77,7 @@ func (f *Follower) processes(ctx context.Context, open Open) error {
 		err = f.inputs(ctx, s, resume)
 		err = errors.Join(err, s.Close())
 		f.mu.Lock()
-		ended := f.ended && f.diff == nil
+		ended := f.ended && !f.parted
 		_, more := f.next(main)
 		f.mu.Unlock()
 		switch {
@@ -78,7 +97,7 @@ func (f *Follower) inputs(ctx context.Context, s *supervisor.Session, resumed bo
 	for ctx.Err() == nil {
 		f.mu.Lock()
 		r, ok := f.next(main)
-		before, over := f.agreed, f.ended || f.diff != nil
+		before, over := len(f.pairs), f.ended || f.parted
 		turn, cancel := context.WithCancel(ctx)
 		f.cancel = cancel
 		f.mu.Unlock()
@@ -93,7 +112,7 @@ func (f *Follower) inputs(ctx context.Context, s *supervisor.Session, resumed bo
 		cancel()
 		resumed = false
 		f.mu.Lock()
-		stuck := f.agreed == before && f.diff == nil && !f.ended
+		stuck := len(f.pairs) == before && !f.parted && !f.ended
 		f.mu.Unlock()
 		switch {
 		case stuck && err != nil:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -45,24 +46,19 @@ type Follower struct {
 	clock    atomic.Value // of time.Time
 	mu       sync.Mutex   // guards the fields below
 	at       map[string]int
-	streamOf map[string]string          // of the rerun's tasks
-	calls    map[string]requested       // the rerun's calls that were requested
-	resting  map[string]string          // streams that wait with a call that was cut off: its tool
-	asked    map[string]uip.Request     // on record, by the id that the question has now
-	kept     map[event.FileState]string // names of contents that were looked up
-	left     int                        // records before the end of the process under way
-	ends     []uint64                   // of processes, that are still to come
-	ended    bool                       // the process under way
-	open     bool                       // a turn is
-	cancel   context.CancelFunc         // of the input under way
-	change   func(mode string)          // has the turn under way go on in another mode
-	diff     *Difference
-	agreed   int
-
-	window int // that the server told of; 0 if it did not yet
-	lesson Lesson
-	learnt []event.Record    // of the rerun
-	became map[uint64]uint64 // the records of the rerun, by those of the take
+	streamOf map[string]string      // of the rerun's tasks
+	calls    map[string]requested   // the rerun's calls that were requested
+	resting  map[string]string      // streams that wait with a call that was cut off: its tool
+	asked    map[string]uip.Request // on record, by the id that the question has now
+	left     int                    // records before the end of the process under way
+	ends     []uint64               // of processes, that are still to come
+	ended    bool                   // the process under way
+	open     bool                   // a turn is
+	cancel   context.CancelFunc     // of the input under way
+	change   func(mode string)      // has the turn under way go on in another mode
+	parted   bool                   // the rerun took another course, which ended it
+	pairs    []pair                 // what it came to so far
+	window   int                    // that the server told of; 0 if it did not yet
 }
 
 // requested is where the request of a call stands on record.
@@ -71,29 +67,12 @@ type requested struct {
 	stream string
 }
 
-// Lesson says how far a rerun may come out otherwise, where it is run to learn
-// what is to be expected.
-type Lesson int
-
-// How far it may.
-const (
-	Strict Lesson = iota
-	// Settings: what the model is told of rules, skills and modes may differ, and
-	// so may the names of contents.
-	Settings
-	// Anything but the course of it may differ.
-	Anything
-)
-
-// Learn lets the rerun come out otherwise.
-func (f *Follower) Learn(l Lesson) { f.lesson, f.became = l, make(map[uint64]uint64) }
-
 // Follow begins to follow a rerun of take, in the copy that world was laid out in.
 func Follow(take *Take, was, is Side, world *World) *Follower {
 	f := &Follower{
 		take: take, was: was, is: is, world: world, ends: slices.Clone(take.ends),
 		at: make(map[string]int), streamOf: make(map[string]string), calls: make(map[string]requested), resting: make(map[string]string),
-		asked: make(map[string]uip.Request), kept: make(map[event.FileState]string), cancel: func() {}, change: func(string) {},
+		asked: make(map[string]uip.Request), cancel: func() {}, change: func(string) {},
 	}
 	if take.cut && len(take.Records) > 0 {
 		f.ends = append(f.ends, take.Records[len(take.Records)-1].Seq+1)
@@ -103,8 +82,8 @@ func Follow(take *Take, was, is Side, world *World) *Follower {
 	return f
 }
 
-// Compare says where the contents of the rerun's files are looked up.
-func (f *Follower) Compare(kept Contents) { f.is.Kept = kept }
+// LookUp says where the contents of the rerun's files are looked up.
+func (f *Follower) LookUp(kept Contents) { f.is.Kept = kept }
 
 // count finds out how far the process under way gets.
 func (f *Follower) count() {
@@ -255,10 +234,11 @@ func (s following) Append(ctx context.Context, last uint64, rs ...event.Record) 
 	return nil
 }
 
-// hold compares a record of the rerun with the one that comes next in its stream.
+// hold finds the record that one of the rerun is made in place of. A rerun that makes
+// another kind of record has taken another course.
 func (f *Follower) hold(r event.Record) error {
 	switch {
-	case f.diff != nil:
+	case f.parted:
 		return errDiffers
 	case f.ended:
 		return errEnded
@@ -267,37 +247,37 @@ func (f *Follower) hold(r event.Record) error {
 	}
 	stream := f.stream(r)
 	want, ok := f.next(stream)
-	if ok && f.beyond(want) {
+	switch {
+	case ok && f.beyond(want):
 		return errEnded
+	case !ok:
+		return f.part(event.Record{Seq: f.last(stream)}, r)
+	case nameOf(want.Event) != nameOf(r.Event) || roleOf(want.Event) != roleOf(r.Event):
+		return f.part(want, r)
 	}
-	if !ok {
-		return f.differs(event.Record{Seq: f.last(stream)}, "course", "nothing: the record ends here", f.tell(f.is, r.Event, false))
-	}
-	if f.agrees(want, r) {
-		return nil
-	}
-	wants, is := normal(f.tell(f.was, want.Event, true)), normal(f.tell(f.is, r.Event, true))
-	return f.differs(want, kindOf(want.Event, r.Event, wants, is), wants, is)
+	return nil
 }
 
-// agrees reports whether two records come to the same. Looking closely is only
-// for those that do not at first sight.
-func (f *Follower) agrees(want, r event.Record) bool {
-	if a, _ := event.Name(want.Event); a != nameOf(r.Event) {
-		return false
+// part takes down that the rerun took another course, and ends it.
+func (f *Follower) part(was, is event.Record) error {
+	if !f.parted {
+		f.parted, f.pairs = true, append(f.pairs, pair{was, is})
+		f.cancel()
 	}
-	if done, ok := want.Event.(event.ToolCallCompleted); ok && isInterrupted(done) {
-		return true // how far it got is chance
-	}
-	if f.lesson == Anything && about(want.Event) == about(r.Event) || f.tell(f.was, want.Event, false) == f.tell(f.is, r.Event, false) {
-		return true
-	}
-	return alike(f.tell(f.was, want.Event, true), f.tell(f.is, r.Event, true))
+	return errDiffers
 }
 
-func nameOf(e event.Event) string {
-	name, _ := event.Name(e)
-	return name
+// roleOf is who says what a record adds to the conversation, or which tool it is about.
+func roleOf(e event.Event) string {
+	switch e := e.(type) {
+	case event.MessageAdded:
+		return string(e.Message.Role)
+	case event.ToolCallRequested:
+		return e.Tool
+	case event.ToolCallCompleted:
+		return e.Tool
+	}
+	return ""
 }
 
 // stream is that of a record of the rerun.
@@ -328,11 +308,8 @@ func (f *Follower) matched(ctx context.Context, r event.Record) error {
 	stream := f.stream(r)
 	want, _ := f.next(stream)
 	f.at[stream]++
-	f.agreed++
+	f.pairs = append(f.pairs, pair{want, r})
 	f.setClock()
-	if f.lesson != Strict {
-		f.learnt, f.became[want.Seq] = append(f.learnt, r), r.Seq
-	}
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
 		f.open = f.open || stream == main
@@ -346,8 +323,7 @@ func (f *Follower) matched(ctx context.Context, r event.Record) error {
 		}
 	}
 	if err := f.world.apply(ctx, want.Seq); err != nil {
-		f.differs(want, "course", "what others did to files then", err.Error())
-		return errDiffers
+		return fmt.Errorf("do what others did to files after record %d: %w", want.Seq, err)
 	}
 	if then, ok := f.next(stream); ok && then.Actor != event.ActorRecovery {
 		if e, is := then.Event.(event.ToolCallRequested); is && e.Verdict == event.Cancelled {
@@ -394,13 +370,6 @@ func (f *Follower) reopen() {
 	f.ended, f.ends = false, f.ends[1:]
 	f.count()
 }
-
-// normalised begins the name of a content that stands for all that differ from it
-// only in what may differ.
-const normalised = "normal:"
-
-// maxCompared is how long a file may be of which parts may differ.
-const maxCompared = 1 << 20
 
 // index is where a record stands.
 func (f *Follower) index(seq uint64) int {

@@ -2,6 +2,7 @@ package rerun
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/secret"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 )
@@ -29,11 +31,19 @@ type Golden struct {
 	Platform string    `json:"platform"`
 	Version  string    `json:"version"`
 	Made     time.Time `json:"made"`
-	Branch   string    `json:"branch,omitempty"`  // that is checked out, if the files are to be in a repository
-	Tracked  []string  `json:"tracked,omitempty"` // the files that it has in a commit
+	Branch   string    `json:"branch,omitempty"` // of form 1: it has no history
+	// Within is where the workspace lies in its repository, if it was in one: the folder has
+	// the repository's state and its objects.
+	Within      string `json:"within,omitempty"`
+	State, Pack []byte `json:"-"`
+	// Name and Address are of whoever commits.
+	Name    string `json:"name,omitempty"`
+	Address string `json:"address,omitempty"`
 	// Trusted says that the rules and the hooks of the project's own settings were in
 	// force.
-	Trusted bool `json:"trusted,omitempty"`
+	Trusted bool     `json:"trusted,omitempty"`
+	Except  []uint64 `json:"except,omitempty"` // records that are not compared
+	Ignore  []string `json:"ignore,omitempty"` // patterns of lines that are not
 	// Start are the files, and Later what others did to them, by the record after
 	// which.
 	Start []event.FileState            `json:"start"`
@@ -44,52 +54,51 @@ type Golden struct {
 }
 
 // goldenForm is the form of folders that is written and read.
-const goldenForm = 1
+const goldenForm = 2
 
 // The parts of a folder.
 const (
-	manifest = "golden.json"
-	model    = "model.jsonl"    // what the model said
-	expected = "expected.jsonl" // everything else
-	files    = "files"
-	contents = "contents" // what others left later, and calls that are not made again
+	manifest  = "golden.json"
+	model     = "model.jsonl"    // what the model said
+	expected  = "expected.jsonl" // everything else
+	files     = "files"
+	stateFile = "repository.tar"
+	packFile  = "objects.pack"
+	contents  = "contents" // what others left later, and calls that are not made again
 )
 
-// Golden is what was learnt, with nothing in it of where it was run.
+// Golden is what the rerun came to, with nothing in it of where it was run.
 func (f *Follower) Golden(ctx context.Context, g Golden) (*Golden, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	g.Form, g.Contents, g.Later = goldenForm, make(map[string][]byte), make(map[uint64][]event.FileState)
-	for _, r := range f.learnt {
-		r, err := f.portable(ctx, r, g.Root)
+	g.Records, g.Start, g.Except = nil, nil, slices.Clone(g.Except)
+	became := make(map[uint64]uint64, len(f.pairs)) // the records of the rerun, by those of the take
+	for _, p := range f.pairs {
+		r, err := f.portable(ctx, p.is, g.Root)
 		if err != nil {
 			return nil, err
 		}
-		g.Records = append(g.Records, r)
+		g.Records, became[p.was.Seq] = append(g.Records, r), p.is.Seq
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.world.Start)) {
-		s := f.world.Start[name]
-		if isFile(s) {
-			data, err := f.world.kept.Content(ctx, s, maxFile)
-			if err != nil {
-				return nil, err
-			}
-			s.Hash, s.Size = hash(data), int64(len(data))
-			g.Contents[s.Hash] = data
+		s, err := g.hold(ctx, f.world, f.world.Start[name])
+		if err != nil {
+			return nil, err
 		}
 		g.Start = append(g.Start, s)
 	}
 	for seq, list := range f.world.later {
 		for _, s := range list {
-			if isFile(s) {
-				data, err := f.world.kept.Content(ctx, s, maxFile)
-				if err != nil {
-					return nil, err
-				}
-				s.Hash, s.Size = hash(data), int64(len(data))
+			s, err := g.hold(ctx, f.world, s)
+			if err != nil {
+				return nil, err
 			}
-			g.Later[f.became[seq]] = append(g.Later[f.became[seq]], s)
+			g.Later[became[seq]] = append(g.Later[became[seq]], s)
 		}
+	}
+	for i, seq := range g.Except {
+		g.Except[i] = cmp.Or(became[seq], seq)
 	}
 	f.world.mu.Lock()
 	defer f.world.mu.Unlock()
@@ -97,16 +106,27 @@ func (f *Follower) Golden(ctx context.Context, g Golden) (*Golden, error) {
 	return &g, nil
 }
 
-// portable is a record that does not tell where it was made, and names contents
-// by what they are.
+// hold takes in the content of a file, and names it by what it is.
+func (g *Golden) hold(ctx context.Context, w *World, s event.FileState) (event.FileState, error) {
+	if !isFile(s) {
+		return s, nil
+	}
+	data, err := w.read(ctx, s)
+	if err != nil {
+		return s, err
+	}
+	s.Hash, s.Size = hash(data), int64(len(data))
+	g.Contents[s.Hash] = data
+	return s, nil
+}
+
+// portable is a record that does not tell where it was made, and names contents by what
+// they are. The golden session has those that calls left, to be compared.
 func (f *Follower) portable(ctx context.Context, r event.Record, root string) (event.Record, error) {
 	r.Seal = ""
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
-		e.Tree, e.Confined, e.Before = "", "", slices.Clone(e.Before)
-		for i, s := range e.Before {
-			e.Before[i].Hash = f.portableName(s)
-		}
+		e.Tree, e.Repository, e.Confined, e.Before = "", "", "", slices.Clone(e.Before)
 		r.Event = e
 	case event.ToolCallCompleted:
 		var changes []event.FileChange
@@ -116,14 +136,10 @@ func (f *Follower) portable(ctx context.Context, r event.Record, root string) (e
 				list = []event.FileChange{c}
 			}
 			for _, one := range list {
-				one.Before.Hash, one.After.Hash = f.portableName(one.Before), f.portableName(one.After)
-				changes = append(changes, one)
+				changes = append(changes, event.FileChange{Before: f.outcome(ctx, one.Before), After: f.outcome(ctx, one.After)})
 			}
 		}
 		e.Changes, e.DurationMs, e.Saw = changes, 0, slices.Clone(e.Saw)
-		for i, s := range e.Saw {
-			e.Saw[i].Hash = f.portableName(s)
-		}
 		r.Event = e
 	}
 	line, err := event.Encode(r)
@@ -140,16 +156,21 @@ func (f *Follower) portable(ctx context.Context, r event.Record, root string) (e
 	return again, err
 }
 
-// portableName names a content: by its hash where it is put somewhere, else
-// without what may differ.
-func (f *Follower) portableName(s event.FileState) string {
-	if _, put := f.world.used[s.Hash]; put || !isFile(s) || s.Lost {
-		return s.Hash
+// outcome takes in what a call left in a file, if that can be compared.
+func (f *Follower) outcome(ctx context.Context, s event.FileState) event.FileState {
+	if !isFile(s) || s.Lost {
+		return s
 	}
-	if name := f.content(f.is, s); name != s.Hash {
-		return normalised + name
+	data, err := f.is.Kept.Content(ctx, s, maxCompared)
+	if err != nil || secret.Is(s.Path) {
+		return s
 	}
-	return s.Hash
+	text := []byte(withoutKeys().Text(swap(string(data), f.world.root, f.take.Root)))
+	s.Hash, s.Size = hash(text), int64(len(text))
+	f.world.mu.Lock()
+	defer f.world.mu.Unlock()
+	f.world.used[s.Hash] = text
+	return s
 }
 
 // At is g with another path that stands for the workspace.
@@ -177,12 +198,10 @@ func (g *Golden) Write(dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	began := make(map[string]bool)
 	for _, s := range g.Start {
 		if !isFile(s) {
 			continue
 		}
-		began[s.Hash] = true
 		name := filepath.Join(dir, files, filepath.FromSlash(s.Path))
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			return err
@@ -190,6 +209,40 @@ func (g *Golden) Write(dir string) error {
 		if err := os.WriteFile(name, g.Contents[s.Hash], 0o644); err != nil {
 			return err
 		}
+	}
+	if g.State != nil {
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, stateFile), g.State, 0o644), os.WriteFile(filepath.Join(dir, packFile), g.Pack, 0o644)); err != nil {
+			return err
+		}
+	}
+	return g.WriteExpected(dir)
+}
+
+// needed reports whether a content is put somewhere after the start, or left by a call under
+// another name than it began with.
+func (g *Golden) needed(hash string) bool {
+	is := func(s event.FileState) bool { return s.Hash == hash }
+	for _, list := range g.Later {
+		if slices.ContainsFunc(list, is) {
+			return true
+		}
+	}
+	for _, r := range g.Records {
+		done, _ := r.Event.(event.ToolCallCompleted)
+		if slices.ContainsFunc(done.Changes, func(c event.FileChange) bool {
+			return is(c.After) && !slices.ContainsFunc(g.Start, func(s event.FileState) bool { return is(s) && s.Path == c.After.Path })
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// WriteExpected writes what is expected, and what the model says.
+func (g *Golden) WriteExpected(dir string) error {
+	began := make(map[string]bool)
+	for _, s := range g.Start {
+		began[s.Hash] = isFile(s)
 	}
 	for name, data := range g.Contents {
 		if began[name] && !g.needed(name) {
@@ -202,21 +255,6 @@ func (g *Golden) Write(dir string) error {
 			return err
 		}
 	}
-	return g.WriteExpected(dir)
-}
-
-// needed reports whether a content is put somewhere after the start.
-func (g *Golden) needed(hash string) bool {
-	for _, list := range g.Later {
-		if slices.ContainsFunc(list, func(s event.FileState) bool { return s.Hash == hash }) {
-			return true
-		}
-	}
-	return false
-}
-
-// WriteExpected writes what is expected, and what the model says.
-func (g *Golden) WriteExpected(dir string) error {
 	var said, rest bytes.Buffer
 	for _, r := range g.Records {
 		line, err := event.Encode(r)
@@ -254,8 +292,22 @@ func ReadGolden(dir string) (*Golden, error) {
 	if err := json.Unmarshal(text, &g); err != nil {
 		return nil, fmt.Errorf("%s: %w", manifest, err)
 	}
-	if g.Form != goldenForm || g.Root == "" || g.Session == "" {
+	if g.Form == 1 && g.Branch != "" {
+		return nil, fmt.Errorf("%s: an earlier version saved it, without the history of its repository: save it again", manifest)
+	}
+	if g.Form < 1 || g.Form > goldenForm || g.Root == "" || g.Session == "" {
 		return nil, fmt.Errorf("%s: this is not a golden session of form %d", manifest, goldenForm)
+	}
+	if g.Within != "" {
+		if !filepath.IsLocal(g.Within) || path.Clean(g.Within) != g.Within {
+			return nil, fmt.Errorf("%s: the workspace lies nowhere in a repository", manifest)
+		}
+		if g.State, err = in.Read(stateFile, maxGolden); err != nil {
+			return nil, err
+		}
+		if g.Pack, err = in.Read(packFile, maxGolden); err != nil {
+			return nil, err
+		}
 	}
 	for _, name := range []string{model, expected} {
 		text, err := in.Read(name, maxGolden)

@@ -58,7 +58,7 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 		if text, ok := summary(e); ok {
 			return f.said(text), nil
 		}
-		return nil, f.unexpected(r, stream, "the model is asked for a summary of the conversation")
+		return nil, f.unexpected(r, stream)
 	}
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
@@ -86,18 +86,15 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 		f.window = cmp.Or(e.Window, f.window)
 		return nil, &provider.Error{Kind: provider.ErrContextTooLong, Status: 400, Window: e.Window, Err: errors.New("as it is on record")}
 	}
-	return nil, f.unexpected(r, stream, "the model is asked once more")
+	return nil, f.unexpected(r, stream)
 }
 
-// unexpected reports a request where the record has something else.
-func (f *Follower) unexpected(r event.Record, stream, is string) error {
-	was := "nothing: the record ends here"
-	if r.Event != nil {
-		was = f.tell(f.was, r.Event, true)
-	} else {
+// unexpected reports a request of the model where the record has something else.
+func (f *Follower) unexpected(r event.Record, stream string) error {
+	if r.Event == nil {
 		r.Seq = f.last(stream)
 	}
-	return f.differs(r, "course", was, is)
+	return f.part(r, event.Record{Event: event.MessageAdded{Message: chat.Say(chat.Assistant, "")}})
 }
 
 // streamFor is the stream of whoever works for a call; the session's own if it is

@@ -326,33 +326,23 @@ const (
 	onEvents  = "hook"
 )
 
-// Commits are the commits that the session made by the tool for it, by how their
-// names begin, and whether one came before the state of all files was first kept.
-func (t *Take) Commits() (made []string, first bool) {
-	kept := false
+// Repository is the record that names the state of the repository in which the session
+// began, and that name.
+func (t *Take) Repository() (event.Record, string) {
 	for _, r := range t.Records {
-		switch e := r.Event.(type) {
-		case event.ToolCallRequested:
-			kept = kept || e.Tree != ""
-		case event.ToolCallCompleted:
-			var out struct{ Commit string }
-			if e.Tool == "git_commit" && !e.IsError && json.Unmarshal(e.Output, &out) == nil && out.Commit != "" {
-				made, first = append(made, out.Commit), first || !kept
-			}
+		if e, ok := r.Event.(event.ToolCallRequested); ok && e.Repository != "" {
+			return r, e.Repository
 		}
 	}
-	return made, first
+	return event.Record{}, ""
 }
 
-// Staged are the files that the session put into git's index by the tool for it.
-func (t *Take) Staged() (names []string) {
-	for _, r := range t.Records {
-		var out struct{ Files []string }
-		if e, ok := r.Event.(event.ToolCallCompleted); ok && e.Tool == "git_add" && !e.IsError && json.Unmarshal(e.Output, &out) == nil {
-			names = append(names, out.Files...)
-		}
-	}
-	return names
+// Calls reports whether any call is on record: without one no file matters.
+func (t *Take) Calls() bool {
+	return slices.ContainsFunc(t.Records, func(r event.Record) bool {
+		_, ok := r.Event.(event.ToolCallRequested)
+		return ok
+	})
 }
 
 // summary is what a model wrote for a marker that lets a summary stand for the

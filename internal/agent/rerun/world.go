@@ -60,6 +60,11 @@ func NewWorld(start []event.FileState, later map[uint64][]event.FileState) *Worl
 	return w
 }
 
+// Again is the same world, to be laid out once more.
+func (w *World) Again() *World {
+	return &World{Start: w.Start, Whole: w.Whole, Tree: w.Tree, Unsure: w.Unsure, later: w.later}
+}
+
 // tracking reads from records what was where.
 type tracking struct {
 	*World

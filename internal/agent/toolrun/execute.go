@@ -1,6 +1,7 @@
 package toolrun
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,10 @@ import (
 
 // request keeps what the call would overwrite and puts its request on record.
 func (r *run) request(ctx context.Context, a *admission) error {
+	tree, repository := "", ""
+	if r.Start != nil {
+		tree, repository = r.Start(ctx, a.readOnly())
+	}
 	if err := r.keep(ctx, a); err != nil {
 		return err
 	}
@@ -19,7 +24,8 @@ func (r *run) request(ctx context.Context, a *admission) error {
 	e := event.ToolCallRequested{
 		CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Input: a.call.Args,
 		Timestamp: r.Now().UnixMilli(), ReadOnly: a.readOnly(), Effects: plan.Effects, Confined: plan.Confined,
-		Verdict: a.verdict(), DecidedBy: a.by, Title: plan.Title, Before: a.kept.Before, Tree: a.kept.Tree,
+		Verdict: a.verdict(), DecidedBy: a.by, Title: plan.Title, Before: a.kept.Before,
+		Tree: cmp.Or(a.kept.Tree, tree), Repository: repository,
 	}
 	for _, why := range a.opinion.Reasons {
 		e.Reasons = append(e.Reasons, why.String())

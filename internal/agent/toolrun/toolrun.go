@@ -42,6 +42,9 @@ type Runner struct {
 	NewID  func() string // makes interaction ids
 	Now    func() time.Time
 	Keeper Keeper // optional: keeps what calls overwrite
+	// Start, if set, saves what the session begins with: the state of all files, and of
+	// the repository. It is called before every call, and has names for one of the first alone.
+	Start func(ctx context.Context, readOnly bool) (tree, repository string)
 	// Conceals, which may be nil, blots keys out of results. Out of records the
 	// timeline does.
 	Conceals *secret.Concealer

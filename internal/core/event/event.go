@@ -103,6 +103,9 @@ type (
 		// whose targets nobody can tell.
 		Before []FileState `json:"before,omitempty"`
 		Tree   string      `json:"tree,omitempty"`
+		// Repository names the kept state of the git repository that the session
+		// began in. Only the first call of a session has it.
+		Repository string `json:"repository,omitempty"`
 	}
 	ToolCallCompleted struct {
 		CallID     string          `json:"toolCallId"`

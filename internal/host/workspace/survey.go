@@ -16,10 +16,11 @@ import (
 
 // Folder is one directory as [Workspace.Survey] found it.
 type Folder struct {
-	Path    string  // a name as [Workspace.Resolve] gives it, "." for the root
-	Root    bool    // it is where a tree begins
-	Entries []Thing // in the order of names; what is ignored is left out
-	Err     error   // why it could not be listed, or not whole
+	Path    string   // a name as [Workspace.Resolve] gives it, "." for the root
+	Root    bool     // it is where a tree begins
+	Entries []Thing  // in the order of names; what is ignored is left out
+	Ignored []string // names that are ignored, in order
+	Err     error    // why it could not be listed, or not whole
 }
 
 // Thing is a file, link or directory as Lstat describes it.
@@ -188,6 +189,7 @@ func (l *lister) folder(at stop) (f Folder, below []stop) {
 	fd := int(dir.Fd())
 	for _, d := range l.names {
 		if !d.vague && l.skips(w, rules, at.dir, d.name, d.kind) {
+			f.Ignored = append(f.Ignored, d.name)
 			continue
 		}
 		l.cname = append(append(l.cname[:0], d.name...), 0)

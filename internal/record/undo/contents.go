@@ -72,13 +72,17 @@ func (s *Store) Put(name string, content io.ReadSeeker) (hash string, err error)
 // treeFile stands for the name of a tree, which holds names alone.
 const treeFile = "\x00tree"
 
+// stateFile stands for the name of the state of a repository, which is private: staged
+// files may hold secrets.
+const stateFile = "\x00state"
+
 // isSecret reports whether a content may hold secrets. Of a long one only the
 // beginning is looked at.
 func (s *Store) isSecret(name string, content io.ReadSeeker) bool {
 	switch {
 	case name == treeFile:
 		return false
-	case secret.Is(name), s.o.IsSecret != nil && s.o.IsSecret(name):
+	case name == stateFile, secret.Is(name), s.o.IsSecret != nil && s.o.IsSecret(name):
 		return true
 	}
 	if _, err := content.Seek(0, io.SeekStart); err != nil {

@@ -120,7 +120,7 @@ func (s *scanning) run(ctx context.Context, c workspace.Changes) (*tree, error) 
 }
 
 func (s *scanning) walk(ctx context.Context) (*tree, error) {
-	s.todo, s.errs, s.k.closed = nil, nil, nil
+	s.todo, s.errs, s.k.closed, s.k.ignored = nil, nil, nil, nil
 	if err := s.scanDirs(ctx, nil, nil); err != nil {
 		return nil, err
 	}
@@ -241,6 +241,9 @@ func (s *scanning) take(f workspace.Folder) error {
 		return nil
 	case f.Err != nil:
 		s.errs = append(s.errs, f.Path)
+	}
+	for _, name := range f.Ignored {
+		s.k.ignored = append(s.k.ignored, path.Join(f.Path, name))
 	}
 	for _, t := range f.Entries {
 		if workspace.IsScratch(t.Name) {

@@ -34,7 +34,7 @@ func Samples() []event.Event {
 		event.ToolCallRequested{
 			Title: "ls", CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Input: json.RawMessage(`{"command":"ls > x && :"}`), Timestamp: 1700000000000,
 			Effects: []event.Effect{{Kind: event.EffectExec, Target: "ls <x> & y"}}, Confined: "writes only below /w", ReadOnly: true, Verdict: "ask", Reasons: []string{"writes"}, DecidedBy: "user",
-			Before: []event.FileState{file("a.txt"), {Path: "none"}}, Tree: "tree",
+			Before: []event.FileState{file("a.txt"), {Path: "none"}}, Tree: "tree", Repository: "state",
 		},
 		event.ToolCallCompleted{
 			CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Summary: "exit 1", Output: json.RawMessage(`{"stdout":"\u0000"}`), IsError: true, Unknown: true, DurationMs: 12, Timestamp: 1700000000012,
