@@ -435,10 +435,12 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 		}
 		named = slices.DeleteFunc(slices.Clone(named), outside)
 	}
+	var state []string
 	for _, dir := range existing(c.o.State) {
 		if holds(dir, c.o.Root) {
 			continue // the work is there
 		}
+		state = append(state, dir)
 		l.Hide = append(l.Hide, dir)
 		for _, name := range open {
 			l.Show = append(l.Show, filepath.Join(dir, name))
@@ -472,12 +474,12 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 		l.Pin = append(l.Pin, c.pins(file)...)
 	}
 	for _, place := range slices.Concat(hidden, inTree, sockets) {
-		if slices.Contains(named, place) || slices.Contains(l.Show, place) || holds(place, c.o.Root) {
+		if inside(state, place) || slices.Contains(named, place) || slices.Contains(l.Show, place) || holds(place, c.o.Root) {
 			continue
 		}
 		l.Hide = append(l.Hide, place)
 		for _, name := range named {
-			if holds(place, name) {
+			if holds(place, name) && !inside(state, name) {
 				l.Show = append(l.Show, name)
 			}
 		}
@@ -487,6 +489,11 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 		l.Hide, l.Show = append(l.Hide, existing(hide)...), append(l.Show, existing(show)...)
 	}
 	return l, c.hide(ctx, &l, foreign.Hide)
+}
+
+// inside reports whether a path lies in one of the folders, whatever links lead to it.
+func inside(dirs []string, path string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return holds(dir, path) || holds(real(dir), real(path)) })
 }
 
 // hide adds what must not be seen, unless it cannot be hidden.

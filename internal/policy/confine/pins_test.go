@@ -10,9 +10,10 @@ import (
 
 	"coder/internal/host/sandbox"
 	"coder/internal/policy/confine"
+	"coder/internal/policy/risk"
 )
 
-// TestFoldersKeepTheNamesThatHideWhatIsInThem: a denied file, a secret known by its folder
+// TestFoldersKeepTheNamesThatHideWhatIsInThem: coder's own folder, a denied file, a secret known by its folder
 // and the records of sessions stay hidden from the command after one that moves folders.
 func TestFoldersKeepTheNamesThatHideWhatIsInThem(t *testing.T) {
 	exe, err := os.Executable()
@@ -61,6 +62,26 @@ func TestFoldersKeepTheNamesThatHideWhatIsInThem(t *testing.T) {
 	want := []string{"../.coder", "asked", "private", "private/a", "sub/.coder", "web/app/playwright", "web/app/playwright/.auth"}
 	if !slices.Equal(pinned, want) {
 		t.Errorf("pinned are %q, want %q", pinned, want)
+	}
+	state := filepath.Join(above, "home", ".coder")
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(state, "key"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.Home, o.State = filepath.Dir(state), []string{state}
+	o.Named = func(risk.Report) []string { return []string{filepath.Join(state, "key"), state} }
+	naming := confine.New(o)
+	defer naming.Close()
+	for _, line := range []string{"make", "cat " + filepath.Join(state, "key")} {
+		confined, err := naming.Command(t.Context(), read(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(confined.Through, "--empty="+state) || slices.Contains(confined.Through, "--show="+filepath.Join(state, "key")) {
+			t.Errorf("%s sees coder's own folder: %q", line, confined.Through)
+		}
 	}
 	if above := "--empty=" + filepath.Join(above, ".coder/log"); !slices.Contains(got.Through, above) {
 		t.Errorf("records above the workspace are seen: %q", got.Through)
