@@ -65,6 +65,11 @@ func setOfNames(names []string) map[string]bool {
 // person's, hold none. Case does not count: on some file systems .ENV is .env.
 func Is(file string) bool {
 	place := strings.ToLower(Direct(filepath.ToSlash(file)))
+	for strings.HasPrefix(place, "../") { // it lies beside the workspace
+		if place = place[len("../"):]; !strings.HasPrefix(place, "../") {
+			place = "/" + place
+		}
+	}
 	if place == ".coder/config.json" || isSample(place) {
 		return false
 	}

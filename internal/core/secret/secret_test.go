@@ -33,7 +33,7 @@ func TestSecretsAreKnownByTheirNames(t *testing.T) {
 		"/home/u/.cursor/mcp.json": true, "/home/u/.local/share/crush/crush.json": true, "/home/u/.config/Bitwarden CLI/data.json": true, "/home/u/.local/share/python_history": true,
 
 		"/work/other/.coder/log/s1/events.jsonl": true, "/w/.coder/undo/objects/aa/b": true, "/w/.coder/runs": true, "/w/.coder/plans/p.md": false,
-		".coder/log/s1/events.jsonl": false,
+		".coder/log/s1/events.jsonl": false, "../other/.coder/log/s1/events.jsonl": true, "../../other/.coder/undo/objects/aa/b": true, "../.config/stripe/config.toml": true,
 
 		"main.go~": false, "notes.bak": false, "#a#": false, "~": false, ".swp": false, "id_rsa.pub~": false,
 		".coder/config.json": false, ".env.example": false, "id_rsa.pub": false, "README.md": false, "environment.go": false,

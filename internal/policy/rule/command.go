@@ -171,6 +171,13 @@ func folders(c risk.Command) (dirs []string, hidden bool) {
 		hidden = true
 	case "rg", "ag", "ack":
 		deep = true
+	case "diff", "colordiff", "tar":
+		return operandsOf(c), true
+	case "git":
+		if slices.Contains(c.Args, "--no-index") {
+			return operandsOf(c), true
+		}
+		return nil, false
 	default:
 		return nil, false
 	}
@@ -179,11 +186,11 @@ func folders(c risk.Command) (dirs []string, hidden bool) {
 	for _, w := range c.Args {
 		switch {
 		case strings.HasPrefix(w, "--"):
-			deep = deep || w == "--recursive" || w == "--dereference-recursive"
+			deep = deep || abbreviates(w, "--recursive") || abbreviates(w, "--dereference-recursive") || abbreviates(w, "--directories")
 			hidden = hidden || w == "--hidden" || w == "--unrestricted" || w == "--no-ignore"
 			pattern = pattern || strings.HasPrefix(w, "--regexp") || strings.HasPrefix(w, "--file") || w == "--files"
 		case strings.HasPrefix(w, "-") && len(w) > 1:
-			deep = deep || strings.ContainsAny(w, "rR")
+			deep = deep || strings.ContainsAny(w, "rRd")
 			hidden = hidden || strings.Contains(w, "u")
 			pattern = pattern || strings.ContainsAny(w, "ef")
 		default:
@@ -200,6 +207,18 @@ func folders(c risk.Command) (dirs []string, hidden bool) {
 		return []string{"."}, hidden
 	}
 	return operands, hidden
+}
+
+// operandsOf are the words of a command that are no options.
+func operandsOf(c risk.Command) []string {
+	return slices.DeleteFunc(slices.Clone(c.Args), func(w string) bool { return strings.HasPrefix(w, "-") })
+}
+
+// abbreviates reports whether a word is a long option or one of the shorter forms that GNU
+// programs take for it.
+func abbreviates(word, option string) bool {
+	name, _, _ := strings.Cut(word, "=")
+	return len(name) > 3 && strings.HasPrefix(option, name)
 }
 
 // onlyNames are commands that do not open the files they are given.
