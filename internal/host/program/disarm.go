@@ -122,9 +122,17 @@ func heeds(entries []entry, given []Setting) bool {
 // judgement is what git goes by, of all that was found.
 type judgement struct {
 	harmless []Setting // yours, and what of the others runs nothing
+	mine     []Setting // of your filters, which run in the folder with the files
 	format   []Setting // of the repository: git takes these from a file only
 	filters  []string  // of the repository, which are not run
 	hooks    string    // the folder that is configured for them, if one is
+}
+
+// largeFiles is the filter of git-lfs, as it installs itself: it runs nothing but
+// git-lfs, which reads no program from the folder.
+var largeFiles = []Setting{
+	{"filter.lfs.clean", "git-lfs clean -- %f"}, {"filter.lfs.smudge", "git-lfs smudge -- %f"},
+	{"filter.lfs.process", "git-lfs filter-process"}, {"filter.lfs.required", "true"},
 }
 
 // judge sorts what git found. What others than you configured passes only if its
@@ -147,9 +155,15 @@ func (d Door) judge(list []byte, given []Setting) (j judgement, err error) {
 			j.hooks = e.Value
 		case local && (section == "extensions" && last != "worktreeconfig" || e.Key == "core.repositoryformatversion"):
 			j.format = append(j.format, e.Setting)
+		case yours(e) && section == "filter":
+			own[name] = own[name] || e.Value != ""
+			if slices.Contains(largeFiles, e.Setting) {
+				j.harmless = append(j.harmless, e.Setting)
+			} else {
+				j.mine = append(j.mine, e.Setting)
+			}
 		case yours(e) && !slices.Contains(outward, section):
 			j.harmless = append(j.harmless, e.Setting)
-			own[name] = own[name] || section == "filter" && e.Value != ""
 			if section == "hook" && last == "command" {
 				off = append(off, Setting{"hook." + name + ".enabled", "false"})
 			}

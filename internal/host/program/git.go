@@ -17,8 +17,10 @@ import (
 // found and let pass. Whatever changes afterwards changes nothing. The zero Git
 // refuses.
 type Git struct {
-	// Filters are those that the repository configures and git does not run.
+	// Filters are those that git does not run: those of the repository, and yours
+	// unless it is [Git.Filtered].
 	Filters []string
+	mine    []Setting // your filters
 
 	door     Door
 	dir      string
@@ -96,7 +98,8 @@ func (d Door) Git(ctx context.Context, dir string, more ...Setting) (g Git, err 
 	if err != nil {
 		return Git{}, err
 	}
-	g.settings, g.Filters, g.hooks = append(found.harmless, given...), found.filters, found.hooks
+	g.settings, g.hooks = append(found.harmless, given...), found.hooks
+	g.mine, g.Filters = found.mine, slices.Concat(found.filters, namesOf(found.mine))
 	if g.hooks == "" {
 		g.hooks = filepath.Join(g.found.Common, "hooks")
 	}
@@ -179,6 +182,27 @@ func (g Git) within(ctx context.Context, args ...string) *Cmd {
 func (g Git) Strict() Git {
 	g.settings = slices.Concat(g.settings, require(g.Filters, true))
 	return g
+}
+
+// Filtered has git run your filters, too. They may load what lies in the folder, as
+// python -m does: such a git is to be confined. The second result reports whether you
+// have any.
+func (g Git) Filtered() (Git, bool) {
+	mine := namesOf(g.mine)
+	g.settings = slices.Concat(g.settings, g.mine)
+	g.Filters = slices.DeleteFunc(slices.Clone(g.Filters), func(name string) bool { return slices.Contains(mine, name) })
+	g.mine = nil
+	return g, len(mine) > 0
+}
+
+// namesOf are the filters that settings are about.
+func namesOf(settings []Setting) (names []string) {
+	for _, s := range settings {
+		if _, name, _ := (entry{Setting: s}).parts(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Hooked lets hooks run: you approved that.

@@ -200,7 +200,7 @@ func TestASettingIsYoursWhereItsFileIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			tt.set(w)
-			g := w.open(w.ws)
+			g, _ := w.open(w.ws).Filtered()
 			w.runs(g, "status", "--short")
 			if ran := strings.Contains(w.marked(), "program"); ran != tt.mine {
 				t.Errorf("it ran: %t, want %t", ran, tt.mine)

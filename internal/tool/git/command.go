@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,8 +76,8 @@ func (o Options) start(ctx context.Context, git program.Starter, c command) (out
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.stdin, &stdout, &stderr
 	cmd.WaitDelay = killGrace
 	ownGroup(cmd)
-	if len(c.write) > 0 && o.Confine != nil && cmd.Err == nil {
-		if err := o.Confine(ctx, cmd, c.write...); err != nil {
+	if write := append(slices.Clone(c.write), o.filtered...); len(write) > 0 && o.Confine != nil && cmd.Err == nil {
+		if err := o.Confine(ctx, cmd, write...); err != nil {
 			return output{}, err
 		}
 	}

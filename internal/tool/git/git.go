@@ -43,6 +43,11 @@ type Options struct {
 	// Confine, which may be nil, has a git that was not started yet write in some
 	// folders only, and fails if it must not be started.
 	Confine func(ctx context.Context, cmd *program.Cmd, dirs ...string) error
+	// Confines, which may be nil, reports whether Confine really keeps git to the folders.
+	// Your filters run only then.
+	Confines func(ctx context.Context) bool
+	filtered []string // the folders that a git with your filters may write in
+
 	// Timeout is the most time one run of git may take; a minute if zero.
 	Timeout time.Duration
 }

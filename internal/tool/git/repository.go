@@ -52,7 +52,13 @@ func open(ctx context.Context, o Options) (*repository, error) {
 	case err != nil:
 		return nil, err
 	}
-	return r, r.find()
+	if err := r.find(); err != nil || o.Confine == nil || o.Confines == nil {
+		return r, err
+	}
+	if filtered, any := r.Git.Filtered(); any && o.Confines(ctx) {
+		r.Git, r.filtered = filtered, r.own
+	}
+	return r, nil
 }
 
 // inRepository is what a tool does with the repository as it is when it runs.

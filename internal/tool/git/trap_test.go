@@ -3,6 +3,7 @@
 package git_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -412,14 +413,18 @@ func TestContentIsNotCommittedUnfiltered(t *testing.T) {
 // of that name.
 func TestTheUsersOwnFilterStillRuns(t *testing.T) {
 	for _, key := range []string{"", "filter.rot.clean", "filter.rot.smudge", "filter.rot.process"} {
-		r, program, mark := trapped(t)
+		r, planted, mark := trapped(t)
 		r.user("[user]\n name = Ann\n email = a@b\n[filter \"rot\"]\n clean = tr a-z n-za-m\n")
 		r.put(".gitattributes", "*.key filter=rot\n")
 		if key != "" {
-			config(r, key, program)
+			config(r, key, planted)
 		}
 		r.put("x.key", "secret\n")
-		v, err := r.call(git.Add(r.options(".")), `{"path":"x.key"}`)
+		o := r.options(".")
+		r.refused(git.Add(o), `{"path":"x.key"}`, "rot") // nothing confines it
+		o.Confine = func(context.Context, *program.Cmd, ...string) error { return nil }
+		o.Confines = func(context.Context) bool { return true }
+		v, err := r.call(git.Add(o), `{"path":"x.key"}`)
 		if err != nil {
 			t.Fatalf("%s: %+v %v", key, v, err)
 		}
