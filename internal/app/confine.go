@@ -27,7 +27,10 @@ func (a *App) confiner(p *protectedFiles, journal *sandbox.Journal) *confine.Con
 	home := a.Env.Getenv("HOME")
 	write := slices.Concat(a.Options.AddDirs, a.writable())
 	protect := []string{a.Home}
-	hidden := []string{a.Home}
+	hidden := []string{a.Home, a.stageDir()}
+	if a.stageDir() == os.TempDir() {
+		hidden = hidden[:1]
+	}
 	if a.Recorded != nil {
 		protect, hidden = append(protect, a.Recorded.hidden...), append(hidden, a.Recorded.hidden...)
 	}

@@ -170,7 +170,7 @@ func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Re
 // runBare runs a take again with the settings of the command line and the
 // project, as a stranger to this machine.
 func (a *App) runBare(ctx context.Context, take *rerun.Take, world *rerun.World, kept rerun.Contents, g rerun.Golden, learn bool) (*rerun.Report, *rerun.Golden, error) {
-	home, err := os.MkdirTemp("", stages)
+	home, err := a.stage()
 	if err != nil {
 		return nil, nil, err
 	}

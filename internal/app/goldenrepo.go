@@ -40,7 +40,7 @@ func (a *App) bareGit(ctx context.Context, dir string) (func(in []byte, args ...
 // packRepository gives a golden session the state of a repository and the objects of it. What
 // may hold secrets is left out and named.
 func (a *App) packRepository(ctx context.Context, g *rerun.Golden, state []byte) (left []string, err error) {
-	stage, err := os.MkdirTemp("", stages)
+	stage, err := a.stage()
 	if err != nil {
 		return nil, err
 	}

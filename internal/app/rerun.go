@@ -329,8 +329,8 @@ const maxAgain = 3
 
 // once runs a take again in a folder of its own, which stays until gone is called.
 func (a *App) once(ctx context.Context, s staging) (f *rerun.Follower, gone func(), err error) {
-	sweepStages(a.Env.Now())
-	stage, err := os.MkdirTemp("", stages)
+	a.sweepStages()
+	stage, err := a.stage()
 	if err == nil {
 		stage, err = filepath.EvalSymlinks(stage)
 	}
@@ -423,13 +423,30 @@ func (s staging) date(root string) error {
 }
 
 // stages begins the names of folders that sessions are run again in.
-const stages = "coder-again-"
+const stages = "again-"
+
+// stageDir is where those folders lie: a cache of coder's own, which commands of other
+// sessions neither write nor see. Without a home it is a temporary folder.
+func (a *App) stageDir() string {
+	if home := a.Env.Getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".cache", "coder")
+	}
+	return os.TempDir()
+}
+
+// stage makes a folder to run a session again in.
+func (a *App) stage() (string, error) {
+	if err := os.MkdirAll(a.stageDir(), 0o700); err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(a.stageDir(), stages)
+}
 
 // sweepStages removes those that a killed program left.
-func sweepStages(now time.Time) {
-	left, _ := filepath.Glob(filepath.Join(os.TempDir(), stages+"*"))
+func (a *App) sweepStages() {
+	left, _ := filepath.Glob(filepath.Join(a.stageDir(), stages+"*"))
 	for _, dir := range left {
-		if info, err := os.Lstat(dir); err == nil && info.IsDir() && now.Sub(info.ModTime()) > stageAge {
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() && a.Env.Now().Sub(info.ModTime()) > stageAge {
 			removeAll(dir)
 		}
 	}

@@ -59,6 +59,7 @@ var MayDiffer = []Rule{
 	{"ToolCallRequested", "readOnly", forMen}, {"ToolCallRequested", "tree", newIDs}, {"ToolCallRequested", "repository", newIDs},
 	{"MessageAdded", "reminded", forMen}, {"MessageAdded", "model", ofToday}, {"MessageAdded", "usage", measured}, {"MessageAdded", "stop", measured},
 	{"MessageAdded", "window", measured}, {"MessageAdded", "tools", measured}, {"MessageAdded", "blocks", forMen},
+	{"MessageAdded", "sent", "the record answers in the model's place, and no request goes over a network"},
 	{"ContextReplaced", "tokensBefore", measured}, {"ContextReplaced", "tokensAfter", measured}, {"ContextReplaced", "window", measured},
 	{"ContextReplaced", "done", forMen}, {"ContextRewound", "to", newIDs}, {"ContextRewound", "undone", measured},
 	{"LocalAdded", "output", "the records of what the command did are compared"}, {"LocalAdded", "blocks", forMen},
@@ -76,7 +77,14 @@ var mayDiffer = func() func(record, path string) bool {
 		for strings.HasPrefix(path, "parts.") { // of a question: they are questions
 			path = strings.TrimPrefix(path, "parts.")
 		}
-		return rules[Rule{Record: record, Field: path}] || rules[Rule{Record: "*", Field: path[strings.LastIndexByte(path, '.')+1:]}]
+		for at := path; ; at = at[:strings.LastIndexByte(at, '.')] {
+			if rules[Rule{Record: record, Field: at}] {
+				return true
+			}
+			if !strings.Contains(at, ".") {
+				return rules[Rule{Record: "*", Field: path[strings.LastIndexByte(path, '.')+1:]}]
+			}
+		}
 	}
 }()
 
