@@ -34,10 +34,16 @@ func (a *App) newJudge(c *confine.Confiner, p *protectedFiles) (*judge.Judge, er
 			return nil, inputf("rules of this run: there is no tool %q; did you mean %q?", s.Tool, near)
 		}
 	}
+	for _, s := range deny {
+		if known := a.knownNames(); !isPattern(s.Tool) && !strings.HasPrefix(s.Tool, "mcp__") &&
+			!slices.ContainsFunc(a.meant(s.Tool), func(m string) bool { return slices.Contains(known, m) }) {
+			a.warn(fmt.Sprintf("rules of this run: there is no tool %q", s.Tool))
+		}
+	}
 	approval := a.Config.Approval
 	unasked := approval.AutoApproveAsk || !approval.Interactive
 	return judge.New(judge.Options{
-		State: a.Modes, Root: a.Root, Home: a.Env.Getenv("HOME"), Bash: a.shell.Bash(), Door: a.Door(),
+		State: a.Modes, Root: a.Root, Home: a.Env.Getenv("HOME"), Added: a.Options.AddDirs, Bash: a.shell.Bash(), Door: a.Door(),
 		Visible: slices.Concat(a.toolChains(), a.writable(), a.Options.AddDirs, []string{a.Home}),
 		Frozen:  a.Config.Permission.Frozen, Tracked: p.trackedSecrets,
 		Hidden:  func() bool { return c.Hides(context.Background()) },

@@ -29,6 +29,7 @@ import (
 type Options struct {
 	State *mode.State  // the mode of the moment
 	Root  string       // the workspace, absolute
+	Added []string     // folders beside it that file tools write in, too, absolute
 	Home  string       // the person's home, absolute; may be empty
 	Bash  bool         // commands are run by bash
 	Door  program.Door // to git
@@ -95,7 +96,7 @@ func (l *later) book(b *rule.Book) *rule.Book {
 
 // New returns a Judge.
 func New(o Options) *Judge {
-	w := world{o.Root, o.Home}
+	w := world{root: o.Root, home: o.Home, added: o.Added}
 	facts := risk.Facts{
 		Exists: func(path string) bool { _, err := os.Lstat(w.at(path)); return err == nil },
 		IsInside: func(path string) bool {

@@ -18,16 +18,17 @@ func TestWhatTheHomeLeadsToIsKnown(t *testing.T) {
 	err = errors.Join(os.MkdirAll(filepath.Join(home, ".config", "git"), 0o755), os.MkdirAll(filepath.Join(ws, "git"), 0o755), os.WriteFile(filepath.Join(ws, "git", "gitconfig"), nil, 0o644))
 	for name, to := range map[string]string{
 		".gitconfig": ws + "/git/gitconfig", ".config/git/config": "../../../ws/git/later", ".config/nvim": ws + "/nvim",
-		".dotfiles": ws, "projects": ws + "/src", ".other": top + "/other",
+		".dotfiles": ws, "projects": ws + "/src", ".other": top + "/other", ".bashrc": top + "/added/bashrc", ".added": top + "/added",
 	} {
 		err = errors.Join(err, os.Symlink(to, filepath.Join(home, name)))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	led := world{ws, home}.led([]string{filepath.Join(ws, "dev.conf"), "relative", ""})
+	led := world{root: ws, home: home, added: []string{top + "/added"}}.led([]string{filepath.Join(ws, "dev.conf"), "relative", ""})
 	for name, want := range map[string]bool{
 		"git/gitconfig": true, "git/later": true, "nvim/init.lua": true, "dev.conf": true,
+		"../added/bashrc": true, "../added/x": false, "../other": false,
 		"git": false, "git/other": false, "src/a.go": false, "relative": false, "a": false, "nvim2": false,
 	} {
 		if got := led(filepath.Join(ws, name)); got != want {

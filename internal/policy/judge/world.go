@@ -15,6 +15,7 @@ import (
 // world is what the judges of commands may ask about the file system.
 type world struct {
 	root, home string
+	added      []string // folders beside the workspace that file tools write in, too
 }
 
 func (w world) at(path string) string {
@@ -89,15 +90,18 @@ func (w world) below(dir string) iter.Seq[string] {
 const maxDotfiles = 4000
 
 // led returns what tells whether a link in the home, a dotfile or one in ~/.config, or
-// one of some settings leads into the workspace and there to a path or above it. The
+// one of some settings leads into a folder that file tools write in, and there to a path or above it. The
 // home is looked at when that is first asked.
 func (w world) led(settings []string) func(path string) bool {
 	ends := sync.OnceValue(func() (ends []string) {
 		looked := 0
 		add := func(file string) {
 			end := w.real(file)
-			if rel, err := filepath.Rel(w.root, end); err == nil && rel != "." && filepath.IsLocal(rel) {
-				ends = append(ends, end)
+			for _, dir := range append(w.added, w.root) {
+				if rel, err := filepath.Rel(dir, end); err == nil && rel != "." && filepath.IsLocal(rel) {
+					ends = append(ends, end)
+					break
+				}
 			}
 		}
 		var look func(dir string, deep int)
