@@ -111,10 +111,10 @@ func TestConfinedJournalOfWhatRunsOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := filepath.Join(w.work, "log")
-		if seen, known := j.Since(m); !known || !seen.Has(log) {
+		if seen, known := j.Since(m); !known || !seen.Of(log).Any {
 			t.Errorf("while it ran: %v %v", seen, known)
 		}
-		if seen, known := j.Since(j.Mark()); !known || seen.Has(log) {
+		if seen, known := j.Since(j.Mark()); !known || seen.Of(log).Any {
 			t.Errorf("after it ended: %v %v", seen, known)
 		}
 	})
