@@ -88,7 +88,7 @@ func soakOthers(t *testing.T, seed uint64) *round {
 func (w *together) session(i int, chance *rand.Rand) {
 	var script strings.Builder
 	for k := range stepsEach {
-		line := fmt.Sprintf("echo s%d-%d >> side%d.log; sleep 0.0%d; echo s%d-%d > b%d_%d", i, k, i, 1+chance.IntN(9), i, k, i, k)
+		line := fmt.Sprintf("echo s%[1]d-%[2]d >> side%[1]d.log; echo s >> both%[1]d_%[2]d; sleep 0.0%[3]d; echo s%[1]d-%[2]d > b%[1]d_%[2]d", i, k, 1+chance.IntN(9))
 		if chance.IntN(3) == 0 {
 			line += fmt.Sprintf("; echo s%d-%d >> shared.txt", i, k)
 		}
@@ -146,14 +146,16 @@ func (w *together) coder(args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), c.ProcessState.ExitCode()
 }
 
-// edit does what editors do: appends, new files, files replaced by renaming, and moved.
+// edit does what editors do: appends, also to a file that commands write, new files, files
+// replaced by renaming, and moved.
 func (w *together) edit(chance *rand.Rand, done <-chan struct{}) {
 	for n := 0; passes(time.Duration(chance.IntN(20))*time.Millisecond, done); n++ {
 		line := fmt.Sprintf("e-%d", n)
 		do := []string{
 			"echo %[1]s >> edited.txt", "echo %[1]s > new_%[1]s", "cp edited.txt .swap; echo %[1]s >> .swap; mv .swap edited.txt",
 			"echo %[1]s > x_%[1]s; mv x_%[1]s moved_%[1]s",
-		}[chance.IntN(4)]
+			"f=$(ls -t both* 2>/dev/null | head -1); echo %[1]s >> ${f:-edited.txt}",
+		}[chance.IntN(5)]
 		c := exec.Command("/bin/sh", "-c", "test -e edited.txt || : > edited.txt; "+fmt.Sprintf(do, line)+"; echo "+line+" >> ../edits")
 		c.Dir = w.ws
 		if err := c.Run(); err != nil {
@@ -175,6 +177,9 @@ func (w *together) check() {
 	entries, _ := os.ReadDir(w.ws)
 	for _, e := range entries {
 		here += e.Name() + "\n"
+		if strings.HasPrefix(e.Name(), "both") {
+			here += w.read(e.Name())
+		}
 	}
 	edits, _ := os.ReadFile(filepath.Join(filepath.Dir(w.ws), "edits"))
 	for line := range strings.Lines(string(edits)) {

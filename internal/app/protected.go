@@ -23,9 +23,11 @@ import (
 // command runs among them: which are secret, frozen, or repositories of their
 // own. It costs a walk the first time, and afterwards what changed.
 type protectedFiles struct {
-	app                    *App
-	secrets, frozen, inner *workspace.Named // inner are repositories and .coder folders below the workspace
-	index                  gitIndex
+	app    *App
+	ws     *workspace.Workspace
+	found  *workspace.Named // secrets, and what isInner says: one list, since both look everywhere
+	frozen *workspace.Named
+	index  gitIndex
 }
 
 // hasFileRules reports whether the person may have rules about files.
@@ -40,32 +42,50 @@ func (a *App) hasFileRules() bool {
 }
 
 func (a *App) protect(ws *workspace.Workspace) *protectedFiles {
-	p := &protectedFiles{app: a}
+	p := &protectedFiles{app: a, ws: ws}
 	restricted := a.hasFileRules()
-	p.secrets = ws.Named(func(rel string, dir bool) bool {
-		return secret.InTree(rel, dir) || !dir && restricted && a.judge != nil && a.judge.Conceals(rel)
+	p.found = ws.Named(func(rel string, dir bool) bool {
+		return secret.InTree(rel, dir) || isInner(rel, dir) || !dir && restricted && a.judge != nil && a.judge.Conceals(rel)
 	}, func(rel string) bool { return secret.Bulky(rel) || secret.InRecords(rel) })
 	p.frozen = ws.Named(func(rel string, dir bool) bool { return a.judge != nil && a.judge.IsFrozen(rel, dir) }, func(rel string) bool {
 		return secret.Bulky(rel) || a.judge != nil && a.judge.IsFrozen(rel, true)
 	})
-	p.inner = ws.Named(func(rel string, dir bool) bool {
-		base := path.Base(rel)
-		isGit := strings.EqualFold(base, ".git") || !dir && strings.EqualFold(base, "HEAD")
-		return rel != base && (isGit || dir && base == ".coder")
-	}, func(rel string) bool { return secret.Bulky(rel) || secret.InRecords(rel) })
 	return p
+}
+
+// isInner reports whether something is of a repository or project below the workspace.
+func isInner(rel string, dir bool) bool {
+	base := path.Base(rel)
+	isGit := strings.EqualFold(base, ".git") || !dir && strings.EqualFold(base, "HEAD")
+	return rel != base && (isGit || dir && base == ".coder")
 }
 
 // hidden lists the files that commands which do not name them are not to see,
 // and says whether these are all.
 func (p *protectedFiles) hidden(ctx context.Context) (files []string, all bool) {
-	names, all, err := p.secrets.List(ctx)
+	names, all, err := p.found.List(ctx)
 	for _, name := range names {
-		if p.app.judge == nil || p.app.judge.Conceals(name) || secret.InTree(name, true) {
+		if secret.InTree(name, true) || p.conceals(name) {
 			files = append(files, p.full(name))
 		}
 	}
 	return files, all && err == nil
+}
+
+// conceals reports whether a rule of the person hides what was found. Rules are about files.
+func (p *protectedFiles) conceals(name string) bool {
+	inner := isInner(name, true) || isInner(name, false)
+	if p.app.judge == nil {
+		return !inner
+	}
+	if !p.app.judge.Conceals(name) {
+		return false
+	}
+	if !inner {
+		return true
+	}
+	info, err := p.ws.Lstat(name)
+	return err != nil || !info.IsDir()
 }
 
 func (p *protectedFiles) full(name string) string {
@@ -93,9 +113,9 @@ func (p *protectedFiles) projects(ctx context.Context) []string {
 
 // holding lists the folders below the workspace that hold something of a name.
 func (p *protectedFiles) holding(ctx context.Context, base string) (dirs []string) {
-	names, _, _ := p.inner.List(ctx)
+	names, _, _ := p.found.List(ctx)
 	for _, name := range names {
-		if strings.EqualFold(path.Base(name), base) {
+		if strings.EqualFold(path.Base(name), base) && path.Dir(name) != "." {
 			dirs = append(dirs, filepath.Dir(p.full(name)))
 		}
 	}

@@ -78,12 +78,12 @@ type toolkit struct {
 }
 
 // witness tells which files the commands of a session touch.
-func witness(j *sandbox.Journal) func() func() (func(string) bool, bool) {
-	return func() func() (func(string) bool, bool) {
+func witness(j *sandbox.Journal) func() func() (func(string) tool.Touch, bool) {
+	return func() func() (func(string) tool.Touch, bool) {
 		began := j.Mark()
-		return func() (func(string) bool, bool) {
+		return func() (func(string) tool.Touch, bool) {
 			touched, known := j.Since(began)
-			return touched.Has, known
+			return func(path string) tool.Touch { return tool.Touch(touched.Of(path)) }, known
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"coder/internal/agent/orchestrator"
 	"coder/internal/core/display"
+	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/record/provenance"
 	"coder/internal/tool/git"
@@ -152,6 +153,8 @@ func (p *Provenance) row(o provenance.Origin, commit git.Blamed) []display.Cell 
 		return slices.Concat(display.Words(fmt.Sprintf("perhaps %s:%d", o.Perhaps.Session, o.Perhaps.Seq)), display.Data(when(o.Perhaps.Time)), display.Words("a call of unknown outcome"))
 	case commit.Commit != "":
 		return display.Data("git "+commit.Commit[:min(len(commit.Commit), 8)], when(commit.Time), commit.Author+": "+commit.Summary)
+	case o.Others == event.DoubtOther:
+		return slices.Concat(display.Words("another program"), display.Data(when(o.By.Time)), display.Words(fmt.Sprintf("while %s:%d ran", o.By.Session, o.By.Seq)))
 	case len(p.Unread) > 0:
 		return display.Words("not known", "", "not all records can be read")
 	case !o.Outside && slices.ContainsFunc(p.Lines, func(l provenance.Line) bool { return l.By != nil }):
@@ -193,6 +196,8 @@ func (p *Provenance) explainLine(line int) display.Table {
 	switch c := o.Perhaps; {
 	case c != nil:
 		said = fmt.Sprintf("it is not known by whom: %s, record %d of session %s, may have written it; its outcome is unknown", c.Tool, c.Seq, c.Session)
+	case o.Others == event.DoubtOther:
+		said = fmt.Sprintf("by another program, while %s ran, record %d of session %s", o.By.Tool, o.By.Seq, o.By.Session)
 	case len(p.Unread) > 0:
 		said = "it is not known whether a session wrote this line: not all records can be read"
 	case o.Outside && o.By != nil:
@@ -234,6 +239,12 @@ func (p *Provenance) story(o provenance.Origin) display.Table {
 	add(display.Words("written", fmt.Sprintf("by %s, record %d of session %s, %s", cmp.Or(sanitize.Line(s.Agent, 60), "main"), c.Seq, c.Session, when(c.Time))))
 	if c.Place != "" {
 		add(fact("kept in", c.Place))
+	}
+	switch o.Others {
+	case event.DoubtBoth:
+		add(display.Words("", "or by another program, which changed the file while the call ran"))
+	case event.DoubtUnseen:
+		add(display.Words("", "or by another program: coder could not watch the command"))
 	}
 	if o.Unsure {
 		add(display.Words("", "or by somebody else around then: what the file held in between was not kept"))

@@ -143,9 +143,19 @@ type Kept struct {
 	Effects []Effect
 	Before  []event.FileState
 	Tree    string
-	// Touched, if set, tells which files, by full paths, the commands of the session
-	// have touched since; it is not known if one of them could not be watched.
-	Touched func() (has func(path string) bool, known bool)
+	// Touched, if set, tells what the commands of the session have done to files, by full
+	// paths, since; it is not known if one of them could not be watched.
+	Touched func() (of func(path string) Touch, known bool)
+	Counted int // what was counted of files before, if anything was
+}
+
+// Touch is what commands may have done to a file, at most.
+type Touch struct {
+	Any     bool // they touched it
+	Opened  int  // how often they opened it for writing
+	Moved   int  // how often they moved it to the name or away from it
+	Removed int  // how often they removed it
+	Held    bool // they may be writing it yet
 }
 
 // Result is what a tool gives back.

@@ -173,6 +173,7 @@ type Doubt string
 // The doubts about a change.
 const (
 	DoubtOther  Doubt = "other"  // another program made it: the call's command did not touch the file
+	DoubtBoth   Doubt = "both"   // another program changed the file as well while the call ran
 	DoubtUnseen Doubt = "unseen" // which program made it was not seen
 )
 

@@ -60,7 +60,7 @@ func attend(o order, tell *os.File) (code int, err error) {
 		files = append(files, ^uintptr(0), OutletOn)
 	}
 	if o.journal != "" {
-		keepJournal(o)
+		keepJournal(o, path)
 	}
 	a.command, err = program.Fork(path, o.argv, &syscall.ProcAttr{
 		Env: unix.Environ(), Files: files, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: noTerminal == nil, Pdeathsig: death},

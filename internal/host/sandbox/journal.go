@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,8 +38,14 @@ const (
 	entryEnd    = 'e'
 	entryUnseen = 'u'
 	entryFile   = 'f' // the path
-	entryTree   = 't' // the path and all below it
+	entryOpen   = 'o' // the path, which is opened for writing
+	entryGone   = 'd' // the path, which is removed
+	entryTree   = 't' // the path and all below it, which is moved there or away
 )
+
+// mostCounted is how often at most one command writes down the same: beyond it only that
+// it was done is known.
+const mostCounted = 32
 
 // JournalOn is the descriptor on which a helper is given the journal.
 const JournalOn = 5
@@ -96,21 +103,38 @@ func (j *Journal) Since(m Mark) (t Touched, known bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.take()
-	t, known = Touched{make(map[string]bool), make(map[string]bool)}, len(j.entries) < maxEntries
+	t, known = Touched{make(map[string]Touch), make(map[string]bool)}, len(j.entries) < maxEntries
 	for i, e := range j.entries {
 		if i < m.at && !m.alive[e.run] {
 			continue
 		}
-		switch e.kind {
-		case entryFile:
-			t.files[e.path] = true
-		case entryTree:
-			t.trees[e.path] = true
-		case entryUnseen:
+		if e.kind == entryUnseen {
 			known = false
+			continue
 		}
+		f := t.files[e.path]
+		f.Any, f.Held = true, f.Held || j.alive[e.run]
+		switch e.kind {
+		case entryOpen:
+			count(&f.Opened)
+		case entryGone:
+			count(&f.Removed)
+		case entryTree:
+			count(&f.Moved)
+			t.trees[e.path] = true
+		default:
+			f.Held = true // it may have been written without being opened
+		}
+		t.files[e.path] = f
 	}
 	return t, known
+}
+
+// count counts one more; many are any number.
+func count(n *int) {
+	if *n++; *n >= mostCounted {
+		*n = math.MaxInt32
+	}
 }
 
 // take reads what was written since.
@@ -167,17 +191,26 @@ func (j *Journal) Close() error {
 }
 
 // Touched is what commands have touched.
-type Touched struct{ files, trees map[string]bool }
+type Touched struct {
+	files map[string]Touch
+	trees map[string]bool
+}
 
-// Has reports whether a command touched the file at an absolute path.
-func (t Touched) Has(path string) bool {
-	if t.files[path] || t.trees[path] {
-		return true
-	}
+// Touch is what commands may have done to a file, at most.
+type Touch struct {
+	Any     bool // they touched it
+	Opened  int  // how often they opened it for writing
+	Moved   int  // how often they moved it to the name or away from it
+	Removed int  // how often they removed it
+	Held    bool // they may be writing it yet
+}
+
+// Of tells what commands did to the file at an absolute path.
+func (t Touched) Of(path string) Touch {
 	for dir := filepath.Dir(path); dir != "/" && dir != "." && len(t.trees) > 0; dir = filepath.Dir(dir) {
 		if t.trees[dir] {
-			return true
+			return Touch{true, math.MaxInt32, math.MaxInt32, math.MaxInt32, true}
 		}
 	}
-	return false
+	return t.files[path]
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -78,6 +79,38 @@ func TestConfinedJournal(t *testing.T) {
 	})
 }
 
+// The journal counts what a command does to a file, and not what it only tries; a file that
+// it opens once more through a descriptor is opened twice.
+func TestConfinedJournalCounts(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *Sandbox) {
+		w := newWorld(t)
+		j := new(Journal)
+		defer j.Close()
+		line, err := s.Wrap(w.limits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tc := range []struct {
+			script, file string
+			want         Touch
+		}{
+			{"echo x >> main.go; echo y >> main.go", "main.go", Touch{Any: true, Opened: 2}},
+			{"echo x > a; mv a main.go", "main.go", Touch{Any: true, Moved: 1}},
+			{"exec 7> b; echo x > /dev/fd/7; echo x > /proc/self/fd/7; rm b", "b", Touch{Any: true, Opened: 3, Removed: 1}},
+			{"echo x | tee /dev/stderr 2> c > /dev/null", "c", Touch{Any: true, Opened: 2}},
+			{"i=0; while [ $i -lt 40 ]; do echo x >> d; i=$((i+1)); done", "d", Touch{Any: true, Opened: math.MaxInt32}},
+			{"mkdir e; echo x > e/f; mv e g", "g/f", Touch{true, math.MaxInt32, math.MaxInt32, math.MaxInt32, true}},
+			{"chmod +x main.go", "main.go", Touch{Any: true, Held: true}},
+		} {
+			m := j.Mark()
+			w.journaled(t, j, line, tc.script)
+			if seen, known := j.Since(m); !known || seen.Of(filepath.Join(w.work, tc.file)) != tc.want {
+				t.Errorf("%s: %+v %v, want %+v", tc.script, seen.Of(filepath.Join(w.work, tc.file)), known, tc.want)
+			}
+		}
+	})
+}
+
 // What a command has touched that began before is touched still, as long as it runs.
 func TestConfinedJournalOfWhatRunsOn(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *Sandbox) {
@@ -111,10 +144,10 @@ func TestConfinedJournalOfWhatRunsOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := filepath.Join(w.work, "log")
-		if seen, known := j.Since(m); !known || !seen.Has(log) {
+		if seen, known := j.Since(m); !known || !seen.Of(log).Any {
 			t.Errorf("while it ran: %v %v", seen, known)
 		}
-		if seen, known := j.Since(j.Mark()); !known || seen.Has(log) {
+		if seen, known := j.Since(j.Mark()); !known || seen.Of(log).Any {
 			t.Errorf("after it ended: %v %v", seen, known)
 		}
 	})

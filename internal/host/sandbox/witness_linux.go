@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -21,13 +22,15 @@ type witness struct {
 	listener int
 	journal  int
 	run      string
-	seen     map[string]bool // entries that were written
+	seen     map[string]int // entries that were written, and how often
+	wrappers []os.FileInfo  // the programs that confine the command, until another one is seen
 }
 
 // passing is a call that writes: its arguments that name files.
 type passing struct {
 	flags int // the argument that says whether it opens for writing, or -1
 	names []nameAt
+	kind  byte // of the entry it makes
 }
 
 // nameAt is where a call names a file: the argument with the directory that the name
@@ -36,7 +39,6 @@ type passing struct {
 type nameAt struct {
 	dir, name int
 	follows   bool // a link there leads to what is written
-	tree      bool // all that is below it goes with it
 }
 
 const noArg = -1
@@ -44,18 +46,18 @@ const noArg = -1
 // passings are the calls that every platform has; legacyPassings are those that only
 // some have.
 var passings = map[uint32]passing{
-	unix.SYS_OPENAT:    {2, []nameAt{{0, 1, true, false}}},
-	unix.SYS_OPENAT2:   {noArg, []nameAt{{0, 1, true, false}}},
-	unix.SYS_RENAMEAT2: {noArg, []nameAt{{0, 1, false, true}, {2, 3, false, true}}},
-	unix.SYS_UNLINKAT:  {noArg, []nameAt{{0, 1, false, false}}},
-	unix.SYS_MKDIRAT:   {noArg, []nameAt{{0, 1, false, false}}},
-	unix.SYS_MKNODAT:   {noArg, []nameAt{{0, 1, false, false}}},
-	unix.SYS_LINKAT:    {noArg, []nameAt{{2, 3, false, false}}},
-	unix.SYS_SYMLINKAT: {noArg, []nameAt{{1, 2, false, false}}},
-	unix.SYS_TRUNCATE:  {noArg, []nameAt{{noArg, 0, true, false}}},
-	unix.SYS_FCHMOD:    {noArg, []nameAt{{0, noArg, false, false}}},
-	unix.SYS_FCHMODAT:  {noArg, []nameAt{{0, 1, true, false}}},
-	unix.SYS_FCHMODAT2: {noArg, []nameAt{{0, 1, true, false}}},
+	unix.SYS_OPENAT:    {2, []nameAt{{0, 1, true}}, entryOpen},
+	unix.SYS_OPENAT2:   {noArg, []nameAt{{0, 1, true}}, entryOpen},
+	unix.SYS_RENAMEAT2: {noArg, []nameAt{{0, 1, false}, {2, 3, false}}, entryTree},
+	unix.SYS_UNLINKAT:  {noArg, []nameAt{{0, 1, false}}, entryGone},
+	unix.SYS_MKDIRAT:   {noArg, []nameAt{{0, 1, false}}, entryFile},
+	unix.SYS_MKNODAT:   {noArg, []nameAt{{0, 1, false}}, entryFile},
+	unix.SYS_LINKAT:    {noArg, []nameAt{{2, 3, false}}, entryFile},
+	unix.SYS_SYMLINKAT: {noArg, []nameAt{{1, 2, false}}, entryFile},
+	unix.SYS_TRUNCATE:  {noArg, []nameAt{{noArg, 0, true}}, entryFile},
+	unix.SYS_FCHMOD:    {noArg, []nameAt{{0, noArg, false}}, entryFile},
+	unix.SYS_FCHMODAT:  {noArg, []nameAt{{0, 1, true}}, entryFile},
+	unix.SYS_FCHMODAT2: {noArg, []nameAt{{0, 1, true}}, entryFile},
 }
 
 // writingFlags are those with which a file is opened that may be written, or comes to be.
@@ -87,7 +89,7 @@ func watch(o order) (*witness, error) {
 	if errno != 0 {
 		return nil, errno
 	}
-	return &witness{listener: int(fd), journal: JournalOn, run: o.journal, seen: make(map[string]bool)}, nil
+	return &witness{listener: int(fd), journal: JournalOn, run: o.journal, seen: make(map[string]int)}, nil
 }
 
 // witnessed is the filter that has the calls of passings told.
@@ -151,11 +153,31 @@ func (w *witness) attend() {
 	}
 }
 
+// wraps reports whether a call is that of a program which confines the command, before the
+// command begins. What that makes is not the command's.
+func (w *witness) wraps(n notification) bool {
+	if len(w.wrappers) == 0 {
+		return false
+	}
+	exe, err := os.Stat("/proc/" + strconv.FormatUint(uint64(n.pid), 10) + "/exe")
+	if err == nil && slices.ContainsFunc(w.wrappers, func(f os.FileInfo) bool { return os.SameFile(f, exe) }) {
+		return true
+	}
+	w.wrappers = nil
+	return false
+}
+
 // note writes down what a call is about to touch.
 func (w *witness) note(n notification) {
+	if w.wraps(n) {
+		return
+	}
 	p, ok := passings[uint32(n.call)]
 	if !ok {
 		p = legacyPassings[uint32(n.call)]
+	}
+	if n.call == unix.SYS_RENAMEAT2 && n.args[4]&unix.RENAME_NOREPLACE != 0 && w.occupied(n, p.names[1]) {
+		return // it fails; mv tries this first
 	}
 	for _, at := range p.names {
 		name, err := w.nameOf(n, at)
@@ -163,16 +185,13 @@ func (w *witness) note(n notification) {
 			w.write(entryUnseen, "")
 			continue
 		}
-		kind := byte(entryFile)
-		if at.tree {
-			kind = entryTree
-		}
+		name = reopened(n.pid, name)
 		for range mostLinks {
 			path, ok := located(name)
 			if !ok {
 				break // it is not there, or in no place that is kept
 			}
-			w.write(kind, path)
+			w.write(p.kind, path)
 			to, err := os.Readlink(path)
 			if err != nil || !at.follows {
 				break
@@ -180,9 +199,46 @@ func (w *witness) note(n notification) {
 			if name = to; !filepath.IsAbs(to) {
 				name = filepath.Dir(path) + "/" + to
 			}
+			name = reopened(n.pid, name)
 		}
 	}
 }
+
+// occupied reports whether there is something where a call names a file.
+func (w *witness) occupied(n notification, at nameAt) bool {
+	name, err := w.nameOf(n, at)
+	if err != nil {
+		return false
+	}
+	path, ok := located(name)
+	if !ok {
+		return false
+	}
+	_, err = os.Lstat(path)
+	return err == nil
+}
+
+// reopened is the name of the file that a process opens once more by the number of a
+// descriptor, and the name itself where that is none.
+func reopened(pid uint32, name string) string {
+	number, ok := standard[name]
+	for _, from := range []string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/"} {
+		if rest, is := strings.CutPrefix(name, from); is {
+			number, ok = rest, true
+		}
+	}
+	if !ok {
+		return name
+	}
+	to, err := os.Readlink("/proc/" + strconv.FormatUint(uint64(pid), 10) + "/fd/" + number)
+	if err != nil {
+		return name
+	}
+	return to
+}
+
+// standard are the names of the first descriptors.
+var standard = map[string]string{"/dev/stdin": "0", "/dev/stdout": "1", "/dev/stderr": "2"}
 
 // mostLinks is how many links a path may lead through at its end.
 const mostLinks = 40
@@ -267,30 +323,42 @@ func located(name string) (string, bool) {
 	return filepath.Join(dir, base), true
 }
 
-// write puts an entry into the journal, once.
+// write puts an entry into the journal: once, or if it is counted, so often as that
+// counts.
 func (w *witness) write(kind byte, path string) {
+	most := 1
+	if kind == entryOpen || kind == entryGone || kind == entryTree {
+		most = mostCounted
+	}
 	line := w.run + " " + string(kind) + path + "\x00"
-	if w.seen[line] {
+	if w.seen[line] >= most {
 		return
 	}
-	w.seen[line] = true
+	w.seen[line]++
 	_, _ = unix.Write(w.journal, []byte(line)) // a file in memory
 }
 
-// keepJournal begins to keep the journal that an order asks for.
-func keepJournal(o order) {
+// keepJournal begins to keep the journal that an order asks for, of the program at a path.
+func keepJournal(o order, path string) {
 	w, err := watch(o)
 	if err != nil {
-		w = &witness{journal: JournalOn, run: o.journal, seen: make(map[string]bool)}
+		w = &witness{journal: JournalOn, run: o.journal, seen: make(map[string]int)}
 		w.write(entryBegin, "")
 		w.write(entryUnseen, "")
 		return
 	}
 	w.write(entryBegin, "")
+	if o.confined {
+		for _, name := range []string{path, "/proc/self/exe"} { // it starts us again, to confine what is left
+			if f, err := os.Stat(name); err == nil {
+				w.wrappers = append(w.wrappers, f)
+			}
+		}
+	}
 	go w.attend()
 }
 
 // closeJournal says that the command has ended, and all that it left.
 func closeJournal(o order) {
-	(&witness{journal: JournalOn, run: o.journal, seen: make(map[string]bool)}).write(entryEnd, "")
+	(&witness{journal: JournalOn, run: o.journal, seen: make(map[string]int)}).write(entryEnd, "")
 }

@@ -44,14 +44,14 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("not root: the other tests ran as an ordinary user already")
 	}
-	dir, err := os.MkdirTemp("/tmp", "c-*") // names of sockets are short
+	dir, err := os.MkdirTemp("/tmp", "c*") // names of sockets are short
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	exe := filepath.Join(dir, "sandbox.test")
 	copyFile(t, self(t), exe)
-	tmp := filepath.Join(dir, "tmp")
+	tmp := filepath.Join(dir, "t")
 	for _, err := range []error{os.Chmod(dir, 0o755), os.Mkdir(tmp, 0o700), os.Chown(tmp, nobody, nobody)} {
 		if err != nil {
 			t.Fatal(err)

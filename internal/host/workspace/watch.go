@@ -3,6 +3,7 @@ package workspace
 import (
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -24,6 +25,9 @@ type watch struct {
 	dirs  map[string]handle
 	names map[handle]string
 	feeds []*Feed
+
+	leaving uint32 // the move that was begun last
+	left    string // and the name of what it moves
 }
 
 // handle is what the system calls a directory that it watches.
@@ -36,6 +40,22 @@ type Feed struct {
 	all     bool
 	changed map[string]bool
 	anew    map[string]bool
+	counts  bool
+	ops     map[string]Ops
+}
+
+// Ops counts what all programs did to a file of one name.
+type Ops struct {
+	Closed  int      // how often a program closed it that could write it
+	Moved   int      // how often it was moved to the name or away from it
+	Removed int      // how often it was removed
+	From    []string // the names that files had which were moved there; "" is one outside
+	Open    bool     // it was written, and not closed since
+}
+
+// Then returns the operations of both, o first.
+func (o Ops) Then(p Ops) Ops {
+	return Ops{o.Closed + p.Closed, o.Moved + p.Moved, o.Removed + p.Removed, slices.Concat(o.From, p.From), p.Open}
 }
 
 // Follow returns a feed of what changes. At first everything has.
@@ -52,11 +72,20 @@ func (w *Workspace) Follow() *Feed {
 	return f
 }
 
+// Count has the feed count operations on files. Several at once may be counted as one.
+func (f *Feed) Count() *Feed {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	f.counts = true
+	return f
+}
+
 // Changes are directories of which a view may be wrong.
 type Changes struct {
 	All  bool            // nothing is known: walk
 	Dirs map[string]bool // something in them changed, not below them
 	Anew map[string]bool // nothing that was known of them and of what is below them holds
+	Ops  map[string]Ops  // by path, if the feed counts; incomplete if All is set
 }
 
 // AnewAbove reports whether nothing holds of what was known of a directory
@@ -82,8 +111,8 @@ func (f *Feed) Changes() Changes {
 			other.all = true
 		}
 	}
-	c := Changes{All: f.all || f.w.off || f.w.src == nil, Dirs: f.changed, Anew: f.anew}
-	f.all, f.changed, f.anew = false, nil, nil
+	c := Changes{All: f.all || f.w.off || f.w.src == nil, Dirs: f.changed, Anew: f.anew, Ops: f.ops}
+	f.all, f.changed, f.anew, f.ops = false, nil, nil, nil
 	return c
 }
 
@@ -141,7 +170,21 @@ type happening struct {
 	name  string // of what changed in it, or empty
 	left  bool   // a directory of that name was moved away
 	ended bool   // the directory is not watched any more
+	op    op
+	move  uint32 // what both ends of a move have in common
 }
+
+// op is what was done to a file.
+type op uint8
+
+const (
+	opOther op = iota
+	opWrite
+	opClose
+	opLeave
+	opArrive
+	opRemove
+)
 
 func (w *watch) note(h happening) {
 	dir, ok := w.names[h.dir]
@@ -166,6 +209,48 @@ func (w *watch) note(h happening) {
 		w.tell(gone, true)
 	}
 	w.tell(dir, h.name == ignoreFile)
+	if h.op != opOther {
+		w.count(path.Join(dir, h.name), h)
+	}
+}
+
+// count tells the feeds that count what was done to a file.
+func (w *watch) count(name string, h happening) {
+	from := ""
+	switch {
+	case h.op == opLeave:
+		w.leaving, w.left = h.move, name
+	case h.op == opArrive && h.move == w.leaving:
+		from = w.left
+	}
+	for _, f := range w.feeds {
+		if !f.counts {
+			continue
+		}
+		o := f.ops[name]
+		if h.op != opWrite || !o.Open { // many writes make one change
+			o.add(h.op, from)
+			if f.ops == nil {
+				f.ops = make(map[string]Ops)
+			}
+			f.ops[name] = o
+		}
+	}
+}
+
+func (o *Ops) add(what op, from string) {
+	o.Open = what == opWrite
+	switch what {
+	case opClose:
+		o.Closed++
+	case opLeave:
+		o.Moved++
+	case opArrive:
+		o.Moved++
+		o.From = append(o.From, from)
+	case opRemove:
+		o.Removed++
+	}
 }
 
 func (w *watch) tell(dir string, anew bool) {

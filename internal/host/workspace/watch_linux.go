@@ -122,9 +122,26 @@ func (s *source) read(take func(happening)) bool {
 				dir: handle(e.Wd), name: string(name),
 				left:  e.Mask&unix.IN_MOVED_FROM != 0 && e.Mask&unix.IN_ISDIR != 0,
 				ended: e.Mask&unix.IN_IGNORED != 0,
+				op:    opOf(e.Mask), move: e.Cookie,
 			})
 		}
 	}
+}
+
+func opOf(mask uint32) op {
+	switch {
+	case mask&unix.IN_MODIFY != 0:
+		return opWrite
+	case mask&unix.IN_CLOSE_WRITE != 0:
+		return opClose
+	case mask&unix.IN_MOVED_FROM != 0:
+		return opLeave
+	case mask&unix.IN_MOVED_TO != 0:
+		return opArrive
+	case mask&unix.IN_DELETE != 0:
+		return opRemove
+	}
+	return opOther
 }
 
 // mountsInside are the lines of the mounts that lie in the trees.

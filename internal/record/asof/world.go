@@ -122,7 +122,7 @@ func (t *tracing) add(ctx context.Context, r event.Record) error {
 				return err
 			}
 			for _, one := range list {
-				t.note(change{q.seq, r.Seq, &one.Before, &one.After, one.Doubt == event.DoubtOther})
+				t.note(change{q.seq, r.Seq, &one.Before, &one.After, one.Doubt == event.DoubtOther || one.Doubt == event.DoubtBoth})
 			}
 		}
 	}

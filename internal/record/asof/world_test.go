@@ -60,9 +60,15 @@ func numbered(events []event.Event) (records []event.Record) {
 // What a file was at a record is read from the calls around it, whoever else had a
 // hand in it.
 func TestTheWorldOfARecord(t *testing.T) {
+	for _, doubt := range []event.Doubt{event.DoubtOther, event.DoubtBoth} {
+		t.Run(string(doubt), func(t *testing.T) { testWorld(t, doubt) })
+	}
+}
+
+func testWorld(t *testing.T, doubt event.Doubt) {
 	kept := trees{"t1": {file("a", "0"), file("quiet", "q"), file("b", "1")}}
 	byOther := changed("o", "x", "y")
-	byOther.Doubt = event.DoubtOther
+	byOther.Doubt = doubt
 	events := []event.Event{
 		asked("1", "", file("a", "")), done("1", changed("a", "", "0")), // 1, 2
 		asked("2", "", file("b", "")), done("2", changed("b", "", "1")), // 3, 4

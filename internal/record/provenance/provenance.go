@@ -62,6 +62,9 @@ type Origin struct {
 	// Unsure says that it may also have been somebody else, shortly before or
 	// after the call: what the file held then was not kept.
 	Unsure bool
+	// Others says that another program may have written the line while By ran, or if it is
+	// [event.DoubtOther], that it did.
+	Others event.Doubt
 }
 
 // BySession reports whether a call wrote the line, as far as is known.
@@ -155,7 +158,7 @@ func (t *tracer) follow(all []*Change) error {
 		if t.gone != nil && !slices.ContainsFunc(all[:at+1], func(c *Change) bool { return c.touches(t.name) }) {
 			t.rename(all[:at+1])
 		}
-		if i := slices.IndexFunc(c.Files, func(f event.FileChange) bool { return f.After.Path == t.name }); i >= 0 {
+		if i := slices.IndexFunc(c.Files, func(f event.FileChange) bool { return f.After.Path == t.name }); i >= 0 && !made(all[:at], c.Files[i]) {
 			t.find(c, c.Files[i])
 			if next, ok := t.restored(all[:at], c); ok {
 				at = next
@@ -174,6 +177,14 @@ func (t *tracer) follow(all []*Change) error {
 		}
 	}
 	return nil
+}
+
+// made reports whether what a command found another program to have made of a file was
+// left there by a call.
+func made(before []*Change, f event.FileChange) bool {
+	return f.Doubt == event.DoubtOther && slices.ContainsFunc(before, func(c *Change) bool {
+		return slices.ContainsFunc(c.Files, func(g event.FileChange) bool { return g.Doubt != event.DoubtOther && g.After == f.After })
+	})
 }
 
 // touches reports whether a call changed a file of that name.
@@ -296,22 +307,27 @@ func (t *tracer) find(c *Change, f event.FileChange) {
 // leave goes back to what a call found in the file. What is different by now the
 // call has done.
 func (t *tracer) leave(c *Change, f event.FileChange) {
+	origin := Origin{By: c, Others: f.Doubt, Outside: f.Doubt == event.DoubtOther}
+	if origin.Outside {
+		origin.Until = c.Time
+	}
 	for _, from := range c.sources(f) {
 		if text, err := t.content(from.Before); err == nil && (from.Before.Hash == f.After.Hash || t.resembles(text)) {
 			t.called(from.Before.Path)
-			t.taken(c, t.goBack(text, from.Before.Hash, Origin{By: c}))
+			t.taken(c, t.goBack(text, from.Before.Hash, origin))
 			return
 		}
 	}
 	text, err := t.content(f.Before)
 	if err != nil {
 		if t.doubt == (Origin{}) {
-			t.doubt = Origin{By: c, Unsure: true}
+			t.doubt = origin
+			t.doubt.Unsure = true
 		}
 		t.hash = ""
 		return
 	}
-	t.taken(c, t.goBack(text, f.Before.Hash, Origin{By: c}))
+	t.taken(c, t.goBack(text, f.Before.Hash, origin))
 }
 
 // goBack makes an earlier content the one that is looked at. Lines that it does

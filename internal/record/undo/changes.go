@@ -74,10 +74,12 @@ func (k *Keeper) doubt(kept tool.Kept, after *tree, changes []event.FileChange) 
 	if len(changes) == 0 || !runsAnything(kept.Effects) {
 		return nil
 	}
-	touched, known := func(string) bool { return false }, false
+	touch, known := func(string) tool.Touch { return tool.Touch{} }, false
 	if kept.Touched != nil {
-		touched, known = kept.Touched()
+		touch, known = kept.Touched()
 	}
+	touched := func(path string) bool { return touch(path).Any }
+	both := k.counted.both(kept.Counted, func(rel string) tool.Touch { return touch(k.ws.Abs(rel)) })
 	// A file with several names is touched by each of them.
 	files := make(map[uint64]bool)
 	for _, c := range changes {
@@ -90,6 +92,8 @@ func (k *Keeper) doubt(kept tool.Kept, after *tree, changes []event.FileChange) 
 		rel := c.After.Path
 		n := after.find(rel)
 		switch {
+		case touched(k.ws.Abs(rel)) && both(rel):
+			c.Doubt = event.DoubtBoth
 		case touched(k.ws.Abs(rel)):
 			continue
 		case n != nil && after.folders[path.Dir(rel)].shared && files[n.stamp.ino]:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -19,15 +20,25 @@ import (
 // watching has a world's commands watched: they touch all files but those named, if
 // what they touch is known.
 func (w *world) watching(known bool, theirs ...string) {
-	w.o.Witness = func() func() (func(string) bool, bool) {
-		return func() (func(string) bool, bool) {
-			return func(path string) bool {
-				rel, _ := filepath.Rel(w.dir, path)
-				return known && !slices.Contains(theirs, rel)
+	w.o.Witness = touching(func(path string) bool {
+		rel, _ := filepath.Rel(w.dir, path)
+		return known && !slices.Contains(theirs, rel)
+	}, known)
+	w.restart()
+}
+
+// touching is a witness of commands that do anything to the files that has tells.
+func touching(has func(path string) bool, known bool) func() func() (func(string) tool.Touch, bool) {
+	return func() func() (func(string) tool.Touch, bool) {
+		return func() (func(string) tool.Touch, bool) {
+			return func(path string) tool.Touch {
+				if !has(path) {
+					return tool.Touch{}
+				}
+				return tool.Touch{Any: true, Opened: 1000, Moved: 1000, Removed: 1000, Held: true}
 			}, known
 		}
 	}
-	w.restart()
 }
 
 func whys(p undo.Plan) map[string]string {
@@ -202,4 +213,92 @@ func TestWhatACutOffCommandLeftIsNamed(t *testing.T) {
 	}
 	w.undo("all", "force")
 	w.wantTree(map[string]string{"log": `-rw-r--r-- "0"`})
+}
+
+// A file that the command and another program both changed stays, whatever the other did
+// and whenever, and is named. What the command did alone is undone.
+func TestWhatBothChangedStays(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("no system but Linux counts what is done to files")
+	}
+	write := func(w *world) { w.must(os.WriteFile(w.path("f"), []byte("ours"), 0o644)) }
+	add := func(w *world) {
+		f, err := os.OpenFile(w.path("f"), os.O_APPEND|os.O_WRONLY, 0)
+		w.must(err)
+		_, err = f.WriteString("theirs")
+		w.must(errors.Join(err, f.Close()))
+	}
+	replace := func(w *world) {
+		w.put("swap", "theirs")
+		w.must(os.Rename(w.path("swap"), w.path("f")))
+	}
+	once := map[string]tool.Touch{"f": {Any: true, Opened: 1}}
+	for name, tc := range map[string]struct {
+		touches map[string]tool.Touch
+		do      []func(*world)
+		both    bool
+	}{
+		"alone":             {once, []func(*world){write}, false},
+		"appended after":    {once, []func(*world){write, add}, true},
+		"appended before":   {once, []func(*world){add, write}, true},
+		"replaced":          {once, []func(*world){write, replace}, true},
+		"replaced before":   {map[string]tool.Touch{"f": {Any: true, Moved: 1}, "swap": {Any: true, Opened: 1, Moved: 1}}, []func(*world){replace, add}, true},
+		"replaces":          {map[string]tool.Touch{"f": {Any: true, Moved: 1}, "swap": {Any: true, Opened: 1, Moved: 1}}, []func(*world){replace}, false},
+		"removed":           {once, []func(*world){write, func(w *world) { w.remove("f") }}, true},
+		"removes":           {map[string]tool.Touch{"f": {Any: true, Opened: 1, Removed: 1}}, []func(*world){write, func(w *world) { w.remove("f") }}, false},
+		"open elsewhere":    {once, []func(*world){write, func(w *world) { w.hold("f", "theirs") }}, true},
+		"open here":         {map[string]tool.Touch{"f": {Any: true, Opened: 2, Held: true}}, []func(*world){write, func(w *world) { w.hold("f", "ours") }}, false},
+		"moved while open":  {map[string]tool.Touch{"t": {Any: true, Opened: 1, Moved: 1}, "f": {Any: true, Moved: 1}}, []func(*world){carry}, false},
+		"added to the same": {map[string]tool.Touch{"t": {Any: true, Opened: 1, Moved: 1}, "f": {Any: true, Moved: 1}}, []func(*world){carry, add}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.o.Witness = func() func() (func(string) tool.Touch, bool) {
+				return func() (func(string) tool.Touch, bool) {
+					return func(path string) tool.Touch { return tc.touches[filepath.Base(path)] }, true
+				}
+			}
+			w.restart()
+			w.put("f", "0")
+			w.shell("t", func() {
+				for _, do := range tc.do {
+					do(w)
+				}
+			})
+			for _, f := range w.held {
+				w.must(f.Close())
+			}
+			after := w.tree()
+			p := w.undo("all")
+			if !tc.both {
+				w.wantTree(map[string]string{"f": `-rw-r--r-- "0"`})
+				return
+			}
+			w.wantTree(after)
+			if why := whys(p)["f"]; why != "the command and another program both changed it" {
+				t.Errorf("plan = %+v", p)
+			}
+			w.undo("all", "force")
+			w.wantTree(map[string]string{"f": `-rw-r--r-- "0"`})
+		})
+	}
+}
+
+// hold writes to a file and leaves it open.
+func (w *world) hold(name, text string) {
+	f, err := os.OpenFile(w.path(name), os.O_APPEND|os.O_WRONLY, 0)
+	w.must(err)
+	_, err = f.WriteString(text)
+	w.must(err)
+	w.held = append(w.held, f)
+}
+
+// carry moves a file that it still writes.
+func carry(w *world) {
+	f, err := os.Create(w.path("t"))
+	w.must(err)
+	_, err = f.WriteString("a")
+	w.must(errors.Join(err, os.Rename(w.path("t"), w.path("f"))))
+	_, err = f.WriteString("b")
+	w.must(errors.Join(err, f.Close()))
 }

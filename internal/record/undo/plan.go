@@ -278,13 +278,23 @@ func (k *Keeper) wishOf(ctx context.Context, chain []link, c Call) wish {
 }
 
 // withoutOwn leaves out what a command is recorded with, and a call of the session did
-// that was under way beside it.
+// that was under way beside it. Where both did something, neither is in doubt.
 func withoutOwn(chain []link) []link {
-	return slices.DeleteFunc(chain, func(l link) bool {
-		return l.doubt == event.DoubtOther && slices.ContainsFunc(chain, func(m link) bool {
+	beside := func(l link) bool {
+		return slices.ContainsFunc(chain, func(m link) bool {
 			return m.call != l.call && m.doubt == "" && m.call.seq < l.call.end && (l.call.seq < m.call.end || m.call.end == 0)
 		})
-	})
+	}
+	var both []int
+	for i, l := range chain {
+		if l.doubt == event.DoubtBoth && beside(l) {
+			both = append(both, i)
+		}
+	}
+	for _, i := range both {
+		chain[i].doubt = ""
+	}
+	return slices.DeleteFunc(chain, func(l link) bool { return l.doubt == event.DoubtOther && beside(l) })
 }
 
 // laterThan is the call that changed a file after a link did, 0 if none has.
@@ -346,8 +356,9 @@ func whose(claims []Claim, chain []link) string {
 		}
 		session, sure := "", false
 		for _, c := range claims {
-			if (c.Path == l.before.Path || c.Path == ".") && c.overlaps(l.call.at, l.call.until) && (session == "" || !sure && c.Doubt == "") {
-				session, sure = c.Session, c.Doubt == ""
+			certain := c.Doubt == "" || c.Doubt == event.DoubtBoth
+			if (c.Path == l.before.Path || c.Path == ".") && c.overlaps(l.call.at, l.call.until) && (session == "" || !sure && certain) {
+				session, sure = c.Session, certain
 			}
 		}
 		switch {
@@ -357,6 +368,10 @@ func whose(claims []Claim, chain []link) string {
 			return fmt.Sprintf("another program or session %s changed it while the command ran", session)
 		case l.doubt == event.DoubtOther:
 			return "another program changed it while the command ran"
+		case session != "" && l.doubt == event.DoubtBoth:
+			return fmt.Sprintf("the command and session %s both changed it", session)
+		case l.doubt == event.DoubtBoth:
+			return "the command and another program both changed it"
 		case session != "" && (sure || l.doubt == event.DoubtUnseen):
 			return fmt.Sprintf("the command or session %s changed it", session)
 		case l.doubt == event.DoubtUnseen:

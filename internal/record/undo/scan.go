@@ -75,13 +75,14 @@ func (k *Keeper) recall() {
 // files that may have.
 func (k *Keeper) scan(ctx context.Context) (*tree, error) {
 	if k.feed == nil {
-		k.feed = k.ws.Follow()
+		k.feed = k.ws.Follow().Count()
 	}
 	k.fault = nil
 	s := scanning{k: k, old: k.tree, next: &tree{folders: make(map[string]*folder)}}
 	s.clock = k.ws.FileTime()
 	s.next.at = cmp.Or(s.clock.Now, k.now().UnixNano())
 	changes := k.feed.Changes()
+	k.counted.add(changes)
 	t, err := s.run(ctx, changes)
 	if err != nil {
 		k.feed.Fail()

@@ -20,8 +20,8 @@
 //     them are named by it; where all are, nothing is written.
 //
 // What a command changed is told apart from what others changed while it ran by
-// a [Options.Witness]. What may be somebody else's is on record with a doubt
-// and stays, unless that is asked for.
+// a [Options.Witness], and by what the system counted. What may be somebody
+// else's is on record with a doubt and stays, unless that is asked for.
 //
 // Bytes, permission bits, links and directories are brought back; owners,
 // extended attributes, times and hard links are not.
@@ -69,7 +69,7 @@ type Options struct {
 	// Witness, which may be nil, is called before a command and returns what
 	// [tool.Kept] has as Touched. Without one, whose a command's changes are is not
 	// known.
-	Witness func() (touched func() (has func(path string) bool, known bool))
+	Witness func() (touched func() (of func(path string) tool.Touch, known bool))
 
 	// Needs reports what the last turns need, see [History.Needs]. It stays in
 	// the store however full that is.
@@ -88,6 +88,7 @@ type Keeper struct {
 
 	mu      sync.Mutex       // guards the fields below
 	feed    *workspace.Feed  // tells what changed since; nil before the first look
+	counted counted          // what it counted
 	tree    *tree            // the files as last seen
 	closed  map[string]bool  // directories that could not be listed then
 	ignored []string         // what no tree holds, at the last look at all files
@@ -182,7 +183,7 @@ func (k *Keeper) Keep(ctx context.Context, effects []tool.Effect) (tool.Kept, er
 		if err != nil {
 			return kept, err
 		}
-		kept.Tree = name
+		kept.Tree, kept.Counted = name, k.counted.mark()
 	}
 	return kept, k.commit()
 }

@@ -49,6 +49,7 @@ type world struct {
 	clock   func() time.Time // dates requests
 	o       undo.Options
 	so      undo.StoreOptions
+	held    []*os.File // what another program has open
 }
 
 func newWorld(t *testing.T) *world {
@@ -95,9 +96,7 @@ func (w *world) restart() {
 	o := w.o
 	o.Needs, o.Tree = w.history.Needs, w.history.Tree()
 	if o.Witness == nil {
-		o.Witness = func() func() (func(string) bool, bool) {
-			return func() (func(string) bool, bool) { return func(string) bool { return true }, true } // the command alone
-		}
+		o.Witness = touching(func(string) bool { return true }, true) // the command alone
 	}
 	o.Warn = func(s string) { w.warned = append(w.warned, s) }
 	w.keeper = undo.New(w.ws, w.store, o)
