@@ -244,3 +244,25 @@ func TestKeysStayOutOfCommands(t *testing.T) {
 		t.Errorf("the command saw a key, or nothing at all: %v", err)
 	}
 }
+
+// TestADiskWithoutInodes names the reason for what it cannot write: there is no
+// room, whatever else the system says of the attempts after the first.
+func TestADiskWithoutInodes(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root to mount a small file system")
+	}
+	p := newProgram(t)
+	if err := exec.Command("mount", "-t", "tmpfs", "-o", "size=8m,nr_inodes=40", "tmpfs", p.ws).Run(); err != nil {
+		t.Skip("cannot mount a small file system here")
+	}
+	t.Cleanup(func() { _ = exec.Command("umount", p.ws).Run() })
+	script := filepath.Join(filepath.Dir(p.ws), "model")
+	text := "call bash {\"command\":\"i=0; while : >f$i; do i=$((i+1)); done\"}\n---\ncall write {\"path\":\"n.txt\",\"content\":\"x\"}\n---\nwant no space left on device\nsay no room\n"
+	if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, stderr, _ := p.run("-p", "--auto-approve", "--session-id", "s1", "--script", script, "go")
+	if out != "no room\n" || strings.Contains(stderr, "permission denied") {
+		t.Errorf("%q: %s", out, stderr)
+	}
+}
