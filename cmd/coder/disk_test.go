@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -252,12 +253,16 @@ func TestADiskWithoutInodes(t *testing.T) {
 		t.Skip("needs root to mount a small file system")
 	}
 	p := newProgram(t)
-	if err := exec.Command("mount", "-t", "tmpfs", "-o", "size=8m,nr_inodes=40", "tmpfs", p.ws).Run(); err != nil {
+	if err := exec.Command("mount", "-t", "tmpfs", "-o", "size=8m,nr_inodes=60", "tmpfs", p.ws).Run(); err != nil {
 		t.Skip("cannot mount a small file system here")
 	}
 	t.Cleanup(func() { _ = exec.Command("umount", p.ws).Run() })
 	script := filepath.Join(filepath.Dir(p.ws), "model")
-	text := "call bash {\"command\":\"i=0; while : >f$i; do i=$((i+1)); done\"}\n---\ncall write {\"path\":\"n.txt\",\"content\":\"x\"}\n---\nwant no space left on device\nsay no room\n"
+	var names strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&names, " f%d", i)
+	}
+	text := "call bash {\"command\":\"touch" + names.String() + "\"}\n---\ncall write {\"path\":\"n.txt\",\"content\":\"x\"}\n---\nwant no space left on device\nsay no room\n"
 	if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
