@@ -73,7 +73,7 @@ type unkept struct {
 
 // closed notes whether everything in a session that was just closed is on disk.
 func (inv *invocation) closed(a *app.App) {
-	if inv.flags.Ephemeral {
+	if inv.unkept == nil || inv.flags.Ephemeral {
 		return
 	}
 	inv.unkept.mu.Lock()
@@ -84,6 +84,9 @@ func (inv *invocation) closed(a *app.App) {
 // kept is how the program ends whose work ended with err: all is well only if all of
 // its sessions is on disk, however they were run.
 func (inv *invocation) kept(err error) error {
+	if inv.unkept == nil {
+		return err
+	}
 	inv.unkept.mu.Lock()
 	defer inv.unkept.mu.Unlock()
 	if err != nil || inv.unkept.why == nil {
