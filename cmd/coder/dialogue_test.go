@@ -29,6 +29,9 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 	script := ts.ReadFile(args[1])
 	cmd := exec.Command(args[2], args[3:]...)
 	cmd.Dir, cmd.Env = ts.MkAbs("."), append(os.Environ(), "HOME="+ts.Getenv("HOME"), "PATH="+ts.Getenv("PATH"), noRaceWait)
+	if how := ts.Getenv("CODER_TEST_DISK"); how != "" {
+		cmd.Env = append(cmd.Env, "CODER_TEST_DISK="+how)
+	}
 	if bin, err := exec.LookPath(args[2]); err == nil {
 		cmd.Path, cmd.Err = bin, nil
 	}

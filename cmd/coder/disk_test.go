@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -242,5 +243,31 @@ func TestKeysStayOutOfCommands(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(p.ws, ".coder/log/s1/audit.jsonl"))
 	if err != nil || strings.Contains(string(text), secret) || !strings.Contains(string(text), "HARMLESS=yes") {
 		t.Errorf("the command saw a key, or nothing at all: %v", err)
+	}
+}
+
+// TestADiskWithoutInodes names the reason for what it cannot write: there is no
+// room, whatever else the system says of the attempts after the first.
+func TestADiskWithoutInodes(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root to mount a small file system")
+	}
+	p := newProgram(t)
+	if err := exec.Command("mount", "-t", "tmpfs", "-o", "size=8m,nr_inodes=60", "tmpfs", p.ws).Run(); err != nil {
+		t.Skip("cannot mount a small file system here")
+	}
+	t.Cleanup(func() { _ = exec.Command("umount", p.ws).Run() })
+	script := filepath.Join(filepath.Dir(p.ws), "model")
+	var names strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&names, " f%d", i)
+	}
+	text := "call bash {\"command\":\"touch" + names.String() + "\"}\n---\ncall write {\"path\":\"n.txt\",\"content\":\"x\"}\n---\nwant no space left on device\nsay no room\n"
+	if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, stderr, _ := p.run("-p", "--auto-approve", "--session-id", "s1", "--script", script, "go")
+	if out != "no room\n" || strings.Contains(stderr, "permission denied") {
+		t.Errorf("%q: %s", out, stderr)
 	}
 }

@@ -82,8 +82,14 @@ func (a *App) tasks(ctx context.Context, sessionID string) (rows []slash.Task, e
 	return rows, nil
 }
 
-// TaskWords is where a task of a status stands, for people.
-func TaskWords(status string) string { return cmp.Or(taskWords[task.Status(status)], status) }
+// TaskWords is where a task of a status stands, for people. A task that was begun is
+// running only while a process works on it.
+func TaskWords(status string, running bool) string {
+	if task.Status(status) == task.InProgress && !running {
+		return "interrupted"
+	}
+	return cmp.Or(taskWords[task.Status(status)], status)
+}
 
 // taskWords is where a task stands, for people.
 var taskWords = map[task.Status]string{

@@ -44,11 +44,11 @@ func (s *Store) WriteRequest(ctx context.Context, w io.Writer, id string, at uin
 		}
 	}
 	if reply < 0 {
-		return inputf("session %s has no request on record up to there: none was answered over a network, or an earlier version wrote the session", id)
+		return inputf("session %s has no request on record up to this point; sessions of earlier versions have none", id)
 	}
 	body, ok := rebuild(all[:reply+1], others)
 	if !ok {
-		return inputf("session %s: the request answered by record %d cannot be written again byte for byte: its record is not whole, or a key in it was masked", id, all[reply].Seq)
+		return inputf("the request answered by record %d of session %s cannot be rebuilt exactly: a record is damaged, or a key was masked", all[reply].Seq, id)
 	}
 	_, err := w.Write(body)
 	return err

@@ -133,7 +133,7 @@ func (s *Store) openOnDisk(wrap func(event.Store) event.Store) {
 	var once sync.Once
 	tell := func(err error) {
 		once.Do(func() {
-			s.warn(fmt.Sprintf("this session is not being saved: %v; make room or give access to the folder (--no-session-persistence keeps nothing on purpose)", err))
+			s.warn(fmt.Sprintf("this session is not being saved: %v. You have to make room on that disk or give access to the folder; coder cannot (--no-session-persistence keeps nothing on purpose)", err))
 		})
 	}
 	for _, name := range dataFolders {

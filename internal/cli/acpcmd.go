@@ -62,7 +62,8 @@ func (inv *invocation) runACP(ctx context.Context) error {
 	gone() // nobody is left to see what turns come to
 	e.work.Wait()
 	for _, s := range e.sessions {
-		err = inv.kept(s.app, errors.Join(err, s.Close()))
+		err = errors.Join(err, s.Close())
+		inv.closed(s.app)
 	}
 	return err
 }
@@ -310,6 +311,7 @@ func (e *editor) shut(id string, s *edited) error {
 	s.queue.Close()
 	<-s.ended
 	delete(e.sessions, id)
+	defer e.inv.closed(s.app)
 	return s.Close()
 }
 

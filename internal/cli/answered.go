@@ -82,7 +82,8 @@ func (inv *invocation) runAnswered(ctx context.Context) error {
 	if errors.Is(readErr, context.Canceled) {
 		readErr = nil
 	}
-	return inv.kept(a, cmp.Or(err, readErr, d.run.Close(), failed))
+	defer inv.closed(a)
+	return cmp.Or(err, readErr, d.run.Close(), failed)
 }
 
 // read takes lines until there are no more: answers, and messages.

@@ -72,8 +72,9 @@ func Main(env Env) int {
 	defer stop()
 	columns, wide := width(env.Stderr), width(env.Stdout)
 	env.Stdout, env.Stderr = stdio.NewWriter(ctx, env.Stdout), stdio.NewWriter(ctx, env.Stderr)
-	inv := &invocation{Env: env, columns: wide, input: stdio.NewReader(env.Stdin), exit: &shutdown{patience: env.Patience, leaving: make(chan struct{})}}
-	err := inv.exit.watch(ctx, again, func() error { return inv.run(ctx) })
+	inv := &invocation{Env: env, columns: wide, input: stdio.NewReader(env.Stdin), unkept: new(unkept),
+		exit: &shutdown{patience: env.Patience, leaving: make(chan struct{})}}
+	err := inv.exit.watch(ctx, again, func() error { return inv.kept(inv.run(ctx)) })
 	if errors.Is(err, syscall.EPIPE) && inv.flags != nil && inv.flags.command != nil {
 		err = &exitError{code: ExitError} // whoever read it has read enough
 	}
@@ -115,7 +116,8 @@ type invocation struct {
 	words    *i18n.Printer
 	input    *stdio.Reader // of Stdin
 	exit     *shutdown
-	below    string // where the program was called, if the sessions asked about are those of a folder above
+	unkept   *unkept // nil notes nothing
+	below    string  // where the program was called, if the sessions asked about are those of a folder above
 }
 
 func (inv *invocation) run(ctx context.Context) error {

@@ -393,11 +393,12 @@ func (d *driven) note(_ context.Context, r event.Record) error {
 // close ends the session.
 func (d *driven) close(ctx context.Context) error {
 	s := d.session()
+	defer d.inv.closed(d.app)
 	if err := s.Close(); err != nil {
 		return fmt.Errorf("close the session: %w", err)
 	}
 	d.app.Store().MendSnapshots(ctx, s.ID)
-	return d.inv.kept(d.app, nil)
+	return nil
 }
 
 // facts are what the session is made of now.

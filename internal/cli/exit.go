@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"syscall"
 
 	"coder/internal/agent/orchestrator"
@@ -61,6 +63,36 @@ func usagef(format string, args ...any) error {
 
 func inputf(format string, args ...any) error {
 	return &exitError{code: ExitInput, text: fmt.Sprintf(format, args...)}
+}
+
+// unkept is why something of the sessions that this process closed is not on disk.
+type unkept struct {
+	mu  sync.Mutex // guards why
+	why error
+}
+
+// closed notes whether everything in a session that was just closed is on disk.
+func (inv *invocation) closed(a *app.App) {
+	if inv.unkept == nil || inv.flags.Ephemeral {
+		return
+	}
+	inv.unkept.mu.Lock()
+	defer inv.unkept.mu.Unlock()
+	inv.unkept.why = cmp.Or(inv.unkept.why, a.Store().Unkept())
+}
+
+// kept is how the program ends whose work ended with err: all is well only if all of
+// its sessions is on disk, however they were run.
+func (inv *invocation) kept(err error) error {
+	if inv.unkept == nil {
+		return err
+	}
+	inv.unkept.mu.Lock()
+	defer inv.unkept.mu.Unlock()
+	if err != nil || inv.unkept.why == nil {
+		return err
+	}
+	return &exitError{code: ExitUnkept, text: fmt.Sprintf("done, but not everything could be kept on disk: %v", inv.unkept.why)}
 }
 
 // ExitCode maps what went wrong to the program's exit code.

@@ -101,7 +101,8 @@ func (inv *invocation) fleetTasks(ctx context.Context, a *app.App, more ...strin
 	}
 	statuses := map[string]task.Status{"queued": task.Open, "running": task.InProgress, "waiting": task.AwaitingUser, "done": task.Done, "canceled": task.Canceled}
 	for _, t := range slices.Backward(tasks) {
-		row := taskRow{Session: t.ID, ID: t.ID, Title: t.Spec.Prompt, Status: string(cmp.Or(statuses[t.Status], task.Failed)), Created: t.Created, Open: []uip.Request{}}
+		row := taskRow{Session: t.ID, ID: t.ID, Title: t.Spec.Prompt, Status: string(cmp.Or(statuses[t.Status], task.Failed)), Created: t.Created, Open: []uip.Request{},
+			Running: t.Status == "running"}
 		if t.Question != nil {
 			row.Open = append(row.Open, *t.Question)
 		}

@@ -104,18 +104,9 @@ func (inv *invocation) withSession(ctx context.Context, a *app.App, out *output,
 	if closeErr := s.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("close the session: %w", closeErr)
 	}
-	err = inv.kept(a, err)
+	inv.closed(a)
 	a.Store().Forget(s.ID)
 	a.Store().MendSnapshots(ctx, s.ID)
-	return err
-}
-
-// kept is how a session ends whose work ended with err: all is well only if all of it
-// is on disk, however the session is run.
-func (inv *invocation) kept(a *app.App, err error) error {
-	if why := a.Store().Unkept(); err == nil && why != nil && !inv.flags.Ephemeral {
-		return &exitError{code: ExitUnkept, text: fmt.Sprintf("done, but not everything could be kept on disk: %v", why)}
-	}
 	return err
 }
 

@@ -38,7 +38,8 @@ func (inv *invocation) runMCPServe(ctx context.Context, a *app.App) error {
 			offers = append(offers, mcp.Offer{Name: spec.Name, Doc: spec.Doc, Schema: spec.Schema, Run: run})
 		}
 	}
-	return inv.kept(a, errors.Join(mcp.Serve(ctx, inv.Stdin, inv.Stdout, app.Version, offers), s.Close()))
+	defer inv.closed(a)
+	return errors.Join(mcp.Serve(ctx, inv.Stdin, inv.Stdout, app.Version, offers), s.Close())
 }
 
 // telling tells what is done, in few words.
@@ -84,12 +85,14 @@ func (inv *invocation) delegate(ctx context.Context, words string, tell func(str
 	}
 	done, err := s.Run(ctx, words, telling(tell))
 	err = cmp.Or(err, s.Close())
+	inv.closed(a)
 	answer := struct {
 		OK      bool   `json:"ok"`
 		Answer  string `json:"answer"`
 		Error   string `json:"error,omitempty"`
 		Session string `json:"session"`
-	}{OK: err == nil, Answer: done.Text, Session: s.ID}
+		Kept    bool   `json:"persisted"`
+	}{OK: err == nil, Answer: done.Text, Session: s.ID, Kept: a.Store().Unkept() == nil}
 	if err != nil {
 		answer.Error = fmt.Sprint(message(err))
 	}

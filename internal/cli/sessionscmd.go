@@ -44,7 +44,7 @@ func (inv *invocation) runExport(ctx context.Context, a *app.App) error {
 		return a.Store().WriteRequest(ctx, inv.Stdout, id, uint64(inv.flags.at))
 	}
 	if inv.flags.at != 0 {
-		return usagef("--at goes with --format request; coder show %s --at %d shows the session as it stood", id, inv.flags.at)
+		return usagef("--at needs --format request; coder show %s --at %d shows the session at that record", id, inv.flags.at)
 	}
 	return a.Store().Write(ctx, inv.Stdout, id, cmp.Or(inv.flags.format, "md"))
 }

@@ -26,6 +26,7 @@ type taskRow struct {
 	ID      string        `json:"taskId"`
 	Title   string        `json:"title"`
 	Status  string        `json:"status"`
+	Running bool          `json:"running"` // a process is working on it
 	Created time.Time     `json:"createdAt"`
 	Open    []uip.Request `json:"interactions"`
 }
@@ -78,6 +79,9 @@ func (inv *invocation) allTasks(ctx context.Context, store *app.Store, answered 
 		if err != nil {
 			inv.warn(err.Error())
 		}
+		for i := range more {
+			more[i].Running = task.Status(more[i].Status) == task.InProgress && store.InUse(id)
+		}
 		rows = append(rows, more...)
 	}
 	return rows
@@ -104,9 +108,12 @@ func (inv *invocation) runTasks(ctx context.Context) error {
 	}
 	var lines []string
 	for _, r := range rows {
-		status := words.T(app.TaskWords(r.Status))
+		status := words.T(app.TaskWords(r.Status, r.Running))
 		status += strings.Repeat(" ", max(0, 13-ink.Width(status)))
 		lines = append(lines, fmt.Sprintf("%s  %s  %s  (%s)", r.Created.Local().Format("2006-01-02 15:04"), status, oneLine(r.Title), r.Session))
+		if task.Status(r.Status) == task.InProgress && !r.Running {
+			lines = append(lines, words.T("    continue with: coder -r %s", r.Session))
+		}
 		for _, q := range r.Open {
 			title := q.Display.Title
 			if q.Worded() {

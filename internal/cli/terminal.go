@@ -298,6 +298,7 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	if closeErr := t.session.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("close the session: %w", closeErr)
 	}
+	t.inv.closed(t.app)
 	t.sayEnded(running)
 	t.app.Store().Forget(id)
 	if !t.inv.flags.Ephemeral && !t.app.Store().Unused(id) {
@@ -428,6 +429,7 @@ func (t *terminal) follow(ctx context.Context) error {
 	if err := t.session.Close(); err != nil {
 		t.warn(fmt.Sprintf("close the session: %v", err))
 	}
+	t.inv.closed(t.app)
 	t.sayEnded(running)
 	t.app.Store().Forget(t.session.ID)
 	t.session = other

@@ -157,6 +157,7 @@ func (h *hosted) serve() {
 	if err := h.Close(); err != nil {
 		h.web.inv.warn(fmt.Sprintf("close the session: %v", err))
 	}
+	h.web.inv.closed(h.app)
 	h.app.Store().MendSnapshots(context.WithoutCancel(h.web.life), h.ID)
 	for _, m := range late {
 		if err := h.web.add(h.web.life, h.place, m); err != nil && h.web.life.Err() == nil {

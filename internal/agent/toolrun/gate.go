@@ -270,7 +270,7 @@ func (r *run) open(ctx context.Context, a *admission) bool {
 	if errors.As(err, &unkept) {
 		a.by = event.ActorPolicy
 		a.refuse(&Denied{fmt.Sprintf("%v; what is not on record could be run a second time later, or could not be undone. "+
-			"The user can make room or give access to .coder, or start with --no-session-persistence", unkept)})
+			"No call can make room, not even rm: the user has to, on the disk of .coder, or use --no-session-persistence", unkept)})
 		err = r.request(ctx, a) // of what does not run a record in memory will do
 	}
 	if err != nil {
