@@ -38,7 +38,8 @@ func held(all []process) (sum int64) {
 	defer func() { sum += max(mapped, shared(all)) }()
 	for _, p := range all {
 		text, err := os.ReadFile("/proc/" + p.number + "/smaps_rollup")
-		if err != nil { // nobody may look into it
+		if err != nil { // nobody may look into it, or it has ended meanwhile
+			p, _ = look(p.number)
 			sum += p.resident
 			continue
 		}

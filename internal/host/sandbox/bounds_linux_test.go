@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -65,4 +67,15 @@ func TestConfinedSegmentsCount(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+}
+
+// A process that ends while memory is counted holds none.
+func TestMemoryOfAProcessThatEnded(t *testing.T) {
+	cmd := exec.Command("true")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if n := held([]process{{number: strconv.Itoa(cmd.Process.Pid), resident: 300 << 20}}); n != 0 {
+		t.Errorf("%d bytes", n)
+	}
 }
