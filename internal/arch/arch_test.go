@@ -488,8 +488,6 @@ var temporary = map[string]string{
 	"host/authkey/authkey.go":          "in our home, swept at the start",
 	"host/atomicfile/atomicfile.go":    "beside what is ours, or in a folder of ours: swept at the start",
 	"cli/editor.go":                    "in our home, swept at the start",
-	"app/goldenrepo.go":                "removed at the end, else swept by the next rerun",
-	"app/golden.go":                    "removed at the end, else swept by the next rerun",
 	"app/rerun.go":                     "removed at the end, else swept by the next rerun",
 	"cli/demo.go":                      "the person is told where it is, and it stays",
 	"core/event/eventtest/simulate.go": "for tests",
