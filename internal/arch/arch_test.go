@@ -428,8 +428,8 @@ func TestWhatTheProgramReadsByItselfIsOpenedInOneWay(t *testing.T) {
 // starters are the calls that start a program, whatever package makes them.
 var starters = map[string][]string{
 	"os":      {"StartProcess"},
-	"syscall": {"ForkExec", "Exec", "StartProcess"},
-	"unix":    {"Exec"},
+	"syscall": {"ForkExec", "Exec", "StartProcess", "SYS_EXECVE", "SYS_EXECVEAT"},
+	"unix":    {"Exec", "SYS_EXECVE", "SYS_EXECVEAT"},
 }
 
 // unfound are the functions of host/program that start a file without finding it
@@ -522,13 +522,23 @@ func usesIn(t *testing.T, file string, functions map[string][]string) (calls []s
 	if err != nil {
 		t.Fatal(err)
 	}
+	names := make(map[string]string) // of packages, by what the file calls them
+	for _, i := range f.Imports {
+		base := path.Base(strings.Trim(i.Path.Value, `"`))
+		if names[base] = base; i.Name == nil {
+			continue
+		}
+		if names[i.Name.Name] = base; i.Name.Name == "." && functions[base] != nil {
+			calls = append(calls, "all of "+base)
+		}
+	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		s, ok := n.(*ast.SelectorExpr)
 		if !ok {
 			return true
 		}
-		if pkg, ok := s.X.(*ast.Ident); ok && slices.Contains(functions[pkg.Name], s.Sel.Name) {
-			calls = append(calls, pkg.Name+"."+s.Sel.Name)
+		if pkg, ok := s.X.(*ast.Ident); ok && slices.Contains(functions[names[pkg.Name]], s.Sel.Name) {
+			calls = append(calls, names[pkg.Name]+"."+s.Sel.Name)
 		}
 		return true
 	})
