@@ -244,6 +244,9 @@ func TestGitWritesItsOwnFilesOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(outside)
+	if slices.ContainsFunc(confine.Temporary(), func(dir string) bool { return strings.HasPrefix(outside, dir+"/") }) {
+		t.Skip("the tests lie in a temporary folder, where everything may be written")
+	}
 	own := filepath.Join(o.Root, ".git")
 	if err := os.MkdirAll(filepath.Join(own, "hooks"), 0o755); err != nil {
 		t.Fatal(err)
