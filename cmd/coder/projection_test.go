@@ -9,12 +9,23 @@ import (
 	"time"
 )
 
+// logFiles are the logs in the folders of a pattern, each once: audit.jsonl is a link.
+func logFiles(dirs string) (names []string, err error) {
+	all, err := filepath.Glob(filepath.Join(dirs, "*.jsonl"))
+	for _, name := range all {
+		if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() {
+			names = append(names, name)
+		}
+	}
+	return names, err
+}
+
 // logsOf is every byte of the logs of the sessions in a workspace.
 func logsOf(t *testing.T, ws string, ids ...string) string {
 	t.Helper()
 	var all strings.Builder
 	for _, id := range ids {
-		names, err := filepath.Glob(filepath.Join(ws, ".coder", "log", id, "*.jsonl"))
+		names, err := logFiles(filepath.Join(ws, ".coder", "log", id))
 		if err != nil || len(names) == 0 {
 			t.Fatalf("session %s has no logs: %v", id, err)
 		}

@@ -339,7 +339,7 @@ func (s *scene) find(expr string) (found []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	logs, err := filepath.Glob(s.file(".coder/log/*/*.jsonl"))
+	logs, err := logFiles(s.file(".coder/log/*"))
 	if err != nil || len(logs) == 0 {
 		return nil, fmt.Errorf("no logs: %w", err)
 	}

@@ -54,6 +54,7 @@ func normal(text string) string {
 	text = tempNames().ReplaceAllString(text, "<temporary>")
 	text = inColumns().ReplaceAllStringFunc(text, func(line string) string { return runs().ReplaceAllString(line, " ") })
 	text = dangling().ReplaceAllString(stored().ReplaceAllString(text, "<objects>"), "")
+	text = oneline().ReplaceAllString(text, "<id> ")
 	return ids().ReplaceAllStringFunc(text, func(id string) string {
 		if len(id) <= 12 && !strings.ContainsAny(id, "_=") && (!strings.ContainsAny(id, "0123456789") || !strings.ContainsAny(id, "abcdefPp")) {
 			return id // a number, or a word
@@ -144,6 +145,9 @@ func alikeWithin(a, b []string, after, before bool) bool {
 	}
 	return false
 }
+
+// oneline is a commit in a list of git's whose short id happens to have no letter.
+var oneline = lazy.Regexp(`(?m)^\d{7} `)
 
 var digits = lazy.Regexp(`<id>|\b\d{7,12}\b`)
 

@@ -23,6 +23,7 @@ func TestWhatMayDiffer(t *testing.T) {
 		"[main 1a2b3c4] two":                                                                   "[main fe98d7c] two",
 		"task_hac3jmey3u22 and ui_aaaabbbbcccc":                                                "task_zzzzyyyyxxxx and ui_ddddeeeeffff",
 		"2644698 two":                                                                          "a644698 two",
+		"3187537 two\n1a2b3c4 one":                                                             "8028905 two\n4028905 one",
 		"pid 4711":                                                                             "pid 12",
 		"8f14e45f-ceea-467f-a9b1-0123456789ab is its id":                                       "00000000-ceea-467f-a9b1-0123456789ab is its id",
 	}

@@ -203,14 +203,12 @@ type place struct {
 // maxLinks bounds the links that a path may lead through.
 const maxLinks = 40
 
-// through is the place that a path leads through by its name or by any of its
+// through is the last place that a path leads through by its name or by any of its
 // links; "" if there is none. It walks name by name, as the kernel does: behind a
 // link ".." is the folder above the link's target.
-func through(path string, places []place) string {
+func through(path string, places []place) (found string) {
 	at, parts := string(filepath.Separator), strings.Split(path, string(filepath.Separator))
-	if folder := is(at, places); folder != "" {
-		return folder
-	}
+	found = is(at, places)
 	for links := 0; len(parts) > 0; {
 		part := parts[0]
 		parts = parts[1:]
@@ -222,9 +220,7 @@ func through(path string, places []place) string {
 			continue
 		}
 		next := filepath.Join(at, part)
-		if folder := is(next, places); folder != "" {
-			return folder
-		}
+		found = cmp.Or(is(next, places), found)
 		to, err := os.Readlink(next)
 		if err != nil {
 			at = next
@@ -238,7 +234,7 @@ func through(path string, places []place) string {
 		}
 		parts = append(strings.Split(to, string(filepath.Separator)), parts...)
 	}
-	return ""
+	return found
 }
 
 // is is the place that a path names. Folders are compared by what they are: a file
