@@ -198,7 +198,7 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 			})
 		},
 	})
-	if err == nil && report.Difference != nil && take.Calls() {
+	if err == nil && report.Difference != nil && report.Missing == "" && take.Calls() {
 		report.Missing = a.missing(id, world, state, report.Difference.What)
 	}
 	return report, err

@@ -12,13 +12,11 @@ package rerun
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"coder/internal/agent/compact"
-	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/supervisor"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
@@ -299,7 +297,7 @@ func (t *Take) MaxSteps(usual int) int {
 			most[r.Task]++
 		}
 		if e, ok := r.Event.(event.TaskFailed); ok {
-			_, _ = fmt.Sscanf(e.Reason, orchestrator.ErrStepLimit.Error()+" (%d)", &limit)
+			limit = cmp.Or(e.Steps, limit)
 		}
 		usual = max(usual, most[r.Task])
 	}
@@ -401,6 +399,13 @@ func (t *Take) Keyed() (names []string) {
 
 // unbounded are the arguments by which a command asks to run without bounds.
 var unbounded = []string{"unconfined", "outside_sandbox", "with_escalated_permissions", "dangerously_disable_sandbox", "dangerouslydisablesandbox"}
+
+// untold reports whether a record lacks what a rerun needs of it, as one of an earlier
+// version may.
+func untold(e event.Event) bool {
+	failed, ok := e.(event.TaskFailed)
+	return ok && failed.Says == "" && failed.Steps == 0
+}
 
 // isInterrupted reports whether the person interrupted while a call ran.
 func isInterrupted(e event.ToolCallCompleted) bool {

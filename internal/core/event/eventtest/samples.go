@@ -16,7 +16,7 @@ func Samples() []event.Event {
 		event.TaskCreated{TaskID: "t1", Title: "tidy", Intent: "tidy <up> & \"quote\"", Priority: event.Foreground, AgentID: "main", ParentID: "t0", CallID: "call_0", Author: "user", Run: &event.Run{Window: 9, Config: "/c.json", Allowed: "read", Disallowed: "bash", System: "s", Appended: "a"}},
 		event.TaskStarted{TaskID: "t1", AgentID: "main", Author: "main", Run: &event.Run{Window: 9, Config: "/c.json", Allowed: "read", Disallowed: "bash", System: "s", Appended: "a"}},
 		event.TaskCompleted{TaskID: "t1", Summary: "tidied\nup", Author: "main"},
-		event.TaskFailed{TaskID: "t1", Reason: "no words: 没有", Code: "rate_limited", Author: "main"},
+		event.TaskFailed{TaskID: "t1", Reason: "no words: 没有", Code: "rate_limited", Says: "no words: 没有", Steps: 9, Author: "main"},
 		event.TaskCanceled{TaskID: "t1", Reason: "Esc", Author: "user"},
 		event.InteractionRequested{Request: uip.Request{
 			ID: "ui_1", TaskID: "t1", Author: "main", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
