@@ -235,6 +235,12 @@ func (f *Follower) upcoming() (said orchestrator.Said, ok bool) {
 
 // prompt is what the person said to begin a task.
 func (f *Follower) prompt(task event.TaskCreated, records []int) orchestrator.Said {
+	if at := records[0]; at > 0 && !strings.HasPrefix(task.Intent, "/") {
+		e, ok := f.take.Records[at-1].Event.(event.LocalAdded)
+		if ok && strings.HasPrefix(task.Title, "/") && orchestrator.Title(e.Input) == task.Title { // the words are those that it stands for
+			return orchestrator.Say(chat.From(chat.Typed, f.here(e.Input)))
+		}
+	}
 	said := orchestrator.Say(chat.From(chat.Typed, f.here(task.Intent)))
 	for _, i := range records {
 		r := f.take.Records[i]

@@ -138,9 +138,7 @@ func (f *Follower) LetPass(name string, args []byte, risky bool) bool {
 				if e.Tool != name || words(e.Input) != want {
 					continue
 				}
-				flag := slices.ContainsFunc(e.Reasons, func(why string) bool {
-					return strings.HasPrefix(why, "auto-approve: ") && (!risky || strings.HasSuffix(why, "risks included"))
-				})
+				flag := e.Unasked == event.RisksUnasked || e.Unasked == event.WaivableUnasked && !risky
 				return e.Verdict == event.Allowed && e.DecidedBy == event.ActorPolicy && (flag || strings.HasPrefix(name, ofOthers))
 			case event.InteractionRequested:
 				if _, about, _ := strings.Cut(e.Display.Title, " "); e.Display.Metadata["toolName"] == name && about != "" {

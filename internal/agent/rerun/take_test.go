@@ -58,3 +58,47 @@ func TestTheLimitOfStepsIsOnRecord(t *testing.T) {
 		t.Errorf("the limit is %d", n)
 	}
 }
+
+func TestWhatAFlagLetPassIsLetPassAgain(t *testing.T) {
+	for _, tt := range []struct {
+		unasked       event.Unasked
+		risky, passes bool
+	}{
+		{"", false, false}, {event.WaivableUnasked, false, true}, {event.WaivableUnasked, true, false}, {event.RisksUnasked, true, true},
+	} {
+		call := event.ToolCallRequested{CallID: "c", Tool: "bash", Input: []byte(`{"x":1}`), Verdict: event.Allowed, DecidedBy: event.ActorPolicy, Reasons: []string{"auto-approve: any words"}, Unasked: tt.unasked}
+		f := Follow(New("s", "/ws", []event.Record{{Seq: 1, Event: call}}), Side{}, Side{}, NewWorld(nil, nil))
+		if got := f.LetPass("bash", []byte(`{"x":1}`), tt.risky); got != tt.passes {
+			t.Errorf("unasked %q, risky %v: %v", tt.unasked, tt.risky, got)
+		}
+		if untold(call) != (tt.unasked == "") {
+			t.Errorf("unasked %q: told %v", tt.unasked, !untold(call))
+		}
+	}
+}
+
+// TestACallWithoutItsKeysBeginsAProcess: the one before had them.
+func TestACallWithoutItsKeysBeginsAProcess(t *testing.T) {
+	for _, keyless := range []bool{true, false} {
+		call := event.ToolCallRequested{CallID: "c", Tool: "write", Input: []byte(`{"x":"ghp_01…[masked]"}`), Verdict: event.Invalid, Keyless: keyless}
+		take := New("s", "/ws", []event.Record{
+			{Seq: 1, Event: event.TaskCreated{TaskID: "t"}},
+			{Seq: 2, Task: "t", Event: call},
+			{Seq: 3, Task: "t", Event: event.ToolCallCompleted{CallID: "c", Tool: "write", Output: []byte(`{"error":"any words"}`)}},
+		})
+		if got := len(take.ends); (got == 1) != keyless || untold(call) == keyless {
+			t.Errorf("keyless %v: %d processes ended, told %v", keyless, got, !untold(call))
+		}
+	}
+}
+
+func TestACommandThatIsATurnIsKnownByItsTask(t *testing.T) {
+	take := New("s", "/ws", []event.Record{
+		{Seq: 1, Event: event.LocalAdded{Input: "/init now\nplease", Output: "any words"}},
+		{Seq: 2, Event: event.TaskCreated{TaskID: "t", Title: "/init now", Intent: "Draft it"}},
+	})
+	f := Follow(take, Side{}, Side{}, NewWorld(nil, nil))
+	if said, ok := f.upcoming(); !ok || said.Text() != "/init now\nplease" || len(take.streams[main]) != 1 {
+		t.Errorf("said is %q, %v, of %d records", said.Text(), ok, len(take.streams[main]))
+	}
+}

@@ -33,7 +33,7 @@ func Samples() []event.Event {
 		event.InteractionResponded{Response: uip.Response{ID: "ui_1", TaskID: "t1", Author: "user", Option: uip.Reject, Input: "why?", Comment: "not now", Dismissed: true, Parts: []uip.Response{{ID: "ui_1.1", Option: uip.Approve}}, Via: "stdin", Args: json.RawMessage(`{"command":"ls"}`), Stop: true}},
 		event.ToolCallRequested{
 			Title: "ls", CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Input: json.RawMessage(`{"command":"ls > x && :"}`), Timestamp: 1700000000000,
-			Effects: []event.Effect{{Kind: event.EffectExec, Target: "ls <x> & y"}}, Confined: "writes only below /w", ReadOnly: true, Verdict: "ask", Reasons: []string{"writes"}, DecidedBy: "user",
+			Effects: []event.Effect{{Kind: event.EffectExec, Target: "ls <x> & y"}}, Confined: "writes only below /w", Keyless: true, Unasked: event.RisksUnasked, ReadOnly: true, Verdict: "ask", Reasons: []string{"writes"}, DecidedBy: "user",
 			Before: []event.FileState{file("a.txt"), {Path: "none"}}, Tree: "tree", Repository: "state",
 		},
 		event.ToolCallCompleted{
