@@ -3,7 +3,6 @@ package rerun
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 
@@ -53,9 +52,8 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 		return ctx.Err()
 	}
 	if req.System == compact.SummarySystem {
-		e, _ := r.Event.(event.ContextReplaced)
-		if text, ok := summary(e); ok {
-			return f.said(text), nil
+		if e, ok := r.Event.(event.ContextReplaced); ok && len(e.Messages) > 0 && compact.IsSummary(e.Messages[0]) {
+			return f.said(compact.Summary(e.Messages[0])), nil
 		}
 		return nil, f.unexpected(r, stream)
 	}
@@ -154,5 +152,3 @@ type failureError event.TaskFailed
 
 func (e failureError) Error() string        { return e.Says }
 func (e failureError) Is(target error) bool { return provider.Code(target) == e.Code && e.Code != "" }
-
-func rawJSON(text string) json.RawMessage { return json.RawMessage(text) }

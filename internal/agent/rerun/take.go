@@ -16,7 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"coder/internal/agent/compact"
 	"coder/internal/agent/supervisor"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
@@ -320,17 +319,6 @@ func (t *Take) Calls() bool {
 		_, ok := r.Event.(event.ToolCallRequested)
 		return ok
 	})
-}
-
-// summary is what a model wrote for a marker that lets a summary stand for the
-// conversation.
-func summary(e event.ContextReplaced) (string, bool) {
-	if len(e.Messages) == 0 || !compact.IsSummary(e.Messages[0]) {
-		return "", false
-	}
-	_, text, _ := strings.Cut(e.Messages[0].Text(), "\n<summary>\n")
-	text, _, ok := strings.Cut(text, "\n</summary>")
-	return text, ok
 }
 
 // outside reports whether a call reached beyond this machine's confined

@@ -11,7 +11,7 @@ import (
 )
 
 // asked is what a model says that is asked where a session has these records.
-func asked(t *testing.T, records ...event.Record) (error, *Follower) {
+func asked(t *testing.T, records ...event.Record) (*Follower, error) {
 	t.Helper()
 	for i := range records {
 		records[i].Seq = uint64(i + 1)
@@ -22,18 +22,18 @@ func asked(t *testing.T, records ...event.Record) (error, *Follower) {
 	f.cancel = cancel
 	for _, err := range f.Stream(ctx, provider.Request{}) {
 		if err != nil {
-			return err, f
+			return f, err
 		}
 	}
-	return nil, f
+	return f, nil
 }
 
 func TestAFailureOfTheModelIsThatOfTheRecord(t *testing.T) {
-	err, _ := asked(t, event.Record{Event: event.TaskFailed{Reason: "whatever it is called", Code: "context_length_exceeded", Says: "9001 tokens"}})
+	_, err := asked(t, event.Record{Event: event.TaskFailed{Reason: "whatever it is called", Code: "context_length_exceeded", Says: "9001 tokens"}})
 	if !errors.Is(err, provider.ErrContextTooLong) || errors.Is(err, provider.ErrAuth) || err.Error() != "9001 tokens" {
 		t.Errorf("the failure is %v", err)
 	}
-	err, f := asked(t, event.Record{Event: event.TaskFailed{Reason: "ask the model: 9001 tokens", Code: "context_length_exceeded"}})
+	f, err := asked(t, event.Record{Event: event.TaskFailed{Reason: "ask the model: 9001 tokens", Code: "context_length_exceeded"}})
 	if !errors.Is(err, errDiffers) {
 		t.Errorf("where the record does not tell what failed, the failure is %v", err)
 	}
@@ -44,10 +44,10 @@ func TestAFailureOfTheModelIsThatOfTheRecord(t *testing.T) {
 
 func TestAnInterruptionIsKnownByTheEndOfItsTask(t *testing.T) {
 	words := event.Record{Actor: event.ActorUser, Event: event.MessageAdded{Message: chat.Say(chat.User, "anything")}}
-	if err, _ := asked(t, words, event.Record{Actor: event.ActorUser, Event: event.TaskCanceled{}}); !errors.Is(err, context.Canceled) {
+	if _, err := asked(t, words, event.Record{Actor: event.ActorUser, Event: event.TaskCanceled{}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("an interruption is %v", err)
 	}
-	if err, _ := asked(t, words, event.Record{Event: event.TaskCompleted{}}); !errors.Is(err, errDiffers) {
+	if _, err := asked(t, words, event.Record{Event: event.TaskCompleted{}}); !errors.Is(err, errDiffers) {
 		t.Errorf("other words are %v", err)
 	}
 }
