@@ -16,9 +16,10 @@ var opened = regexp.MustCompile(`\bopen(at|at2)?\(`)
 // mostOpened is how many files the first command of a process may cost if it does nothing,
 // with all that is done around it, and mostNext one more. What shells and the Go runtime
 // of the helper open is a third of them. Of the first there are five folders that are
-// synced, and the home folder, which is listed for what a command may not see.
+// synced, the home folder, which is listed for what a command may not see, and what is
+// kept once a session so that it can be run again.
 const (
-	mostOpened = 70
+	mostOpened = 130
 	mostNext   = 40
 )
 

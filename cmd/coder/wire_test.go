@@ -74,7 +74,7 @@ func keyStaysSecret(t *testing.T, p *program, shown string) {
 		t.Errorf("the key was shown: %s", shown)
 	}
 	err := filepath.WalkDir(filepath.Join(p.ws, ".coder"), func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
 		text, err := os.ReadFile(path)
