@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,17 +126,17 @@ func (a *App) copySettings(ctx context.Context, state []byte, root string, elsew
 // copyAuthored gives a copy what people wrote for this project, but for its golden
 // sessions.
 func (a *App) copyAuthored(root string) error {
+	entries, _ := os.ReadDir(a.data())
 	if info, err := os.Stat(a.data()); err == nil {
 		if err := os.MkdirAll(filepath.Join(root, ".coder"), info.Mode().Perm()|0o700); err != nil {
 			return err
 		}
 	}
-	for _, name := range a.seenByGit() {
-		if name == "golden" {
-			continue
-		}
-		if err := copyTree(a.Store().Dir(name), filepath.Join(root, ".coder", name)); err != nil {
-			return err
+	for _, e := range entries {
+		if !slices.Contains(append([]string{"golden", "tmp", ".gitignore"}, dataFolders...), e.Name()) {
+			if err := copyTree(a.Store().Dir(e.Name()), filepath.Join(root, ".coder", e.Name())); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

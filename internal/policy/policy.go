@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"coder/internal/core/chat"
-	"coder/internal/core/event"
 	"coder/internal/tool"
 )
 
@@ -60,7 +59,6 @@ type Opinion struct {
 	Verdict  Verdict
 	Reasons  []Reason
 	ReadOnly bool
-	Unasked  event.Unasked // what was let pass of it
 }
 
 // Reason is one ground. A Lasting reason may be waived for good by the person
@@ -175,21 +173,21 @@ func All(ps ...Policy) Policy {
 // Fearless wraps p for places where nothing of value can be harmed, such as a
 // container made for one run: whatever p would ask about passes.
 func Fearless(p Policy) Policy {
-	return letting(p, func(Opinion) bool { return true }, Reason{By: "auto-approve", Text: "let pass unasked, risks included"}, event.RisksUnasked)
+	return letting(p, func(Opinion) bool { return true }, Reason{By: "auto-approve", Text: "let pass unasked, risks included"})
 }
 
 // Unasked wraps p for runs that were told to go ahead: what p would merely ask
 // about passes, as long as every reason may be waived for good. A risk that
 // must be asked about every time is still asked about, a denial still denies.
 func Unasked(p Policy) Policy {
-	return letting(p, Opinion.Waivable, Reason{By: "auto-approve", Text: "let pass unasked", Lasting: true}, event.WaivableUnasked)
+	return letting(p, Opinion.Waivable, Reason{By: "auto-approve", Text: "let pass unasked", Lasting: true})
 }
 
-func letting(p Policy, pass func(Opinion) bool, why Reason, unasked event.Unasked) Policy {
+func letting(p Policy, pass func(Opinion) bool, why Reason) Policy {
 	return Func(func(ctx context.Context, c Case) (Opinion, error) {
 		o, err := Judge(ctx, p, c)
 		if o.Verdict == Ask && pass(o) {
-			o.Verdict, o.Reasons, o.Unasked = Allow, append(slices.Clip(o.Reasons), why), unasked
+			o.Verdict, o.Reasons = Allow, append(slices.Clip(o.Reasons), why)
 		}
 		return o, err
 	})

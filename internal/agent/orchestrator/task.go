@@ -122,14 +122,7 @@ func (o *Orchestrator) closeTask(ctx context.Context, st *turnState, turnErr err
 	case errors.Is(turnErr, toolrun.ErrRefused):
 		return o.emit(ctx, st, ActorUser, event.TaskCanceled{TaskID: st.task, Reason: "refused", Author: ActorUser})
 	case turnErr != nil:
-		failed := event.TaskFailed{TaskID: st.task, Reason: turnErr.Error(), Code: provider.Code(turnErr), Author: o.actor(ActorAgent)}
-		if e, ok := errors.AsType[*askError](turnErr); ok {
-			failed.Says = e.why.Error()
-		}
-		if e, ok := errors.AsType[*stepLimitError](turnErr); ok {
-			failed.Steps = e.steps
-		}
-		return o.emit(ctx, st, ActorAgent, failed)
+		return o.emit(ctx, st, ActorAgent, event.TaskFailed{TaskID: st.task, Reason: turnErr.Error(), Code: provider.Code(turnErr), Author: o.actor(ActorAgent)})
 	}
 	done := event.TaskCompleted{TaskID: st.task, Author: o.actor(ActorAgent)}
 	if o.Child != nil {

@@ -3,8 +3,10 @@ package rerun
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
+	"strings"
 
 	"coder/internal/agent/compact"
 	"coder/internal/core/chat"
@@ -36,7 +38,7 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 	f.mu.Lock()
 	stream := f.streamFor(tool.CallID(ctx))
 	r, ok := f.next(stream)
-	var then event.Record // what comes after that
+	var then event.Record // what comes after a reply that was cut off
 	if list := f.take.streams[stream]; f.at[stream]+1 < len(list) {
 		then = f.take.Records[list[f.at[stream]+1]]
 	}
@@ -52,8 +54,9 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 		return ctx.Err()
 	}
 	if req.System == compact.SummarySystem {
-		if e, ok := r.Event.(event.ContextReplaced); ok && len(e.Messages) > 0 && compact.IsSummary(e.Messages[0]) {
-			return f.said(compact.Summary(e.Messages[0])), nil
+		e, _ := r.Event.(event.ContextReplaced)
+		if text, ok := summary(e); ok {
+			return f.said(text), nil
 		}
 		return nil, f.unexpected(r, stream)
 	}
@@ -67,14 +70,17 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 			return f.deltas(e), stop()
 		case isReply(e):
 			return append(f.deltas(e), provider.Done{Stop: provider.Stop(e.Stop), Usage: e.Usage, Model: e.Model, Sent: e.Sent}), nil
-		case endsCanceled(then): // the model is told of the interruption first
+		case strings.HasPrefix(e.Message.Text(), event.Interruption):
 			return nil, stop()
 		}
 	case event.TaskCanceled:
 		return nil, stop()
 	case event.TaskFailed:
-		if err := failure(e); err != nil {
-			return nil, err
+		if _, says, ok := strings.Cut(e.Reason, provider.ErrContextTooLong.Error()+": "); ok {
+			return nil, &provider.Error{Kind: provider.ErrContextTooLong, Err: errors.New(says)}
+		}
+		if strings.HasPrefix(e.Reason, asked) {
+			return nil, failure(e)
 		}
 	case event.ContextReplaced: // the provider found it too long
 		f.window = cmp.Or(e.Window, f.window)
@@ -132,23 +138,18 @@ func (f *Follower) deltas(e event.MessageAdded) (list []provider.Delta) {
 	return list
 }
 
-func endsCanceled(r event.Record) bool {
-	_, ok := r.Event.(event.TaskCanceled)
-	return ok && r.Actor == event.ActorUser
-}
-
 // failure is the failure of a provider that ended a task, in the words of the
 // record.
 func failure(e event.Event) error {
 	failed, ok := e.(event.TaskFailed)
-	if !ok || failed.Says == "" {
+	if !ok {
 		return nil
 	}
-	return &provider.Error{Err: failureError(failed)}
+	text, _ := strings.CutPrefix(failed.Reason, asked)
+	return &provider.Error{Err: errors.New(text)}
 }
 
-// failureError is such a failure, of the kind that the record has.
-type failureError event.TaskFailed
+// asked begins the reason of a task that the provider failed.
+const asked = "ask the model: "
 
-func (e failureError) Error() string        { return e.Says }
-func (e failureError) Is(target error) bool { return provider.Code(target) == e.Code && e.Code != "" }
+func rawJSON(text string) json.RawMessage { return json.RawMessage(text) }
