@@ -74,7 +74,7 @@ type gitChance struct {
 	p    *program
 	app  *app.App
 	n    int
-	done []string // what was run, for whoever reads of a failure
+	done []string // the commands that ran, for the message of a failure
 }
 
 func newGitChance(t *testing.T, seed uint64) *gitChance {

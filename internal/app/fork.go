@@ -131,7 +131,7 @@ func (a *App) pastOf(ctx context.Context, id string, at uint64) (p *moment, err 
 		}
 	}
 	if last == 0 {
-		return nil, inputf("session %s has no logs, only a session file: nobody knows what its files were", id)
+		return nil, inputf("session %s has only a session file: its logs, which hold its files, are missing", id)
 	}
 	p.World, err = asof.Trace(ctx, s.Logs.Read(ctx, id, 0), cmp.Or(at, last), p.kept)
 	if beyond := (*asof.RangeError)(nil); errors.As(err, &beyond) {

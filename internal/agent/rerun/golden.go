@@ -36,7 +36,7 @@ type Golden struct {
 	// the repository's state and its objects.
 	Within      string `json:"within,omitempty"`
 	State, Pack []byte `json:"-"`
-	// Name and Address are of whoever commits.
+	// Name and Address are those of the author of commits.
 	Name    string `json:"name,omitempty"`
 	Address string `json:"address,omitempty"`
 	// Trusted says that the rules and the hooks of the project's own settings were in

@@ -15,7 +15,7 @@ import (
 	"coder/internal/record/timeline"
 )
 
-// errCutHere is what the model is told of a call that has no result because the
+// errCutHere tells the model about a call that has no result because the
 // session was begun from a record before it.
 var errCutHere = errors.New("cancelled: this session begins at an earlier record of another one, before this call had a result; " +
 	"files are as they were before the call")

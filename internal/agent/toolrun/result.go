@@ -62,7 +62,7 @@ func (r *run) fate(a *admission, res tool.Result) fate {
 	return f
 }
 
-// result is what the model is told of a call.
+// result is the message with which the model gets the result of a call.
 func (f fate) result(c chat.ToolCall) chat.ToolResult {
 	return chat.ToolResult{CallID: c.ID, Name: c.Name, Text: string(f.text), Failed: f.failed}
 }
