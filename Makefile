@@ -4,6 +4,8 @@ SHELL := /bin/bash
 
 GO       ?= go
 PKGS     ?= ./...
+# With all packages come those of the fleet, a module of its own.
+ALL      := $(filter ./...,$(PKGS))
 T        ?= 20s
 N        ?= 100000
 SEED     ?= $(shell date +%s)
@@ -26,7 +28,7 @@ build: ## build the static binary bin/coder
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags '$(LDFLAGS)' -o bin/coder ./cmd/coder
 
 fleet: build ## build bin/coder-fleet beside it, which coder fleet starts
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags '$(LDFLAGS)' -o bin/coder-fleet ./cmd/coder-fleet
+	cd fleet && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags '$(LDFLAGS)' -o ../bin/coder-fleet ./cmd/coder-fleet
 
 run: build ## run one turn: make run PROMPT="..."; without a provider or a PROMPT, the demo
 	@if [ -n "$(PROMPT)" ]; then bin/coder -p "$(PROMPT)"; else bin/coder demo; fi
@@ -37,7 +39,7 @@ SEEDED := RAPID_SEED=1 RAPID_CHECKS=30 GORACE=atexit_sleep_ms=0
 # Without the race detector, which makes tests up to ten times slower: whole sessions and fleets,
 # confined processes, logs damaged at every byte, and packages in which nothing runs side by side.
 # race runs those with it too.
-LONG   := -e ^coder/cmd/coder$$ -e /fleet/fleetcli$$ -e /host/sandbox$$ -e /store/jsonl$$ -e /model/textcalls$$
+LONG   := -e ^coder/cmd/coder$$ -e /host/sandbox$$ -e /store/jsonl$$ -e /model/textcalls$$
 ALONE  := -e /arch$$ -e /internal/core/ -e /ui/i18n$$ -e /ui/cells$$ -e /ui/lineedit$$ -e /term/ink$$ -e /term/markdown$$ \
 	-e '/agent/\(compact\|complexity\|conversation\|inbox\|ledger\|prompt\)$$' -e '/authored/\(mention\|usercommand\)$$' \
 	-e '/record/\(asof\|audit\|bundle\|export\|fulltext\|provenance\|seal\|session\|typed\)$$'
@@ -54,8 +56,10 @@ test-race:
 	@$(if $(RACE),,echo "$(NO_RACE)")
 	@$(call TESTS,$(RACE),-v $(LONG) $(ALONE) $(BOTH))
 	@$(if $(RACE),$(call TESTS,$(RACE) -short,$(BOTH)))
+	@$(if $(ALL),cd fleet && $(call TESTS,$(RACE),-v /fleetcli$$))
 test-long:
 	@$(call TESTS,,$(LONG) $(ALONE) $(BOTH))
+	@$(if $(ALL),cd fleet && $(call TESTS,,/fleetcli$$))
 
 # Without the packages that are about real processes by the hundred, and without
 # the tests that skip themselves because they take long (testing.Short).
@@ -71,24 +75,27 @@ check: fmt lint elsewhere test ## everything a change must pass: format, lint, o
 
 elsewhere: ## build and vet for the systems that this one is not
 	GOOS=darwin $(GO) vet $(PKGS)
+	cd fleet && GOOS=darwin $(GO) vet ./...
 	GOOS=windows $(GO) vet cmd/coder/main_windows.go
 	GOOS=windows $(GO) build -o /dev/null ./cmd/coder
 
 fmt: ## fail if a file is not formatted
-	@bad=$$(gofmt -l cmd internal); if [ -n "$$bad" ]; then echo "not formatted:"; echo "$$bad"; exit 1; fi
+	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "not formatted:"; echo "$$bad"; exit 1; fi
 
 vet: ## run go vet
 	$(GO) vet $(PKGS)
+	cd fleet && $(GO) vet ./...
 
 lint: vet ## run staticcheck
 	$(TOOL) staticcheck $(PKGS)
+	cd fleet && $(GO) tool -modfile=../tools/go.mod staticcheck ./...
 
 film: build ## film the demo at a terminal: docs/film/demo.cast, and a picture of it
 	mkdir -p docs/film
-	$(GO) run ./cmd/film -program bin/coder -cast docs/film/demo.cast -picture docs/film/demo.svg
+	$(GO) run ./testkit/film -program bin/coder -cast docs/film/demo.cast -picture docs/film/demo.svg
 
 bench: build ## measure start-up, steps, streams and memory against a baseline in the same run
-	$(GO) run ./cmd/bench -coder bin/coder
+	$(GO) run ./testkit/bench -coder bin/coder
 
 fuzz: ## try new orders and seeds in every test, then fuzz every target for T each: make fuzz T=1m
 	$(GO) test -shuffle=on -rapid.checks=1000 $$(grep -rl pgregory.net/rapid --include=*_test.go internal | xargs -n1 dirname | sort -u | sed 's|^|./|')
@@ -116,7 +123,7 @@ recordings: ## play recordings of real providers to every wire: make recordings 
 
 chaos: N = 300
 chaos: ## kill workers and servers of a fleet while it works on N tasks: make chaos N=50 SEED=1
-	CODER_CHAOS=$(N) CODER_CHAOS_SEED=$(SEED) $(GO) test -count=1 -timeout 12h -v -run '^TestChaos$$' ./internal/fleet/fleetcli
+	cd fleet && CODER_CHAOS=$(N) CODER_CHAOS_SEED=$(SEED) $(GO) test -count=1 -timeout 12h -v -run '^TestChaos$$' ./fleetcli
 
 soak: N = 200
 soak: ## kill and resume real sessions on failing disks, two at a time, for N rounds: make soak N=1000 SEED=1

@@ -9,7 +9,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
-	"coder/internal/model/providertest"
+	"coder/testkit/providertest"
 )
 
 // TestExchangesWithProviders plays what providers send to the whole program and

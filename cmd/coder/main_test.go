@@ -20,8 +20,8 @@ import (
 	"coder/internal/cli"
 	"coder/internal/core/event"
 	"coder/internal/host/disk"
-	"coder/internal/host/faultdisk"
-	"coder/internal/host/lsp/lsptest"
+	"coder/testkit/faultdisk"
+	"coder/testkit/lsptest"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )

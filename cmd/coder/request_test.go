@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"coder/internal/model/faultserver"
+	"coder/testkit/faultserver"
 )
 
 // TestRequestsAreExportedAsTheyWereSent holds the bytes of coder export --format request

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	fs "coder/internal/model/faultserver"
+	fs "coder/testkit/faultserver"
 )
 
 // firstRequest is the body of the first request in a mode, with everything

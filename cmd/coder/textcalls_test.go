@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"coder/internal/model/faultserver"
+	"coder/testkit/faultserver"
 )
 
 // What was found out about a model at an endpoint holds for the next process, and

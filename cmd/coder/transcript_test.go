@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	fs "coder/internal/model/faultserver"
+	fs "coder/testkit/faultserver"
 )
 
 // say and use are replies of the model behind the wire.

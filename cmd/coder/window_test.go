@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"coder/internal/model/faultserver"
+	"coder/testkit/faultserver"
 )
 
 // worker is a model that calls the same tools over and over, in the

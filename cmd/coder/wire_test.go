@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"coder/internal/model/faultserver"
+	"coder/testkit/faultserver"
 )
 
 const secret = "sk-very-secret-key-0123456789"

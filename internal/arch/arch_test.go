@@ -16,7 +16,7 @@ import (
 
 // streets are the folders of the house from the ground up: a package imports
 // only from its own street and those before it.
-var streets = []string{"core", "host", "config", "authored", "tool", "policy", "model", "record", "agent", "ui", "slash", "app", "cli", "fleet", "arch"}
+var streets = []string{"core", "host", "config", "authored", "tool", "policy", "model", "record", "agent", "ui", "slash", "app", "cli", "fleet", "testkit", "arch"}
 
 // plan lists, street by street, every package and what it may import from this
 // module, by its last name, which is its own. A package missing here is a
@@ -41,12 +41,10 @@ var plan = []struct {
 	{"core/sanitize", "clip secret"},
 	{"core/nearest", ""},
 	{"core/hosts", ""},
-	{"core/event/eventtest", "chat display event uip"},
 
 	// this machine: files, processes, languages
 	{"host/disk", ""},
 	{"host/atomicfile", "disk"},
-	{"host/faultdisk", "disk"},
 	{"host/authkey", "atomicfile disk"},
 	{"host/repofile", "secret"},
 	{"host/program", "atomicfile repofile"},
@@ -57,7 +55,6 @@ var plan = []struct {
 	{"host/sandbox", "lazy program repofile"},
 	{"host/egress", "hosts"},
 	{"host/child", "program"},
-	{"host/lsp/lsptest", "program"},
 	{"host/lsp", "child clip clock jsonx program repofile"},
 	{"host/codeindex", "disk workspace"},
 	{"host/stdio", ""},
@@ -74,7 +71,6 @@ var plan = []struct {
 	// what the model can do: the contract, and the tools
 	{"tool", "chat display event jsonx"},
 	{"tool/dialect", "jsonx lazy"},
-	{"tool/tooltest", "tool"},
 	{"tool/files", "chat display patch tool workspace"},
 	{"tool/search", "tool workspace"},
 	{"tool/bash", "clip display secret shell tool workspace"},
@@ -101,7 +97,6 @@ var plan = []struct {
 	// who is asked: the contract, and the wires
 	{"model/jsonscan", ""},
 	{"model/provider", "chat clip clock jsonscan"},
-	{"model/providertest", "chat provider"},
 	{"model/catalogue", ""},
 	{"model/meter", "catalogue chat event provider"},
 	{"model/transport", "chat clip jsonscan lazy provider sanitize"},
@@ -111,11 +106,9 @@ var plan = []struct {
 	{"model/gemini", "chat jsonscan provider transport"},
 	{"model/textcalls", "chat dialect jsonx lazy provider"},
 	{"model/scripted", "chat clock clip provider"},
-	{"model/faultserver", "jsonx provider"},
 
 	// what is kept
 	{"record/session", ""},
-	{"record/session/sessiontest", "session"},
 	{"record/audit", "event task"},
 	{"record/seal", "authkey chat event jsonx"},
 	{"record/timeline", "event"},
@@ -151,7 +144,6 @@ var plan = []struct {
 	{"agent/rerun", "atomicfile chat compact event lazy mode orchestrator provider repofile secret supervisor tool uip undo workspace"},
 
 	// what people see, and how they answer
-	{"ui/rendertest", "chat display event uip"},
 	{"ui/events", "chat display event uip"},
 	{"ui/streamjson", "chat clip event"},
 	{"ui/drive", "chat orchestrator uip"},
@@ -174,13 +166,26 @@ var plan = []struct {
 	{"app", "anthropic asof atomicfile audit authkey bash bundle catalogue chat clip codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex gitstate hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace worktree"},
 	{"cli", "acp app asof atomicfile audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy program provenance provider repl repofile rerun rule sanitize scripted session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo verify worktree"},
 
-	// beyond one machine: the second program, coder-fleet
+	// beyond one machine: the second program, coder-fleet, in a module of its own
 	{"fleet/jetstore", "event jsonx session"},
 	{"fleet/engine", "atomicfile repofile"},
 	{"fleet/queue", "clock jetstore jsonx uip"},
 	{"fleet/checkout", "program worktree"},
 	{"fleet/worker", "app atomicfile authkey chat checkout cli engine event jetstore jsonl jsonx mode program queue repofile sanitize seal task uip verify"},
 	{"fleet/fleetcli", "app atomicfile authkey chat checkout cli display engine event events i18n jetstore jsonx mode nearest program queue repofile sanitize term uip worker worktree"},
+
+	// what only tests and measurements use
+	{"testkit/eventtest", "chat display event uip"},
+	{"testkit/faultdisk", "disk"},
+	{"testkit/lsptest", "program"},
+	{"testkit/tooltest", "tool"},
+	{"testkit/providertest", "chat provider"},
+	{"testkit/faultserver", "jsonx provider"},
+	{"testkit/sessiontest", "session"},
+	{"testkit/rendertest", "chat display event uip"},
+	{"testkit/bench/baseline", ""},
+	{"testkit/bench", "codeindex codesearch files git program search tool undo workspace"},
+	{"testkit/film", "program"},
 	{"arch", ""},
 }
 
@@ -206,7 +211,7 @@ func TestEveryPackageIsInThePlanAndKeepsToIt(t *testing.T) {
 		}
 	}
 	found := make(map[string]bool)
-	for _, got := range list(t) {
+	for _, got := range append(list(t), listBelow(t, top("testkit"))...) {
 		i, ok := planned[path.Base(got.name)]
 		if !ok || plan[i].pkg != got.name {
 			t.Errorf("package %s is not in the plan", got.name)
@@ -263,7 +268,7 @@ var worldly = []struct{ call, allowed string }{
 func TestOnlyTheWiringReadsTheWorld(t *testing.T) {
 	for _, p := range list(t) {
 		for _, w := range worldly {
-			if slices.Contains(strings.Fields(w.allowed), p.name) || strings.HasSuffix(p.name, "test") {
+			if slices.Contains(strings.Fields(w.allowed), p.name) {
 				continue
 			}
 			for file, text := range p.files {
@@ -278,9 +283,6 @@ func TestOnlyTheWiringReadsTheWorld(t *testing.T) {
 // An expression at the top of a package is compiled at every start.
 func TestExpressionsAreCompiledWhenTheyAreUsed(t *testing.T) {
 	for _, p := range list(t) {
-		if strings.HasSuffix(p.name, "test") {
-			continue
-		}
 		for file, text := range p.files {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
@@ -308,22 +310,16 @@ func TestExpressionsAreCompiledWhenTheyAreUsed(t *testing.T) {
 	}
 }
 
-// TestOnlyTheFleetKnowsTheEngine: what stands below the fleet, and so the program
-// that people start every day, does not link the server that a fleet runs on.
-func TestOnlyTheFleetKnowsTheEngine(t *testing.T) {
-	for _, p := range list(t) {
-		if strings.HasPrefix(p.name, "fleet/") || p.name == "arch" {
-			continue
-		}
-		for file, text := range p.files {
-			if strings.Contains(text, "nats-io") {
-				t.Errorf("%s uses the engine of the fleet", file)
-			}
-		}
-		for dep := range p.imports {
-			if strings.HasPrefix(dep, "fleet/") {
-				t.Errorf("%s imports %s", p.name, dep)
-			}
+// TestOnlyTheFleetKnowsItsServer: the module of the program that people start every
+// day does not even name the server that a fleet runs on.
+func TestOnlyTheFleetKnowsItsServer(t *testing.T) {
+	text, err := os.ReadFile(top("go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, not := range []string{"nats-io", "coder/fleet"} {
+		if strings.Contains(string(text), not) {
+			t.Errorf("go.mod requires %s", not)
 		}
 	}
 }
@@ -393,11 +389,7 @@ var mayOpen = map[string]string{
 	"host/sandbox/protected.go":       "lists folders of submodules, which is never waited for",
 	"policy/judge/world.go":           "lists folders, which is never waited for",
 	"host/lsp/document.go":            "lists folders, which is never waited for",
-	"host/lsp/lsptest/lsptest.go":     "a server for tests",
 	"host/shell/":                     "asks the kernel about processes",
-	"ui/rendertest/rendertest.go":     "golden files of tests",
-	"model/providertest/exchanges.go": "a folder that whoever runs the tests names",
-	"tool/tooltest/tooltest.go":       "folders of tests",
 	"fleet/worker/place.go":           "folders of its own, which it lists and locks, never what is in them",
 	"fleet/worker/restore.go":         "lists folders of its own, which is never waited for",
 	"fleet/worker/task.go":            "a bundle that it has just made in a folder of its own",
@@ -407,7 +399,7 @@ func TestWhatTheProgramReadsByItselfIsOpenedInOneWay(t *testing.T) {
 	used := make(map[string]bool)
 	for _, p := range list(t) {
 		for file := range p.files {
-			name := filepath.ToSlash(strings.TrimPrefix(file, ".."+string(filepath.Separator)))
+			name := within(file)
 			for _, call := range usesIn(t, file, openers) {
 				if mayOpen[name] == "" {
 					name = path.Dir(name) + "/" // all of the package may
@@ -438,27 +430,27 @@ var unfound = map[string][]string{"program": {"Exactly", "Confined", "Fork", "Be
 
 // mayStart are the files and packages that may use those, and why.
 var mayStart = map[string]string{
-	"host/sandbox/":               "is the sandbox: runs this program as the helper, and what is confined",
-	"host/shell/":                 "what puts a command into the sandbox, and a shell of a fixed list",
-	"host/child/":                 "servers within the sandbox; those outside are found again by Door.Admit",
-	"host/lsp/lsptest/lsptest.go": "a server for tests",
-	"fleet/worker/worker.go":      "this program itself",
-	"cli/democrash.go":            "this program itself",
-	"cli/fleetcmd.go":             "the fleet's program, where you asked for it by name",
-	"cmd/bench/":                  "measures the program that you name",
-	"cmd/film/":                   "shows the program that you name",
+	"host/sandbox/":              "is the sandbox: runs this program as the helper, and what is confined",
+	"host/shell/":                "what puts a command into the sandbox, and a shell of a fixed list",
+	"host/child/":                "servers within the sandbox; those outside are found again by Door.Admit",
+	"testkit/lsptest/lsptest.go": "a server for tests",
+	"fleet/worker/worker.go":     "this program itself",
+	"cli/democrash.go":           "this program itself",
+	"cli/fleetcmd.go":            "the fleet's program, where you asked for it by name",
+	"testkit/bench/":             "measures the program that you name",
+	"testkit/film/":              "shows the program that you name",
 }
 
 // TestProgramsAreStartedByOnePackage: all others are given commands by a Door, or
 // say here why not.
 func TestProgramsAreStartedByOnePackage(t *testing.T) {
 	used := make(map[string]bool)
-	for _, p := range slices.Concat(list(t), listBelow(t, filepath.Join("..", "..", "cmd"))) {
+	for _, p := range slices.Concat(list(t), listBelow(t, top("cmd")), listBelow(t, top("fleet/cmd")), listBelow(t, top("testkit"))) {
 		if p.name == "host/program" {
 			continue
 		}
 		for file, text := range p.files {
-			name := strings.TrimLeft(filepath.ToSlash(file), "./")
+			name := within(file)
 			if strings.Contains(text, `"os/exec"`) {
 				t.Errorf("%s imports os/exec: use host/program", name)
 			}
@@ -485,12 +477,11 @@ func TestProgramsAreStartedByOnePackage(t *testing.T) {
 // temporary is why a file may make temporary files: who removes what it leaves
 // if the program is killed.
 var temporary = map[string]string{
-	"host/authkey/authkey.go":          "in our home, swept at the start",
-	"host/atomicfile/atomicfile.go":    "beside what is ours, or in a folder of ours: swept at the start",
-	"cli/editor.go":                    "in our home, swept at the start",
-	"app/rerun.go":                     "removed at the end, else swept by the next rerun",
-	"cli/demo.go":                      "the person is told where it is, and it stays",
-	"core/event/eventtest/simulate.go": "for tests",
+	"host/authkey/authkey.go":       "in our home, swept at the start",
+	"host/atomicfile/atomicfile.go": "beside what is ours, or in a folder of ours: swept at the start",
+	"cli/editor.go":                 "in our home, swept at the start",
+	"app/rerun.go":                  "removed at the end, else swept by the next rerun",
+	"cli/demo.go":                   "the person is told where it is, and it stays",
 }
 
 // TestTemporaryFilesAreSwept: whatever makes files that are to go says who
@@ -500,7 +491,7 @@ func TestTemporaryFilesAreSwept(t *testing.T) {
 	used := make(map[string]bool)
 	for _, p := range list(t) {
 		for file := range p.files {
-			name := filepath.ToSlash(strings.TrimPrefix(file, ".."+string(filepath.Separator)))
+			name := within(file)
 			for _, call := range usesIn(t, file, makers) {
 				if used[name] = true; temporary[name] == "" {
 					t.Errorf("%s uses %s: write with whole or workspace, or say in temporary who sweeps it", name, call)
@@ -552,11 +543,26 @@ type pkg struct {
 	files   map[string]string
 }
 
-// list reads the tree itself rather than asking "go list": the go command
+// list is what people are given: test support and commands are not in it. It reads the tree itself rather than asking "go list": the go command
 // then knows which files this test depends on, and never serves a stale pass.
 func list(t *testing.T) []pkg {
 	t.Helper()
-	return listBelow(t, "..")
+	fleet := slices.DeleteFunc(listBelow(t, top("fleet")), func(p pkg) bool { return strings.HasPrefix(p.name, "fleet/cmd/") })
+	return append(listBelow(t, ".."), fleet...)
+}
+
+// top is a folder or file of the repository.
+func top(name string) string { return filepath.Join("..", "..", filepath.FromSlash(name)) }
+
+// within is the name of a file or folder in the house: below internal, or else in the repository.
+func within(file string) string { return strings.TrimLeft(filepath.ToSlash(file), "./") }
+
+// locate is the file of a name in the house.
+func locate(name string) string {
+	if street, _, _ := strings.Cut(name, "/"); street == "fleet" || street == "testkit" {
+		return top(name)
+	}
+	return filepath.Join("..", filepath.FromSlash(name))
 }
 
 func listBelow(t *testing.T, top string) (pkgs []pkg) {
@@ -569,7 +575,7 @@ func listBelow(t *testing.T, top string) (pkgs []pkg) {
 			return filepath.SkipDir
 		}
 		p := pkg{
-			name:    filepath.ToSlash(strings.TrimPrefix(dir, ".."+string(filepath.Separator))),
+			name:    within(dir),
 			imports: make(map[string]bool), files: make(map[string]string),
 		}
 		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -612,8 +618,8 @@ func (p *pkg) read(name string) error {
 		p.docs++
 	}
 	for _, spec := range f.Imports {
-		if dep, ok := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), "coder/internal/"); ok {
-			p.imports[dep] = true
+		if dep, ok := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), "coder/"); ok {
+			p.imports[strings.TrimPrefix(dep, "internal/")] = true
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 // TestTheWalksLeadSomewhere holds docs/ARCHITECTURE.md to the code: each step
 // that is named as file:function is there.
 func TestTheWalksLeadSomewhere(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "ARCHITECTURE.md"))
+	text, err := os.ReadFile(top("docs/ARCHITECTURE.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func TestTheWalksLeadSomewhere(t *testing.T) {
 		t.Errorf("only %d steps are named", len(steps))
 	}
 	for _, step := range steps {
-		code, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(step[1])))
+		code, err := os.ReadFile(locate(step[1]))
 		if err != nil {
 			t.Error(err)
 			continue
@@ -35,7 +35,7 @@ func TestTheWalksLeadSomewhere(t *testing.T) {
 // TestThePromisesHaveTheirTests holds the table of docs/SECURITY.md to the code: each test
 // that it names is there.
 func TestThePromisesHaveTheirTests(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "SECURITY.md"))
+	text, err := os.ReadFile(top("docs/SECURITY.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,13 +67,13 @@ func TestThePromisesHaveTheirTests(t *testing.T) {
 // TestTheWayToARunIsListed holds the list of files from a verdict to a run, whose mutants
 // are all killed, to the code: they are there, and so is every file that handles grants.
 func TestTheWayToARunIsListed(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "adr", "0049-a-call-runs-only-with-a-grant.md"))
+	text, err := os.ReadFile(top("docs/adr/0049-a-call-runs-only-with-a-grant.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	listed := make(map[string]bool)
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z/]+\\.go)` \\|").FindAllStringSubmatch(string(text), -1) {
-		if listed[row[1]] = true; !exists(filepath.Join("..", filepath.FromSlash(row[1]))) {
+		if listed[row[1]] = true; !exists(locate(row[1])) {
 			t.Errorf("there is no %s", row[1])
 		}
 	}
@@ -83,7 +83,7 @@ func TestTheWayToARunIsListed(t *testing.T) {
 	handles := regexp.MustCompile(`\bgrant\.(Grant|Approval)\b|\.granted\(\)|\bgrant\b.*\.Run\(`)
 	for _, p := range list(t) {
 		for file, code := range p.files {
-			name := filepath.ToSlash(strings.TrimPrefix(file, ".."+string(filepath.Separator)))
+			name := within(file)
 			if handles.MatchString(code) && !listed[name] {
 				t.Errorf("%s handles grants and is not in the list", name)
 			}

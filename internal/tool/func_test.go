@@ -11,7 +11,7 @@ import (
 
 	"coder/internal/core/display"
 	"coder/internal/tool"
-	"coder/internal/tool/tooltest"
+	"coder/testkit/tooltest"
 )
 
 type allArgs struct {

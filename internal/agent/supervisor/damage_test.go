@@ -15,8 +15,8 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/host/authkey"
-	"coder/internal/host/faultdisk"
 	"coder/internal/record/store/jsonl"
+	"coder/testkit/faultdisk"
 )
 
 // logFiles reads the three logs of session "s".

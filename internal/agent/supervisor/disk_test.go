@@ -12,14 +12,14 @@ import (
 	"coder/internal/agent/supervisor"
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/event"
-	"coder/internal/core/event/eventtest"
 	"coder/internal/core/uip"
 	"coder/internal/host/authkey"
 	"coder/internal/host/disk"
-	"coder/internal/host/faultdisk"
 	"coder/internal/policy"
 	"coder/internal/record/store/failover"
 	"coder/internal/record/store/jsonl"
+	"coder/testkit/eventtest"
+	"coder/testkit/faultdisk"
 )
 
 // desktop is a world whose sessions are on a disk.

@@ -17,7 +17,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
-	"coder/internal/core/event/eventtest"
+	"coder/testkit/eventtest"
 )
 
 // transients are the events that are never kept.

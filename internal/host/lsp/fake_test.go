@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"coder/internal/host/lsp/lsptest"
+	"coder/testkit/lsptest"
 
 	"go.uber.org/goleak"
 )

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"coder/internal/host/lsp/lsptest"
+	"coder/testkit/lsptest"
 )
 
 // said is diagnostics in a few words: line:column severity message.

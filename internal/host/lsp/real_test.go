@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"coder/internal/host/lsp/lsptest"
+	"coder/testkit/lsptest"
 )
 
 // project is a small project in one language: files with a mistake in one of

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"coder/internal/host/lsp/lsptest"
+	"coder/testkit/lsptest"
 )
 
 // took is how long f takes in a bubble's time.

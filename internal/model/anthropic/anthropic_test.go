@@ -9,10 +9,10 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/model/anthropic"
-	"coder/internal/model/faultserver"
 	"coder/internal/model/provider"
-	"coder/internal/model/providertest"
 	"coder/internal/model/transport"
+	"coder/testkit/faultserver"
+	"coder/testkit/providertest"
 )
 
 const key = "sk-ant-test-0123456789abcdef"

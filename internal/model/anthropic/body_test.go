@@ -8,8 +8,8 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/model/provider"
-	"coder/internal/model/providertest"
 	"coder/internal/model/transport"
+	"coder/testkit/providertest"
 )
 
 func TestEveryConversationIsTaken(t *testing.T) {

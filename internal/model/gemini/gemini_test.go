@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"coder/internal/core/chat"
-	"coder/internal/model/faultserver"
 	"coder/internal/model/gemini"
 	"coder/internal/model/provider"
-	"coder/internal/model/providertest"
 	"coder/internal/model/transport"
+	"coder/testkit/faultserver"
+	"coder/testkit/providertest"
 )
 
 const key = "AIza-test-0123456789abcdef"

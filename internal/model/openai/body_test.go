@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"coder/internal/core/chat"
-	"coder/internal/model/faultserver"
 	"coder/internal/model/provider"
 	"coder/internal/model/transport"
+	"coder/testkit/faultserver"
 )
 
 type memory = transport.Memory[form, dialect, struct{}]

@@ -4,11 +4,11 @@ import (
 	"net/http"
 	"testing"
 
-	"coder/internal/model/faultserver"
 	"coder/internal/model/openai"
 	"coder/internal/model/provider"
-	"coder/internal/model/providertest"
 	"coder/internal/model/transport"
+	"coder/testkit/faultserver"
+	"coder/testkit/providertest"
 )
 
 func TestSlow(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"coder/internal/model/provider"
-	"coder/internal/model/providertest"
 	"coder/internal/model/transport"
+	"coder/testkit/providertest"
 )
 
 func TestExchanges(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 
 	"coder/internal/core/chat"
-	"coder/internal/model/faultserver"
 	"coder/internal/model/provider"
 	"coder/internal/model/transport"
+	"coder/testkit/faultserver"
 )
 
 // row is what must come of one behaviour of the server.

@@ -14,8 +14,8 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/model/provider"
-	"coder/internal/model/providertest"
 	"coder/internal/model/transport"
+	"coder/testkit/providertest"
 )
 
 const idle = 2 * time.Minute

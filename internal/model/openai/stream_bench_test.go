@@ -3,9 +3,9 @@ package openai
 import (
 	"testing"
 
-	"coder/internal/model/faultserver"
 	"coder/internal/model/provider"
 	"coder/internal/model/transport"
+	"coder/testkit/faultserver"
 )
 
 // BenchmarkLoopback reads a reply of 20,000 deltas through net/http, the cost

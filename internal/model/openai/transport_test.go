@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"coder/internal/core/chat"
-	"coder/internal/model/faultserver"
 	"coder/internal/model/provider"
 	"coder/internal/model/transport"
+	"coder/testkit/faultserver"
 )
 
 const secret = "sk-secret-0123456789"

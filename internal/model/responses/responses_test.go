@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"coder/internal/core/chat"
-	"coder/internal/model/faultserver"
 	"coder/internal/model/provider"
-	"coder/internal/model/providertest"
 	"coder/internal/model/responses"
 	"coder/internal/model/transport"
+	"coder/testkit/faultserver"
+	"coder/testkit/providertest"
 )
 
 func open(t testing.TB, base string) provider.Provider {

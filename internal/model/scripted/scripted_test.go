@@ -14,8 +14,8 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/model/provider"
-	"coder/internal/model/providertest"
 	"coder/internal/model/scripted"
+	"coder/testkit/providertest"
 )
 
 func mustParse(t *testing.T, text string) scripted.Script {

@@ -14,13 +14,13 @@ import (
 	"testing"
 
 	"coder/internal/core/chat"
-	"coder/internal/model/faultserver"
 	"coder/internal/model/openai"
 	"coder/internal/model/provider"
-	"coder/internal/model/providertest"
 	"coder/internal/model/textcalls"
 	"coder/internal/model/transport"
 	"coder/internal/tool/dialect"
+	"coder/testkit/faultserver"
+	"coder/testkit/providertest"
 )
 
 // deltas is a provider that sends its deltas, then its error, whatever it is

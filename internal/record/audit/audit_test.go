@@ -12,8 +12,8 @@ import (
 	"testing/iotest"
 
 	"coder/internal/core/event"
-	"coder/internal/core/event/eventtest"
 	"coder/internal/record/audit"
+	"coder/testkit/eventtest"
 )
 
 // session is the three logs of a session of n records as the store writes them,

@@ -7,11 +7,11 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
-	"coder/internal/core/event/eventtest"
 	"coder/internal/core/jsonx"
 	"coder/internal/core/uip"
 	"coder/internal/host/authkey"
 	"coder/internal/record/seal"
+	"coder/testkit/eventtest"
 )
 
 // kept is r as it is read again.

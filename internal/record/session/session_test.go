@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"coder/internal/record/session"
-	"coder/internal/record/session/sessiontest"
+	"coder/testkit/sessiontest"
 )
 
 // What a server of the OpenAI form needs stands at the top, beside what is

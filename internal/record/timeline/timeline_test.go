@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"coder/internal/core/event"
-	"coder/internal/core/event/eventtest"
 	"coder/internal/record/store/jsonl"
 	"coder/internal/record/store/mem"
 	"coder/internal/record/timeline"
+	"coder/testkit/eventtest"
 )
 
 var noon = time.Date(2025, 11, 15, 12, 0, 0, 0, time.FixedZone("x", 3600))

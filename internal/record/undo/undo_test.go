@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"coder/internal/core/event"
-	"coder/internal/host/faultdisk"
 	"coder/internal/record/undo"
 	"coder/internal/tool"
+	"coder/testkit/faultdisk"
 )
 
 func TestUndoOfATurn(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 	"coder/internal/tool/bash"
-	"coder/internal/tool/tooltest"
+	"coder/testkit/tooltest"
 )
 
 // open makes the tool in a workspace of its own. The environment carries a mark

@@ -17,7 +17,7 @@ import (
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 	"coder/internal/tool/bash"
-	"coder/internal/tool/tooltest"
+	"coder/testkit/tooltest"
 )
 
 // openAll makes all tools in a workspace of its own.

@@ -16,12 +16,12 @@ import (
 	"time"
 
 	"coder/internal/host/lsp"
-	"coder/internal/host/lsp/lsptest"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 	"coder/internal/tool/codenav"
 	"coder/internal/tool/files"
-	"coder/internal/tool/tooltest"
+	"coder/testkit/lsptest"
+	"coder/testkit/tooltest"
 
 	"go.uber.org/goleak"
 )

@@ -14,7 +14,7 @@ import (
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 	"coder/internal/tool/codesearch"
-	"coder/internal/tool/tooltest"
+	"coder/testkit/tooltest"
 )
 
 func open(t *testing.T, files map[string]string) (tool.Tool, string) {

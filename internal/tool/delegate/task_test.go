@@ -13,7 +13,7 @@ import (
 	"coder/internal/core/uip"
 	"coder/internal/tool"
 	"coder/internal/tool/delegate"
-	"coder/internal/tool/tooltest"
+	"coder/testkit/tooltest"
 )
 
 var builtIn = []delegate.Choice{{Name: "general", About: "any work"}, {Name: "explore", About: "only looks", ReadOnly: true}}

@@ -15,7 +15,7 @@ import (
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 	"coder/internal/tool/files"
-	"coder/internal/tool/tooltest"
+	"coder/testkit/tooltest"
 )
 
 // open makes a workspace and its tools.

@@ -19,7 +19,7 @@ import (
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 	"coder/internal/tool/git"
-	"coder/internal/tool/tooltest"
+	"coder/testkit/tooltest"
 )
 
 // repo is a repository for one test, away from the configuration of the user

@@ -11,7 +11,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/tool"
 	"coder/internal/tool/plan"
-	"coder/internal/tool/tooltest"
+	"coder/testkit/tooltest"
 )
 
 // desk is a session as far as todos are concerned: facts are put on record, and

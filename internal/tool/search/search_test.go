@@ -17,7 +17,7 @@ import (
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 	"coder/internal/tool/search"
-	"coder/internal/tool/tooltest"
+	"coder/testkit/tooltest"
 
 	"github.com/bmatcuk/doublestar/v4"
 )

@@ -11,7 +11,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/tool"
 	"coder/internal/tool/skill"
-	"coder/internal/tool/tooltest"
+	"coder/testkit/tooltest"
 )
 
 func catalogue(files fstest.MapFS) *skills.Catalogue {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"coder/internal/tool/structured"
-	"coder/internal/tool/tooltest"
+	"coder/testkit/tooltest"
 )
 
 const schema = `{"$schema":"x","type":"object","properties":{"n":{"type":"integer","description":"how many"}},"required":["n"],"additionalProperties":false}`

@@ -20,8 +20,8 @@ import (
 
 	"coder/internal/core/display"
 	"coder/internal/tool"
-	"coder/internal/tool/tooltest"
 	"coder/internal/tool/web"
+	"coder/testkit/tooltest"
 
 	"go.uber.org/goleak"
 )

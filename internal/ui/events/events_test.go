@@ -16,7 +16,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/ui/events"
-	"coder/internal/ui/rendertest"
+	"coder/testkit/rendertest"
 )
 
 var views = []events.View{events.Native, events.Sema, events.CoAuthor}

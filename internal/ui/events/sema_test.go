@@ -13,7 +13,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/ui/events"
-	"coder/internal/ui/rendertest"
+	"coder/testkit/rendertest"
 )
 
 type semaLine struct {

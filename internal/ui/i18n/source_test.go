@@ -31,7 +31,7 @@ type module struct {
 
 var source = sync.OnceValues(func() (*module, error) {
 	m := &module{fset: token.NewFileSet(), named: make(map[string]ast.Expr)}
-	for _, top := range []string{"internal", filepath.Join("cmd", "coder")} {
+	for _, top := range []string{"internal", "fleet", filepath.Join("cmd", "coder")} {
 		if err := filepath.WalkDir(filepath.Join("..", "..", "..", top), m.visit); err != nil {
 			return nil, err
 		}
@@ -48,16 +48,11 @@ func readSource(t *testing.T) *module {
 	return m
 }
 
-// forTests reports whether a folder holds only what tests use.
-func forTests(name string) bool {
-	return name == "testdata" || name == "faultserver" || name == "arch" || name != "test" && strings.HasSuffix(name, "test")
-}
-
 func (m *module) visit(path string, d fs.DirEntry, err error) error {
 	switch {
 	case err != nil:
 		return err
-	case d.IsDir() && forTests(d.Name()):
+	case d.IsDir() && (d.Name() == "testdata" || d.Name() == "arch"):
 		return filepath.SkipDir
 	case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
 		return nil

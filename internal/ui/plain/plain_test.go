@@ -16,7 +16,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/ui/plain"
-	"coder/internal/ui/rendertest"
+	"coder/testkit/rendertest"
 )
 
 func render(t testing.TB, o plain.Options, rs ...event.Record) string {

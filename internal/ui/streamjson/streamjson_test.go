@@ -15,8 +15,8 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
-	"coder/internal/ui/rendertest"
 	"coder/internal/ui/streamjson"
+	"coder/testkit/rendertest"
 )
 
 // play shows the story and finishes each of its turns.

@@ -9,7 +9,7 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
-	"coder/internal/ui/rendertest"
+	"coder/testkit/rendertest"
 )
 
 // scene is something to look at.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"coder/internal/core/event"
-	"coder/internal/ui/rendertest"
 	"coder/internal/ui/term"
+	"coder/testkit/rendertest"
 
 	"github.com/charmbracelet/x/vt"
 )

@@ -17,8 +17,8 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
-	"coder/internal/ui/rendertest"
 	"coder/internal/ui/term"
+	"coder/testkit/rendertest"
 )
 
 var basic = term.Palette{Level: term.Basic}

@@ -8,9 +8,9 @@ import (
 
 	"coder/internal/core/display"
 	"coder/internal/core/event"
-	"coder/internal/ui/rendertest"
 	"coder/internal/ui/term"
 	"coder/internal/ui/term/ink"
+	"coder/testkit/rendertest"
 )
 
 // narrow plays records on a terminal whose width may change meanwhile.

@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"coder/internal/core/event"
-	"coder/internal/core/event/eventtest"
 	"coder/internal/record/store/failover"
 	"coder/internal/record/store/jsonl"
 	"coder/internal/record/store/mem"
+	"coder/testkit/eventtest"
 )
 
 // spoilt is a store on a disk that fails when told to.

@@ -8,8 +8,8 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
-	"coder/internal/core/event/eventtest"
 	"coder/internal/record/store/jsonl"
+	"coder/testkit/eventtest"
 )
 
 // typical is a reply of the usual size with one tool call.

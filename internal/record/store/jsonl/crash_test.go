@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"coder/internal/core/event"
-	"coder/internal/core/event/eventtest"
 	"coder/internal/record/store/jsonl"
+	"coder/testkit/eventtest"
 )
 
 // whole is a session as a writer leaves it: its records, and the bytes of each

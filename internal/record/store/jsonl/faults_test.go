@@ -14,13 +14,13 @@ import (
 	"testing"
 
 	"coder/internal/core/event"
-	"coder/internal/core/event/eventtest"
 	"coder/internal/host/authkey"
 	"coder/internal/host/disk"
-	"coder/internal/host/faultdisk"
 	"coder/internal/record/session"
-	"coder/internal/record/session/sessiontest"
 	"coder/internal/record/store/jsonl"
+	"coder/testkit/eventtest"
+	"coder/testkit/faultdisk"
+	"coder/testkit/sessiontest"
 )
 
 // lockless is a file system without locks.

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"coder/internal/core/event"
-	"coder/internal/core/event/eventtest"
 	"coder/internal/host/disk"
-	"coder/internal/host/faultdisk"
 	"coder/internal/record/store/jsonl"
+	"coder/testkit/eventtest"
+	"coder/testkit/faultdisk"
 )
 
 // Earlier programs open logs as this test does, before they do anything else.

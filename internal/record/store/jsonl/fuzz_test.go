@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"coder/internal/core/event"
-	"coder/internal/core/event/eventtest"
 	"coder/internal/record/store/jsonl"
+	"coder/testkit/eventtest"
 )
 
 // Whatever the three files hold: nothing panics, no reader sees a gap, those

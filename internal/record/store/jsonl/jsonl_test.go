@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"coder/internal/core/event"
-	"coder/internal/core/event/eventtest"
 	"coder/internal/record/audit"
 	"coder/internal/record/session"
-	"coder/internal/record/session/sessiontest"
 	"coder/internal/record/store/jsonl"
+	"coder/testkit/eventtest"
+	"coder/testkit/sessiontest"
 )
 
 func TestStore(t *testing.T) {

@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"coder/internal/core/event"
-	"coder/internal/core/event/eventtest"
 	"coder/internal/record/store/jsonl"
+	"coder/testkit/eventtest"
 )
 
 // The test binary is its own second process: with this variable set it plays

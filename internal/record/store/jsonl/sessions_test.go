@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"coder/internal/record/session"
-	"coder/internal/record/session/sessiontest"
 	"coder/internal/record/store/jsonl"
+	"coder/testkit/sessiontest"
 )
 
 func TestSnapshotIsOneObjectWithALinePerMessage(t *testing.T) {

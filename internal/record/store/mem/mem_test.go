@@ -4,10 +4,10 @@ import (
 	"testing"
 
 	"coder/internal/core/event"
-	"coder/internal/core/event/eventtest"
 	"coder/internal/record/session"
-	"coder/internal/record/session/sessiontest"
 	"coder/internal/record/store/mem"
+	"coder/testkit/eventtest"
+	"coder/testkit/sessiontest"
 )
 
 func TestStore(t *testing.T) {
