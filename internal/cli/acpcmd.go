@@ -23,6 +23,7 @@ import (
 	"coder/internal/model/provider"
 	"coder/internal/policy/mode"
 	"coder/internal/record/session"
+	"coder/internal/serve"
 	"coder/internal/ui/acp"
 	"coder/internal/ui/drive"
 )
@@ -39,10 +40,10 @@ type editor struct {
 
 // edited is one session in an editor.
 type edited struct {
-	*headless
+	headless
+	app   *app.App
 	conn  *acp.Conn
 	face  *acp.Face
-	queue *drive.Queue
 	modes []acp.Mode
 	asked atomic.Int64             // prompts that are not answered yet
 	knows atomic.Bool              // it knows of options
@@ -62,8 +63,7 @@ func (inv *invocation) runACP(ctx context.Context) error {
 	gone() // nobody is left to see what turns come to
 	e.work.Wait()
 	for _, s := range e.sessions {
-		err = errors.Join(err, s.Close())
-		inv.closed(s.app)
+		err = errors.Join(err, inv.closed(s.Close(ctx)))
 	}
 	return err
 }
@@ -190,26 +190,22 @@ func (e *editor) open(ctx context.Context, m acp.Message) (result any, after fun
 	if err != nil {
 		return nil, nil, asError(err)
 	}
-	s := &edited{conn: e.conn, face: &acp.Face{Conn: e.conn, Session: id, Root: a.Root}}
-	sup := a.Supervise(s.face.Person())
-	opened, err := a.Open(ctx, sup, which, event.Discard)
-	if err != nil {
+	s := &edited{app: a, conn: e.conn, face: &acp.Face{Conn: e.conn, Session: id, Root: a.Root}}
+	s.out = &output{Sink: event.Discard, inv: e.inv} // while it is opened: the editor does not know it yet
+	if err := e.inv.open(ctx, a, &s.headless, serve.Options{Which: which, Person: s.face.Person()}); err != nil {
 		return nil, nil, asError(err)
 	}
-	e.inv.exit.opened()
-	out := &output{Sink: event.Tee(s.face, event.SinkFunc(s.note), e.notes(s.face)), inv: e.inv}
-	s.headless = &headless{Session: opened, app: a, sup: sup, out: out}
+	s.out.Sink = event.Tee(s.face, event.SinkFunc(s.note), e.notes(s.face))
 	if m.Method == "session/load" {
 		if err := s.replay(ctx); err != nil {
-			return nil, nil, errors.Join(err, opened.Close())
+			return nil, nil, errors.Join(err, e.inv.closed(s.Close(ctx)))
 		}
 	}
-	s.queue = drive.NewQueue(s.turn)
 	e.sessions[id] = s
 	s.ended = make(chan struct{})
 	e.work.Go(func() {
 		defer close(s.ended)
-		if err := s.queue.Serve(e.life); err != nil && e.life.Err() == nil {
+		if err := s.Serve(e.life, s.turn); err != nil && e.life.Err() == nil {
 			e.inv.warn(err.Error())
 		}
 	})
@@ -223,7 +219,7 @@ func (e *editor) open(ctx context.Context, m acp.Message) (result any, after fun
 	answer := acp.Opened{Session: which.ID, Modes: acp.Modes{Current: current.Name, Available: s.modes}, Options: s.options(current.Name)}
 	return answer, func() error {
 		e.work.Go(func() { s.askModels(e.life) })
-		return s.face.Advertise(acp.Commands(opened.Commands()))
+		return s.face.Advertise(acp.Commands(s.Session().Commands()))
 	}, nil
 }
 
@@ -277,19 +273,19 @@ func (e *editor) prompt(m acp.Message) error {
 	}
 	if err == nil {
 		s.asked.Add(1)
-		s.queue.Add(drive.Message{Said: said, ID: string(m.ID)})
+		s.Add(drive.Message{Said: said, ID: string(m.ID)})
 	}
 	return err
 }
 
 // stop stops the turn that runs, and those that wait.
 func (s *edited) stop() error {
-	for _, waited := range s.queue.Drop() {
+	for _, waited := range s.Drop() {
 		if err := s.reply(waited, "cancelled", nil); err != nil {
 			return err
 		}
 	}
-	s.queue.Interrupt()
+	s.Interrupt()
 	return nil
 }
 
@@ -308,11 +304,10 @@ func (e *editor) end(m acp.Message) error {
 
 // shut ends a session once nothing of it runs any more.
 func (e *editor) shut(id string, s *edited) error {
-	s.queue.Close()
+	s.Finish()
 	<-s.ended
 	delete(e.sessions, id)
-	defer e.inv.closed(s.app)
-	return s.Close()
+	return e.inv.closed(s.Close(context.WithoutCancel(e.life)))
 }
 
 // mostListed is how many sessions an editor is told of.
@@ -357,7 +352,7 @@ func (s *edited) replay(ctx context.Context) error {
 	s.face.Replay = true
 	defer func() { s.face.Replay = false }()
 	told := newSeen(s.face)
-	for r, err := range s.app.Store().Logs.Read(ctx, s.ID, 0) {
+	for r, err := range s.app.Store().Logs.Read(ctx, s.ID(), 0) {
 		if err == nil {
 			err = told.Emit(ctx, r)
 		}
@@ -371,10 +366,7 @@ func (s *edited) replay(ctx context.Context) error {
 // turn runs one prompt and answers it.
 func (s *edited) turn(ctx context.Context, m drive.Message) error {
 	model := s.app.ModelName()
-	done, err := s.RunSaid(ctx, m.Said, s.out)
-	if err == nil {
-		err = s.follow(ctx, done.Next)
-	}
+	_, err := s.do(ctx, m.Said)
 	if s.app.ModelName() != model {
 		current, _ := s.app.Modes.Current()
 		if err := s.offer(current.Name); err != nil {

@@ -83,7 +83,7 @@ func (e *editor) choose(ctx context.Context, m acp.Message) (any, error) {
 	default:
 		s.app.UseModel(p.Value)
 	}
-	if err := s.Change(ctx, to, s.out); err != nil {
+	if err := s.Session().Change(ctx, to, s.out); err != nil {
 		return nil, asError(err)
 	}
 	return map[string]any{"configOptions": s.options(cmp.Or(to, current.Name))}, nil
@@ -109,7 +109,7 @@ func (e *editor) setMode(ctx context.Context, m acp.Message) error {
 	if p.Mode == mode.Yolo && !e.inv.flags.mayBypass {
 		return &acp.Error{Code: acp.CodeParams, Message: "the mode yolo needs --allow-dangerously-skip-permissions"}
 	}
-	if err := s.Change(ctx, p.Mode, s.out); err != nil {
+	if err := s.Session().Change(ctx, p.Mode, s.out); err != nil {
 		return &acp.Error{Code: acp.CodeParams, Message: err.Error()}
 	}
 	return nil

@@ -176,7 +176,7 @@ func (inv *invocation) demoInPipe(ctx context.Context) error {
 	}
 	err = inv.withSession(ctx, a, out, func(s *headless) error {
 		turnErr := s.turn(ctx, orchestrator.Say(chat.From(chat.Typed, inv.demoPrompt())))
-		return errors.Join(turnErr, after.ofTurn(ctx, s.Session))
+		return errors.Join(turnErr, after.ofTurn(ctx, s.Session()))
 	})
 	return errors.Join(err, after.ofSession(ctx))
 }
@@ -187,13 +187,11 @@ var errTurnOver = errors.New("the turn is over")
 // demonstrate opens the session, runs the one turn of the demo, and shows what
 // came of it.
 func (t *terminal) demonstrate(ctx context.Context) (err error) {
-	t.sup = t.app.Supervise(t.face)
-	if t.session, err = t.app.Open(ctx, t.sup, t.inv.flags.session, t.face.Out()); err != nil {
+	if err := t.begin(ctx, t.inv.flags.session); err != nil {
 		return err
 	}
-	t.inv.exit.opened()
 	if err := t.banner(); err != nil {
-		return errors.Join(err, t.session.Close())
+		return errors.Join(err, t.close(ctx))
 	}
 	var turnErr error
 	t.ends = func(_ context.Context, _ string, err error) error {
@@ -211,7 +209,7 @@ func (t *terminal) demonstrate(ctx context.Context) (err error) {
 		err = &exitError{code: ExitCode(turnErr)}
 	}
 	report := demoReport{inv: t.inv, app: t.app, colours: t.colours, out: t.face.Out(), say: t.face.Say, width: t.size}
-	err = errors.Join(err, report.ofTurn(ctx, t.session), t.session.Close())
+	err = errors.Join(err, report.ofTurn(ctx, t.session()), t.close(ctx))
 	return errors.Join(err, report.ofSession(ctx))
 }
 

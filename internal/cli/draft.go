@@ -13,12 +13,12 @@ import (
 
 // sent, remember and unsent keep what is typed, remember for Ctrl+R alone. That it cannot be
 // is no reason to stop typing.
-func (t *terminal) sent(text string)     { t.app.Sent(t.session.ID, text) }
+func (t *terminal) sent(text string)     { t.app.Sent(t.session().ID, text) }
 func (t *terminal) remember(text string) { _ = t.app.Typed().Add(text) }
 
 func (t *terminal) unsent(u repl.Unsent) {
 	a := u.Answer
-	_ = t.app.Typed().Keep(t.session.ID, typed.Draft{Queue: u.Queue, Text: u.Draft, Pastes: u.Pastes, Question: a.Question, Given: a.Given, Answer: a.Text, Mode: a.Mode})
+	_ = t.app.Typed().Keep(t.session().ID, typed.Draft{Queue: u.Queue, Text: u.Draft, Pastes: u.Pastes, Question: a.Question, Given: a.Given, Answer: a.Text, Mode: a.Mode})
 }
 
 // onlyDraft reports whether there is no session to go back to but one in which something
@@ -41,17 +41,17 @@ func isCommand(text string) bool {
 // putDraft puts what was typed and not sent where it was typed: at the question that is
 // about to be asked again, or at the prompt.
 func (t *terminal) putDraft(ctx context.Context, wanted typed.Wanted) {
-	draft, begun := t.app.Unsent(t.session.ID, wanted), repl.Answer{}
+	draft, begun := t.app.Unsent(t.session().ID, wanted), repl.Answer{}
 	if saved := t.inEditor(); saved != "" {
 		draft.Text = saved
 	}
-	if t.session.Asks(draft.Question) {
+	if t.session().Asks(draft.Question) {
 		begun = repl.Answer{Question: draft.Question, Given: draft.Given, Text: draft.Answer, Mode: draft.Mode}
 		draft.Answer = ""
 	}
-	asked, left := t.session.LeftCommand()
+	asked, left := t.session().LeftCommand()
 	if draft.Mode != "" && left { // there is no step that it could wait for
-		_ = t.session.SwitchMode(ctx, draft.Mode, t.face.Out()) // it says so itself where it cannot
+		_ = t.session().SwitchMode(ctx, draft.Mode, t.face.Out()) // it says so itself where it cannot
 	}
 	if asked != "" { // to be sent again; nobody but its question would want the answer
 		draft.Answer = ""

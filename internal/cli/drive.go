@@ -9,16 +9,15 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"coder/internal/agent/hooks"
 	"coder/internal/agent/subagent"
-	"coder/internal/agent/supervisor"
 	"coder/internal/app"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/host/stdio"
+	"coder/internal/serve"
 	"coder/internal/tool/dialect"
 	"coder/internal/ui/control"
 	"coder/internal/ui/drive"
@@ -33,13 +32,11 @@ const lineLimit = 64 << 20
 type driven struct {
 	inv     *invocation
 	app     *app.App
-	out     *output
 	lines   *streamjson.Renderer
 	agents  []string // that work can be handed to, and in about what they are for
 	about   []string
 	channel control.Channel
-	queue   *drive.Queue
-	serving chan error      // how the queue ended; nil before the session is open
+	serving chan error      // how the work ended; nil before the session is open
 	held    []drive.Message // what the next message is to begin with
 	failed  error           // the first turn that went wrong
 	garbled error           // the first line that could not be read
@@ -52,8 +49,7 @@ type driven struct {
 	asked      string            // the program's own id of the message that the turn is about
 	seqs       map[string]uint64 // records of messages, by such ids
 
-	mu  sync.Mutex // guards the field below
-	run *headless  // the session in use
+	headless // the session, once it is open
 }
 
 // runDriven lets a program drive a session until it sends no more, and what it
@@ -75,12 +71,10 @@ func (inv *invocation) runDriven(ctx context.Context) error {
 	d.dontAsk.Store(inv.flags.dontAsk)
 	d.channel.Put, d.channel.Change = d.lines.Put, d.change
 	d.channel.Asks.Store(inv.flags.decides == "stdio" && !inv.flags.dontAsk)
-	d.queue = drive.NewQueue(d.turn)
 	readErr := d.read(reading)
 	if reading.Err() != nil && ctx.Err() == nil {
 		readErr = nil // the queue ended first, and says why
 	}
-	d.queue.Close()
 	d.channel.Close()
 	if d.serving == nil {
 		if readErr = cmp.Or(readErr, d.garbled); readErr == nil && inv.flags.print {
@@ -88,7 +82,9 @@ func (inv *invocation) runDriven(ctx context.Context) error {
 		}
 		return readErr
 	}
-	err := errors.Join(readErr, <-d.serving, d.close(ctx))
+	d.Finish()
+	err := errors.Join(readErr, <-d.serving)
+	err = errors.Join(err, d.inv.closed(d.Close(ctx)))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -177,7 +173,7 @@ func (d *driven) take(ctx context.Context, line control.Line) error {
 			d.refuse("the message has no text")
 			return nil
 		}
-		d.queue.Add(m)
+		d.Add(m)
 	case "keep_alive", "control_cancel_request": // nothing of what is asked for here takes long enough to be withdrawn
 	default:
 		d.inv.warn(fmt.Sprintf("passed over: a line of type %s", oneLine(line.Type)))
@@ -231,23 +227,18 @@ func (d *driven) open(ctx context.Context, init *initialization) error {
 	}
 	d.app, d.channel.Root = a, a.Root
 	d.agents, d.about = a.Agents()
-	d.out = &output{inv: d.inv, json: d.lines, unkept: a.Store().Unkept, checked: a.Checked, hint: hintOf(a)}
+	d.out = &output{inv: d.inv, json: d.lines, checked: a.Checked, hint: hintOf(a)}
 	if fl.Schema != nil {
 		d.out.structured = a.Structured
 	}
 	d.out.Sink = event.Tee(event.SinkFunc(d.out.count), d.lines, event.SinkFunc(d.note))
-	s := &headless{app: a, sup: a.Supervise(d.channel.Person()), out: d.out}
-	if s.Session, err = a.Open(ctx, s.sup, fl.session, d.out); err != nil {
+	if err := d.inv.open(ctx, a, &d.headless, serve.Options{Which: fl.session, Person: d.channel.Person()}); err != nil {
 		return err
 	}
-	d.inv.exit.opened()
-	d.mu.Lock()
-	d.run = s
-	d.mu.Unlock()
 	d.serving = make(chan error, 1)
 	go func() { // runDriven waits for it
-		err := d.queue.Serve(ctx)
-		if d.run.over {
+		err := d.Serve(ctx, d.turn)
+		if d.Over() {
 			err = nil // the program wanted the end
 		}
 		d.over()
@@ -297,7 +288,7 @@ func (d *driven) greeting(init initialization) any {
 		About string `json:"description"`
 	}
 	commands, agents := []named{}, []named{}
-	for _, c := range d.session().Commands() {
+	for _, c := range d.Session().Commands() {
 		commands = append(commands, named{c.Name, c.Help, c.Args})
 	}
 	for i, name := range d.agents {
@@ -313,17 +304,10 @@ func (d *driven) greeting(init initialization) any {
 	}
 }
 
-// session is the one in use.
-func (d *driven) session() *supervisor.Session {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.run.Session
-}
-
 // refuse has a message answered with what is wrong with it, in its turn: who sent
 // it waits for a result.
 func (d *driven) refuse(why string) {
-	d.queue.Add(drive.Message{Do: func(ctx context.Context) error {
+	d.Add(drive.Message{Do: func(ctx context.Context) error {
 		return d.tell(ctx, func() (string, error) { return "", inputf("%s", why) })
 	}})
 }
@@ -334,15 +318,8 @@ func (d *driven) turn(ctx context.Context, m drive.Message) error {
 		d.busy.Store(true)
 		defer d.busy.Store(false)
 		d.asked = m.ID
-		s := d.session()
-		s.Steer(d.queue.Soon)
-		done, err := s.RunSaid(ctx, m.Said, d.out)
-		if err == nil && done.Next != nil {
-			d.mu.Lock()
-			err = d.run.follow(ctx, done.Next)
-			d.mu.Unlock()
-		}
-		return done.Text, err
+		did, err := d.do(ctx, m.Said)
+		return did.Text, err
 	})
 }
 
@@ -365,9 +342,8 @@ func (d *driven) tell(ctx context.Context, run func() (string, error)) error {
 		}
 		d.failed = cmp.Or(d.failed, error(&exitError{code: ExitCode(err)}))
 	}
-	if d.run.over {
+	if d.Over() {
 		d.over()
-		d.queue.Close()
 	}
 	return nil
 }
@@ -390,20 +366,9 @@ func (d *driven) note(_ context.Context, r event.Record) error {
 	return nil
 }
 
-// close ends the session.
-func (d *driven) close(ctx context.Context) error {
-	s := d.session()
-	defer d.inv.closed(d.app)
-	if err := s.Close(); err != nil {
-		return fmt.Errorf("close the session: %w", err)
-	}
-	d.app.Store().MendSnapshots(ctx, s.ID)
-	return nil
-}
-
 // facts are what the session is made of now.
 func (d *driven) facts() streamjson.Facts {
-	s := d.session()
+	s := d.Session()
 	m, _ := d.app.Modes.Current()
 	f := streamjson.Facts{Model: d.app.ModelName(), Mode: m.Name, Tools: s.Tools(), Version: app.Version}
 	for _, c := range s.Commands() {

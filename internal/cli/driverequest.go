@@ -34,10 +34,10 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 	switch r.Subtype {
 	case "interrupt":
 		if r.CancelQueued {
-			d.queue.Drop()
+			d.Drop()
 		}
 		err := d.channel.Reply(line.RequestID, nil, nil) // before the result of the turn that it ends
-		d.queue.Interrupt()
+		d.Interrupt()
 		return err
 	case "set_permission_mode":
 		to, err := d.setMode(ctx, r.Mode)
@@ -51,7 +51,7 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 			name = *r.Model
 		}
 		d.app.UseModel(name)
-		err := d.session().Change(ctx, "", d.out)
+		err := d.Session().Change(ctx, "", d.out)
 		return d.channel.Reply(line.RequestID, map[string]string{"model": d.app.ModelName()}, err)
 	case "mcp_status":
 		all := []serverLine{}
@@ -85,7 +85,7 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 		return d.channel.Reply(line.RequestID, nil, nil)
 	case "stop_task":
 		var err error
-		if !d.session().StopSubtask(r.Task) && !d.app.StopJob(r.Task) {
+		if !d.Session().StopSubtask(r.Task) && !d.app.StopJob(r.Task) {
 			err = fmt.Errorf("there is no task %s at work", oneLine(r.Task))
 		}
 		return d.channel.Reply(line.RequestID, nil, err)
@@ -93,7 +93,7 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 		return d.rewind(line.RequestID, r)
 	case "get_context_usage":
 		used, most := d.used.Load(), d.most.Load()
-		system, tools := d.session().FixedTokens()
+		system, tools := d.Session().FixedTokens()
 		type part struct {
 			Name   string `json:"name"`
 			Tokens int64  `json:"tokens"`
@@ -132,7 +132,7 @@ func (d *driven) setMode(ctx context.Context, theirs string) (ours string, err e
 	case ours == mode.Yolo && !d.inv.flags.mayBypass: // the mode cannot be gone to either; this says why
 		return "", errors.New("the session was not started with --allow-dangerously-skip-permissions")
 	}
-	if err := d.session().Change(ctx, ours, d.out); err != nil {
+	if err := d.Session().Change(ctx, ours, d.out); err != nil {
 		return "", err
 	}
 	d.dontAsk.Store(dontAsk)
@@ -151,13 +151,13 @@ func (d *driven) outwardMode(ours string) string {
 // rewind takes files back to what they were before a message of the program's,
 // when it is its turn: what runs has ended, and what was sent before is done.
 func (d *driven) rewind(id json.RawMessage, r control.Request) error {
-	if _, waiting := d.queue.State(); waiting > int(d.rewinds.Load()) || d.busy.Load() {
+	if _, waiting := d.State(); waiting > int(d.rewinds.Load()) || d.busy.Load() {
 		return d.channel.Reply(id, nil, errors.New("a turn is running; interrupt it, or wait for its result"))
 	}
 	d.rewinds.Add(1)
-	d.queue.Add(drive.Message{Do: func(ctx context.Context) error {
+	d.Add(drive.Message{Do: func(ctx context.Context) error {
 		d.rewinds.Add(-1)
-		s := d.session()
+		s := d.Session()
 		own, known := d.seqs[r.Said]
 		meant := func(seq uint64) bool { return known && seq == own || r.Said == streamjson.UUID(s.ID, seq) }
 		plan, err := s.UndoSince(ctx, meant, undo.Call{All: true, DryRun: r.Dry}, d.out)

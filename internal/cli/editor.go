@@ -72,7 +72,7 @@ func (t *terminal) inEditor() (text string) {
 			continue
 		}
 		id := name[:strings.LastIndexByte(name, '.')]
-		own := id == t.session.ID || (!slices.Contains(store.All(), id) || store.Unused(id)) && !t.openElsewhere(id)
+		own := id == t.session().ID || (!slices.Contains(store.All(), id) || store.Unused(id)) && !t.openElsewhere(id)
 		if !own && t.inv.Now().Sub(info.ModTime()) < draftAge {
 			continue
 		}
@@ -99,7 +99,7 @@ func (t *terminal) draft(text string) (path string, done func(), err error) {
 	if t.app.Home == "" || os.MkdirAll(dir, 0o700) != nil {
 		dir = os.TempDir()
 	}
-	f, err := os.CreateTemp(dir, draftPrefix+t.session.ID+".*.md")
+	f, err := os.CreateTemp(dir, draftPrefix+t.session().ID+".*.md")
 	if err != nil {
 		return "", nil, err
 	}
@@ -150,7 +150,7 @@ func (t *terminal) complete(draft string, cursor int) (start int, choices []line
 	case command == "/rewind":
 		return len(command) + 1, t.completeMessage(typed)
 	default:
-		for _, cmd := range t.session.Commands() {
+		for _, cmd := range t.session().Commands() {
 			if "/"+cmd.Name == command {
 				choices = append(choices, t.completeArgument(next(cmd.Args, strings.Fields(typed[:len(typed)-len(word)])), word)...)
 				if len(choices) == 0 {
@@ -295,7 +295,7 @@ func (t *terminal) resources(typed string) (choices []lineedit.Choice) {
 }
 
 func (t *terminal) completeCommand(typed string) (choices []lineedit.Choice) {
-	for _, cmd := range t.session.Commands() {
+	for _, cmd := range t.session().Commands() {
 		if name := "/" + cmd.Name; strings.HasPrefix(name, typed) {
 			if !cmd.Authored {
 				cmd.Help = t.inv.words.Said(cmd.Help)
@@ -373,7 +373,7 @@ func (t *terminal) completeSession(typed string) (choices []lineedit.Choice) {
 	heads, _ := t.app.Store().Heads(context.Background())
 	for _, h := range heads {
 		title := cmp.Or(h.Meta.Title, t.inv.words.T("nothing was asked"))
-		if h.ID == t.session.ID || !strings.Contains(strings.ToLower(h.ID+" "+title), strings.ToLower(typed)) {
+		if h.ID == t.session().ID || !strings.Contains(strings.ToLower(h.ID+" "+title), strings.ToLower(typed)) {
 			continue
 		}
 		choices = append(choices, lineedit.Choice{Text: h.ID, Note: h.Updated.Local().Format("2006-01-02 15:04") + "  " + sanitize.Line(title, 40)})

@@ -18,6 +18,7 @@ import (
 	"coder/internal/model/provider"
 	"coder/internal/policy/confine"
 	"coder/internal/record/session"
+	"coder/internal/serve"
 )
 
 // Exit codes. They are documented in the README and part of the program's
@@ -71,14 +72,16 @@ type unkept struct {
 	why error
 }
 
-// closed notes whether everything in a session that was just closed is on disk.
-func (inv *invocation) closed(a *app.App) {
+// closed notes whether everything in a session that was just closed is on disk, and returns what
+// went wrong in closing it.
+func (inv *invocation) closed(r serve.Result) error {
 	if inv.unkept == nil || inv.flags.Ephemeral {
-		return
+		return r.Err
 	}
 	inv.unkept.mu.Lock()
 	defer inv.unkept.mu.Unlock()
-	inv.unkept.why = cmp.Or(inv.unkept.why, a.Store().Unkept())
+	inv.unkept.why = cmp.Or(inv.unkept.why, r.Unkept)
+	return r.Err
 }
 
 // kept is how the program ends whose work ended with err: all is well only if all of
@@ -103,6 +106,7 @@ func ExitCode(err error) int {
 		refused *provider.Error
 		command *orchestrator.CommandError
 		newer   *event.NewerError
+		untold  serve.Refusal
 	)
 	switch {
 	case err == nil:
@@ -121,7 +125,7 @@ func ExitCode(err error) int {
 		return ExitSandbox
 	case errors.Is(err, toolrun.ErrRefused), errors.Is(err, toolrun.ErrHook), errors.Is(err, orchestrator.ErrPromptRefused):
 		return ExitRefused
-	case errors.As(err, &command), errors.As(err, &newer), errors.Is(err, session.ErrNotFound):
+	case errors.As(err, &command), errors.As(err, &newer), errors.As(err, &untold), errors.Is(err, session.ErrNotFound):
 		return ExitInput
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return ExitInterrupted

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -12,9 +11,9 @@ import (
 	"coder/internal/agent/supervisor"
 	"coder/internal/app"
 	"coder/internal/core/chat"
-	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/host/stdio"
+	"coder/internal/serve"
 )
 
 // runHeadless runs turns without a terminal: one, or as many as come on stdin.
@@ -55,7 +54,7 @@ func (inv *invocation) stream(ctx context.Context, s *headless) error {
 			complain(inv.Stderr, inv.words.Said(message(err)), 0)
 			first = cmp.Or(first, error(&exitError{code: ExitCode(err)}))
 		}
-		if ctx.Err() != nil || s.over {
+		if ctx.Err() != nil || s.Over() {
 			break
 		}
 	}
@@ -68,86 +67,100 @@ func (inv *invocation) stream(ctx context.Context, s *headless) error {
 	return first
 }
 
-// headless is a run of inputs without a terminal: the session they go to, which
-// a command may change.
+// headless is a run of inputs without a terminal.
 type headless struct {
-	*supervisor.Session
-	app   *app.App
-	sup   *supervisor.Supervisor
-	out   *output
-	waits *waiter // nil unless questions wait for an answer
-	over  bool    // the person said that it is
+	*serve.Host
+	out     *output
+	program context.Context // ends when the program is to end; nil unless questions wait for an answer
 }
 
 // withSession opens the session the flags ask for, and closes the one in use at
 // the end whatever happens.
 func (inv *invocation) withSession(ctx context.Context, a *app.App, out *output, work func(*headless) error) error {
-	s := &headless{app: a, out: out}
-	person := uip.Nobody
+	s := &headless{out: out}
+	o := serve.Options{Which: inv.flags.session, Person: uip.Nobody, Said: inv.warn}
 	switch inv.flags.onAsk {
 	case "park":
-		person = onRecord(a.Store(), uip.Parked)
+		o.Person, o.Kept = uip.Parked, true
 	case "wait":
-		s.waits = &waiter{program: ctx, say: inv.warn}
-		out.Sink = event.Tee(s.waits, out.Sink)
-		person = onRecord(a.Store(), answerable(a, s.waits, inv.warn, func() string { return s.ID }))
+		s.program = ctx
+		o.Person, o.Kept, o.Elsewhere = uip.Func(s.wait), true, true
 	}
-	s.sup = a.Supervise(person)
-	first, err := a.Open(ctx, s.sup, inv.flags.session, out)
-	if err != nil {
-		return err
+	err := inv.open(ctx, a, s, o)
+	if err == nil {
+		err = inv.close(ctx, s, work(s))
 	}
-	inv.exit.opened()
-	s.Session = first
-	out.unkept = a.Store().Unkept
-	err = work(s)
-	if closeErr := s.Close(); err == nil && closeErr != nil {
-		err = fmt.Errorf("close the session: %w", closeErr)
-	}
-	inv.closed(a)
-	a.Store().Forget(s.ID)
-	a.Store().MendSnapshots(ctx, s.ID)
 	return err
+}
+
+// open opens a session that out shows.
+func (inv *invocation) open(ctx context.Context, a *app.App, s *headless, o serve.Options) (err error) {
+	o.Sink = s.out
+	if s.Host, err = serve.Open(ctx, a, o); err == nil {
+		inv.exit.opened()
+		s.out.unkept = a.Store().Unkept
+	}
+	return err
+}
+
+// close closes a session whose work ended with err.
+func (inv *invocation) close(ctx context.Context, s *headless, err error) error {
+	return cmp.Or(err, inv.closed(s.Close(ctx)))
 }
 
 // turn runs one prompt and reports what came of it. An empty prompt takes up
 // the turn that was left unfinished.
 func (s *headless) turn(ctx context.Context, said orchestrator.Said) error {
 	s.out.begin()
-	ctx, done := s.waits.turn(ctx)
+	ctx, done := s.patient(ctx)
 	defer done()
-	ctx, over := s.stoppable(ctx, s.out.inv.warn)
+	ctx, over := s.Stoppable(ctx, s.out.inv.warn)
 	defer over()
 	if strings.TrimSpace(said.Text()) != "" || len(said.Pictures) > 0 {
-		done, err := s.RunSaid(ctx, said, s.out)
-		if err == nil {
-			err = s.follow(ctx, done.Next)
-		}
-		return s.out.end(done.Text, err)
+		did, err := s.do(ctx, said)
+		return s.out.end(did.Text, err)
 	}
-	answer, err := s.Continue(ctx, s.out)
+	answer, err := s.Continue(ctx)
 	if errors.Is(err, supervisor.ErrFinished) {
-		return inputf("the prompt is empty, and session %s has no unfinished turn to go on with", s.ID)
+		return inputf("the prompt is empty, and session %s has no unfinished turn to go on with", s.ID())
 	}
 	return s.out.end(answer, err)
 }
 
-// follow goes where the person said, if they did.
-func (s *headless) follow(ctx context.Context, to *orchestrator.Next) error {
-	switch {
-	case to == nil:
-		return nil
-	case to.Exit:
-		s.over = true
-		return nil
+// wait lets a question wait for an answer from elsewhere. A program that is to end leaves it
+// open.
+func (s *headless) wait(ctx context.Context, q uip.Request) (uip.Response, error) {
+	s.out.inv.warn(parkedHint(&uip.Waiting{Request: q}))
+	select {
+	case <-ctx.Done():
+		return uip.Response{}, ctx.Err()
+	case <-s.program.Done():
+		return uip.Response{}, uip.ErrParked
 	}
-	other, err := s.app.Move(ctx, s.sup, to, s.ID, s.out)
-	if err != nil {
-		return err
+}
+
+// patient is the context of a turn: the end of the program ends it, save where a question
+// waits for an answer.
+func (s *headless) patient(ctx context.Context) (turn context.Context, done func()) {
+	if s.program == nil {
+		return ctx, func() {}
 	}
-	err = s.Session.Close()
-	s.Session = other
-	return err
+	turn, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if _, asked := s.Questions.Open(); !asked {
+			cancel()
+		}
+	})
+	return turn, func() { stop(); cancel() }
+}
+
+// do runs one input and goes where it leads.
+func (s *headless) do(ctx context.Context, said orchestrator.Said) (serve.Outcome, error) {
+	did, err := s.Do(ctx, said)
+	if did.Left != nil {
+		err = cmp.Or(err, s.out.inv.closed(*did.Left))
+	}
+	return did, cmp.Or(err, did.Stayed)
 }
 
 // runPiped answers what comes through a pipe, line by line, without a byte
@@ -164,17 +177,20 @@ func (inv *invocation) runPiped(ctx context.Context) error {
 		words := chat.From(chat.Typed, strings.Join(inv.flags.args, " "))
 		for {
 			if strings.TrimSpace(words.Text()) != "" {
-				turn, done := s.waits.turn(ctx)
-				did, err := s.RunSaid(turn, orchestrator.Say(words), out)
+				turn, done := s.patient(ctx)
+				did, err := s.Do(turn, orchestrator.Say(words))
 				done()
-				if err := s.follow(ctx, did.Next); err != nil {
-					inv.warn(message(err))
+				if did.Left != nil {
+					did.Stayed = inv.closed(*did.Left)
+				}
+				if did.Stayed != nil {
+					inv.warn(message(did.Stayed))
 				}
 				if errors.Is(err, uip.ErrParked) {
 					return err
 				}
 			}
-			if ctx.Err() != nil || s.over {
+			if ctx.Err() != nil || s.Over() {
 				return ctx.Err()
 			}
 			line, err := inv.input.Line(ctx, promptLimit)

@@ -21,7 +21,7 @@ func (t *terminal) lists(input string) (p lineedit.Picker, ok bool) {
 		p = t.sessionList(context.Background(), "/resume ")
 	case "/rewind":
 		p.Title = t.inv.words.T("go back to before: ")
-		for i, text := range t.session.Prompts() {
+		for i, text := range t.session().Prompts() {
 			n := strconv.Itoa(i + 1)
 			p.Items = append(p.Items, lineedit.Item{Choice: lineedit.Choice{Text: n, Note: text}, Value: "/rewind " + n})
 		}
@@ -35,7 +35,7 @@ func (t *terminal) sessionList(ctx context.Context, lead string) lineedit.Picker
 	p := lineedit.Picker{Title: t.inv.words.T("go on with session: ")}
 	heads, _ := t.app.Store().Heads(ctx) // those that can be read
 	for _, h := range heads {
-		if t.session != nil && t.session.ID == h.ID {
+		if t.host != nil && t.session().ID == h.ID {
 			continue
 		}
 		title := cmp.Or(oneLine(h.Meta.Title), t.inv.words.T("nothing was asked"))

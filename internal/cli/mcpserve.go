@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/agent/orchestrator"
 	"coder/internal/app"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/serve"
 	"coder/internal/tool/mcp"
 )
 
@@ -23,11 +25,12 @@ var unserved = []string{"task", "question", "exit_plan_mode", "todoread", "todow
 // runMCPServe offers this program's tools to another agent, over the standard
 // streams. All calls are those of one session.
 func (inv *invocation) runMCPServe(ctx context.Context, a *app.App) error {
-	s, err := a.Open(ctx, a.Supervise(mcp.Client), inv.flags.session, event.Discard)
+	h, err := serve.Open(ctx, a, serve.Options{Which: inv.flags.session, Person: mcp.Client})
 	if err != nil {
 		return err
 	}
 	inv.exit.opened()
+	s := h.Session()
 	offers := []mcp.Offer{inv.delegateOffer()}
 	for spec := range s.Specs() {
 		if !slices.Contains(unserved, spec.Name) && !strings.HasPrefix(spec.Name, "mcp__") {
@@ -38,8 +41,8 @@ func (inv *invocation) runMCPServe(ctx context.Context, a *app.App) error {
 			offers = append(offers, mcp.Offer{Name: spec.Name, Doc: spec.Doc, Schema: spec.Schema, Run: run})
 		}
 	}
-	defer inv.closed(a)
-	return errors.Join(mcp.Serve(ctx, inv.Stdin, inv.Stdout, app.Version, offers), s.Close())
+	err = mcp.Serve(ctx, inv.Stdin, inv.Stdout, app.Version, offers)
+	return errors.Join(err, inv.closed(h.Close(ctx)))
 }
 
 // telling tells what is done, in few words.
@@ -79,20 +82,20 @@ func (inv *invocation) delegate(ctx context.Context, words string, tell func(str
 	if err != nil {
 		return mcp.Given{}, err
 	}
-	s, err := a.Open(ctx, a.Supervise(mcp.Client), app.Which{}, event.Discard)
+	h, err := serve.Open(ctx, a, serve.Options{Sink: telling(tell), Person: mcp.Client})
 	if err != nil {
 		return mcp.Given{}, err
 	}
-	done, err := s.Run(ctx, words, telling(tell))
-	err = cmp.Or(err, s.Close())
-	inv.closed(a)
+	done, err := h.Do(ctx, orchestrator.Say(chat.From(chat.Unknown, words)))
+	ended := h.Close(ctx)
+	err = cmp.Or(err, inv.closed(ended))
 	answer := struct {
 		OK      bool   `json:"ok"`
 		Answer  string `json:"answer"`
 		Error   string `json:"error,omitempty"`
 		Session string `json:"session"`
 		Kept    bool   `json:"persisted"`
-	}{OK: err == nil, Answer: done.Text, Session: s.ID, Kept: a.Store().Unkept() == nil}
+	}{OK: err == nil, Answer: done.Text, Session: ended.ID, Kept: ended.Unkept == nil}
 	if err != nil {
 		answer.Error = fmt.Sprint(message(err))
 	}

@@ -21,7 +21,7 @@ func (t *terminal) recap(ctx context.Context) error {
 	var rewound []exchange // each as it was before
 	replaced := ""         // the task in which a message was put in the place of all others
 	t.told = nil
-	for r, err := range t.app.Store().Logs.Read(ctx, t.session.ID, 0, event.Conversation) {
+	for r, err := range t.app.Store().Logs.Read(ctx, t.session().ID, 0, event.Conversation) {
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (t *terminal) recallEnd(ctx context.Context, records []event.Record, called
 			return t.face.Tell(line.of(turn))
 		}
 	}
-	_, cutOff := t.session.Unfinished()
+	_, cutOff := t.session().Unfinished()
 	if said, role := line.standing(t.app.Checked()); called && !cutOff && said != "" && role != ink.Good { // what passed may be of an earlier turn
 		return t.face.Tell(span(role, said))
 	}
@@ -149,7 +149,7 @@ func (t *terminal) recallEnd(ctx context.Context, records []event.Record, called
 // recordsOf are the records from the beginning of a turn on.
 func (t *terminal) recordsOf(ctx context.Context, task string) (all []event.Record, err error) {
 	begun := uint64(0)
-	for r, err := range t.app.Store().Logs.Read(ctx, t.session.ID, 0, event.Domain) {
+	for r, err := range t.app.Store().Logs.Read(ctx, t.session().ID, 0, event.Domain) {
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +157,7 @@ func (t *terminal) recordsOf(ctx context.Context, task string) (all []event.Reco
 			begun = r.Seq
 		}
 	}
-	for r, err := range t.app.Store().Logs.Read(ctx, t.session.ID, max(begun, 1)-1) {
+	for r, err := range t.app.Store().Logs.Read(ctx, t.session().ID, max(begun, 1)-1) {
 		if err != nil {
 			return nil, err
 		}

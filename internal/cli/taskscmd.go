@@ -16,6 +16,7 @@ import (
 	"coder/internal/core/sanitize"
 	"coder/internal/core/task"
 	"coder/internal/core/uip"
+	"coder/internal/serve"
 	"coder/internal/ui/term"
 	"coder/internal/ui/term/ink"
 )
@@ -202,7 +203,7 @@ func (inv *invocation) runRespond(ctx context.Context, a *app.App) error {
 	}
 	a = in
 	err = inv.answer(ctx, a, session, q)
-	if errors.Is(err, errElsewhere) {
+	if errors.Is(err, serve.ErrElsewhere) {
 		return inv.tell(inv.words.T("answered; the process that asked goes on with it"))
 	}
 	if err != nil || fl.recordOnly {
@@ -279,7 +280,7 @@ func (inv *invocation) answer(ctx context.Context, a *app.App, session string, q
 	}
 	err := a.Store().Records.Answer(ctx, session, answer)
 	if claimed := (*event.ClaimedError)(nil); errors.As(err, &claimed) && a.Home != "" {
-		err = handOver(ctx, a, session, q, answer)
+		err = serve.HandOver(ctx, a, session, q, answer)
 	}
 	if errors.Is(err, supervisor.ErrAnswered) || errors.Is(err, supervisor.ErrWithdrawn) || errors.Is(err, supervisor.ErrKeysGone) {
 		return inputf("%v", err)

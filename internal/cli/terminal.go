@@ -22,6 +22,7 @@ import (
 	"coder/internal/host/stdio"
 	"coder/internal/policy/mode"
 	"coder/internal/record/typed"
+	"coder/internal/serve"
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/repl"
 	"coder/internal/ui/term"
@@ -40,11 +41,10 @@ type terminal struct {
 
 	colours term.Palette
 	face    face
-	sup     *supervisor.Supervisor
-	session *supervisor.Session
+	host    *serve.Host
 	told    []string           // what the session had been told when it was taken up
 	paths   *pathfind.Finder   // of the workspace, for naming files
-	remote  listener           // for what is said elsewhere
+	remote  serve.Listener     // for what is said elsewhere
 	early   []string           // said before there was a face to say it
 	next    *orchestrator.Next // where the person wants to go
 	again   string             // what they may want to say in other words
@@ -184,18 +184,19 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		Session: t.view, Status: t.status,
 		Toggle: t.app.Modes.Toggled, Next: mode.Next, Dir: t.app.Root,
 		Complete: t.complete, Suggest: t.suggest, Most: mostSeen, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Edit: t.edit, Now: t.inv.Now,
-		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent(t.session.ID, t.told...) },
+		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent(t.session().ID, t.told...) },
 		Notify: t.notifier(), Title: func(asks, runs bool) { _ = screen.Title(t.title(asks, runs)) }, // a terminal that is gone ends the program by itself
 		After: t.after, Leaving: t.inv.exit.leave, Elsewhere: t.elsewhere,
 	})
-	defer t.remote.close()
+	defer t.remote.Close()
 	return talk(ctx)
 }
 
 // elsewhere is what the person says to the session from another process.
 func (t *terminal) elsewhere() (repl.Remote, bool) {
-	t.remote.listen(t.app, t.session.ID, toSay, toStop)
-	return t.remote.next()
+	t.remote.Listen(t.app, t.host.ID(), serve.ToSay, serve.ToStop)
+	said, ok := t.remote.Next()
+	return repl.Remote(said), ok
 }
 
 // title is what the title of the window says: where we are, and whether something runs
@@ -266,11 +267,9 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	case last:
 		which.Resume = t.app.LeftTyping()
 	}
-	t.sup = t.app.Supervise(answerable(t.app, t.face, t.warn, func() string { return t.session.ID }))
-	if t.session, err = t.app.Open(ctx, t.sup, which, t.face.Out()); err != nil {
+	if err := t.begin(ctx, which); err != nil {
 		return err
 	}
-	t.inv.exit.opened()
 	err = t.banner()
 	if err == nil && (which.Resumes() || onlyDraft) {
 		err = t.recap(ctx)
@@ -281,7 +280,7 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 		t.putDraft(ctx, wanted)
 	}
 	if err != nil {
-		return errors.Join(err, t.session.Close())
+		return errors.Join(err, t.close(ctx))
 	}
 	first := strings.Join(t.inv.flags.args, " ")
 	if t.inv.flags.oneWord() {
@@ -289,28 +288,41 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 		t.face.Put(repl.Unsent{Draft: first})
 		first = ""
 	}
-	_, cutOff := t.session.Unfinished() // what is to become of it is asked at once
+	_, cutOff := t.session().Unfinished() // what is to become of it is asked at once
 	err = t.face.Run(ctx, first, first == "" && cutOff)
 	if errors.Is(err, errLeft) {
 		err = nil
 	}
-	id, running := t.session.ID, t.app.Running()
-	if closeErr := t.session.Close(); err == nil && closeErr != nil {
-		err = fmt.Errorf("close the session: %w", closeErr)
+	running := t.app.Running()
+	done := t.host.Close(ctx)
+	if closeErr := t.inv.closed(done); err == nil {
+		err = closeErr
 	}
-	t.inv.closed(t.app)
 	t.sayEnded(running)
-	t.app.Store().Forget(id)
-	if !t.inv.flags.Ephemeral && !t.app.Store().Unused(id) {
-		said := t.inv.words.T("resume this session with: coder -r %s", id)
+	if !t.inv.flags.Ephemeral && !done.Unused {
+		said := t.inv.words.T("resume this session with: coder -r %s", done.ID)
 		_ = t.say(ink.Dim, strings.Replace(said, "coder -r ", "coder"+ink.HardBlank+"-r"+ink.HardBlank, 1)) // said if it can be; to be copied whole
 	}
-	t.app.Store().MendSnapshots(ctx, id)
 	if errors.Is(err, repl.ErrInterrupted) {
 		return &exitError{code: ExitInterrupted}
 	}
 	return err
 }
+
+// begin opens the session.
+func (t *terminal) begin(ctx context.Context, which app.Which) (err error) {
+	o := serve.Options{Which: which, Sink: t.face.Out(), Person: t.face, Elsewhere: true, Said: t.warn}
+	if t.host, err = serve.Open(ctx, t.app, o); err == nil {
+		t.inv.exit.opened()
+	}
+	return err
+}
+
+// session is the one that is open.
+func (t *terminal) session() *supervisor.Session { return t.host.Session() }
+
+// close closes it.
+func (t *terminal) close(ctx context.Context) error { return t.inv.closed(t.host.Close(ctx)) }
 
 // sayEnded says which commands in the background have ended with the session.
 func (t *terminal) sayEnded(commands []string) {
@@ -323,7 +335,7 @@ func (t *terminal) sayEnded(commands []string) {
 func (t *terminal) banner() error {
 	model, mode := t.status()
 	w := t.inv.words
-	lines := [][]ink.Span{append(span(ink.Plain, "coder "+app.Version), span(ink.Dim, w.Signs(" · ")+w.T("model %s · mode %s · session %s", sanitize.Line(model, 80), mode, t.session.ID))...)}
+	lines := [][]ink.Span{append(span(ink.Plain, "coder "+app.Version), span(ink.Dim, w.Signs(" · ")+w.T("model %s · mode %s · session %s", sanitize.Line(model, 80), mode, t.session().ID))...)}
 	add := func(role ink.Role, text string) { lines = append(lines, span(role, sanitize.Line(text, 0))) }
 	if t.app.PassesOver() {
 		add(ink.Warn, w.T("this folder is %s: its own settings may only tighten yours (coder trust changes that)", w.Said(t.app.Trusted.String())))
@@ -337,11 +349,11 @@ func (t *terminal) banner() error {
 	if _, err := t.app.Door().Find("git"); err != nil {
 		add(ink.Dim, w.T("not installed, and used where it is: %s", "git"))
 	}
-	command, _ := t.session.LeftCommand() // told when it is taken up
-	if u, ok := t.session.Unfinished(); ok && u.Pending != nil && u.Pending.Author != event.ActorRecovery && command == "" {
+	command, _ := t.session().LeftCommand() // told when it is taken up
+	if u, ok := t.session().Unfinished(); ok && u.Pending != nil && u.Pending.Author != event.ActorRecovery && command == "" {
 		add(ink.Warn, w.T("the last turn was cut off while it waited for an answer: %s", oneLine(u.Title)))
 	}
-	if t.session.CutUndo() {
+	if t.session().CutUndo() {
 		add(ink.Warn, w.T("the program ended while it undid or redid a turn; /undo shows what can be taken back now"))
 	}
 	if t.inv.inLines() {
@@ -381,7 +393,7 @@ func (t *terminal) after(ctx context.Context, input string, err error) error {
 var errLeft = errors.New("the person has left")
 
 // view is the session as the terminal sees it.
-func (t *terminal) view() repl.Session { return replSession{t.session, t} }
+func (t *terminal) view() repl.Session { return replSession{t.session(), t} }
 
 // replSession is a session at a terminal: where the person goes from it is noted.
 type replSession struct {
@@ -402,7 +414,7 @@ func (s replSession) Run(ctx context.Context, input chat.Words, out event.Sink) 
 	if t, ok := s.Session.Unfinished(); ok {
 		s.terminal.warn(fmt.Sprintf("the turn that was cut off is closed: %s", oneLine(t.Title)))
 	}
-	done, err := s.Session.RunSaid(ctx, orchestrator.Say(input), out)
+	done, err := s.terminal.host.Say(ctx, orchestrator.Say(input), out)
 	s.terminal.next, s.terminal.again = done.Next, done.Draft
 	return done.Text, err
 }
@@ -422,17 +434,14 @@ func (t *terminal) follow(ctx context.Context) error {
 		return errLeft
 	}
 	running := t.app.Running()
-	other, err := t.app.Move(ctx, t.sup, to, t.session.ID, t.face.Out())
+	left, err := t.host.Follow(ctx, to)
 	if err != nil {
 		return t.say(ink.Bad, t.inv.words.Said(message(err)))
 	}
-	if err := t.session.Close(); err != nil {
-		t.warn(fmt.Sprintf("close the session: %v", err))
+	if err := t.inv.closed(*left); err != nil {
+		t.warn(err.Error())
 	}
-	t.inv.closed(t.app)
 	t.sayEnded(running)
-	t.app.Store().Forget(t.session.ID)
-	t.session = other
 	if err := t.banner(); err != nil {
 		return err
 	}
@@ -440,7 +449,7 @@ func (t *terminal) follow(ctx context.Context) error {
 		return err
 	}
 	t.putDraft(ctx, typed.None)
-	if _, cutOff := t.session.Unfinished(); cutOff {
+	if _, cutOff := t.session().Unfinished(); cutOff {
 		t.face.Resume(ctx)
 	}
 	return nil

@@ -31,6 +31,7 @@ import (
 	"coder/internal/record/audit"
 	"coder/internal/record/provenance"
 	"coder/internal/record/session"
+	"coder/internal/serve"
 	"coder/internal/slash"
 	"coder/internal/ui/browser"
 	"coder/internal/ui/i18n"
@@ -302,10 +303,10 @@ func (w *web) pulse(p browser.Place) (pulse browser.Pulse) {
 	}
 	if h := w.find(p); h != nil {
 		pulse.Ours, pulse.Holder = true, "coder web"
-		pulse.Busy, pulse.Queued = h.queue.State()
+		pulse.Busy, pulse.Queued = h.State()
 	} else if pid := holderOf(store.Dir("log", p.Session, "lock")); pid > 0 && pid != os.Getpid() {
 		pulse.Holder = fmt.Sprintf("process %d", pid)
-		pulse.Hears, pulse.Stops = listens(a, p.Session, toSay), listens(a, p.Session, toStop)
+		pulse.Hears, pulse.Stops = serve.Listens(a, p.Session, serve.ToSay), serve.Listens(a, p.Session, serve.ToStop)
 	}
 	return pulse
 }

@@ -28,8 +28,6 @@ type Message struct {
 // Queue runs what a program says, one message at a time. Its methods may be
 // called by several goroutines. Use [NewQueue].
 type Queue struct {
-	turn func(context.Context, Message) error
-
 	mu      sync.Mutex // guards the fields below
 	waiting []Message
 	stop    context.CancelFunc // ends the turn that runs; nil if none does
@@ -37,11 +35,8 @@ type Queue struct {
 	news    chan struct{} // closed when one of the fields has changed
 }
 
-// NewQueue returns a Queue that runs each message by turn. An error of turn ends
-// [Queue.Serve].
-func NewQueue(turn func(context.Context, Message) error) *Queue {
-	return &Queue{turn: turn, news: make(chan struct{})}
-}
+// NewQueue returns an empty Queue.
+func NewQueue() *Queue { return &Queue{news: make(chan struct{})} }
 
 // change does something to the queue, and says so.
 func (q *Queue) change(do func()) {
@@ -55,8 +50,8 @@ func (q *Queue) change(do func()) {
 // Add takes a message.
 func (q *Queue) Add(m Message) { q.change(func() { q.waiting = append(q.waiting, m) }) }
 
-// Close says that no more messages come. Those that wait are still run.
-func (q *Queue) Close() { q.change(func() { q.closed = true }) }
+// Finish says that no more messages come. Those that wait are still run.
+func (q *Queue) Finish() { q.change(func() { q.closed = true }) }
 
 // Interrupt stops the turn that runs, and reports whether one does.
 func (q *Queue) Interrupt() (running bool) {
@@ -97,20 +92,20 @@ func (q *Queue) Soon() (words []chat.Words) {
 	return words
 }
 
-// Serve runs messages until no more come, or ctx ends.
-func (q *Queue) Serve(ctx context.Context) error {
+// Serve runs each message by turn, until no more come, ctx ends, or turn has an error.
+func (q *Queue) Serve(ctx context.Context, turn func(context.Context, Message) error) error {
 	for {
 		m, ok := q.next(ctx)
 		if !ok {
 			return ctx.Err()
 		}
-		turn, stop := context.WithCancel(ctx)
+		running, stop := context.WithCancel(ctx)
 		q.change(func() { q.stop = stop })
 		do := m.Do
 		if do == nil {
-			do = func(ctx context.Context) error { return q.turn(ctx, m) }
+			do = func(ctx context.Context) error { return turn(ctx, m) }
 		}
-		err := do(turn)
+		err := do(running)
 		q.change(func() { q.stop = nil })
 		stop()
 		if err != nil {

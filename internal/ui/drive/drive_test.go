@@ -21,29 +21,29 @@ func words(text string) drive.Message {
 
 func TestMessagesAreRunOneAfterTheOtherAlsoAfterTheLastCame(t *testing.T) {
 	var ran []string
-	var q *drive.Queue
-	q = drive.NewQueue(func(ctx context.Context, m drive.Message) error {
+	q := drive.NewQueue()
+	turn := func(ctx context.Context, m drive.Message) error {
 		ran = append(ran, m.Text())
 		if m.Text() == "one" { // while it runs
 			q.Add(words("three"))
-			q.Close()
+			q.Finish()
 		}
 		return ctx.Err()
-	})
+	}
 	q.Add(words("one"))
 	q.Add(words("two"))
-	if err := q.Serve(t.Context()); err != nil || !reflect.DeepEqual(ran, []string{"one", "two", "three"}) {
+	if err := q.Serve(t.Context(), turn); err != nil || !reflect.DeepEqual(ran, []string{"one", "two", "three"}) {
 		t.Errorf("ran %v, %v", ran, err)
 	}
 }
 
 func TestAnInterruptStopsTheRunningTurnAndNoOther(t *testing.T) {
 	var ends []error
-	q := drive.NewQueue(nil)
+	q := drive.NewQueue()
 	if q.Interrupt() {
 		t.Error("a turn ran before any was begun")
 	}
-	q = drive.NewQueue(func(ctx context.Context, m drive.Message) error {
+	turn := func(ctx context.Context, m drive.Message) error {
 		if m.Text() == "long" {
 			if !q.Interrupt() {
 				t.Error("no turn runs")
@@ -52,26 +52,25 @@ func TestAnInterruptStopsTheRunningTurnAndNoOther(t *testing.T) {
 		}
 		ends = append(ends, ctx.Err())
 		return nil
-	})
+	}
 	q.Add(words("long"))
 	q.Add(words("next"))
-	q.Close()
-	if err := q.Serve(t.Context()); err != nil || len(ends) != 2 || ends[0] == nil || ends[1] != nil {
+	q.Finish()
+	if err := q.Serve(t.Context(), turn); err != nil || len(ends) != 2 || ends[0] == nil || ends[1] != nil {
 		t.Errorf("ended with %v, %v", ends, err)
 	}
 }
 
 func TestTheEndOfTheProgramEndsTheWaiting(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	q := drive.NewQueue(func(context.Context, drive.Message) error { cancel(); return nil })
+	q := drive.NewQueue()
 	q.Add(words("one"))
-	if err := q.Serve(ctx); !errors.Is(err, context.Canceled) {
+	if err := q.Serve(ctx, func(context.Context, drive.Message) error { cancel(); return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("ended with %v", err)
 	}
 	broken := errors.New("nobody reads")
-	q = drive.NewQueue(func(context.Context, drive.Message) error { return broken })
 	q.Add(words("one"))
-	if err := q.Serve(t.Context()); !errors.Is(err, broken) {
+	if err := q.Serve(t.Context(), func(context.Context, drive.Message) error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("ended with %v", err)
 	}
 }
@@ -90,7 +89,7 @@ func TestOnlyWordsThatMayAreTakenUpByTheRunningTurn(t *testing.T) {
 		"no picture":             {[]drive.Message{picture}, nil},
 		"not unasked":            {[]drive.Message{words("a")}, nil},
 	} {
-		q := drive.NewQueue(nil)
+		q := drive.NewQueue()
 		for _, m := range tt.waiting {
 			q.Add(m)
 		}
