@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"coder/internal/host/patch"
 	"coder/internal/ui/cells"
 
 	"github.com/creack/pty"
@@ -164,7 +165,9 @@ func (s *scene) screen(args []string) error {
 	}
 	want := s.page.pictures[name]
 	if !s.until(func() bool { return s.picture() == want }) {
-		return fmt.Errorf("want:\n%s", want)
+		difference, _, _ := patch.Unified(args[0], []byte(want), []byte(s.picture()))
+		name, _, _ := strings.Cut(s.t.Name(), "/"+s.look)
+		return fmt.Errorf("the screen is another one (- as pictured, + as it is):\n%s\nIf that is how it is to look: go test ./cmd/coder -run '%s$' -update", difference, name)
 	}
 	return nil
 }

@@ -334,16 +334,26 @@ func (s *scene) normal(picture string) string {
 	return port.ReplaceAllString(took.ReplaceAllString(picture, "TIME"), "127.0.0.1:PORT0")
 }
 
-// patience is how long something may take before it is taken for broken. It is
-// spent only where something is, so it can be long enough for a busy machine.
-const patience = 4 * time.Minute
+// patience is how long something may take before it is taken for broken, and silence how long if
+// the program prints nothing. They are spent only where something is broken, so they can be long
+// enough for a busy machine.
+const (
+	patience = 4 * time.Minute
+	silence  = time.Minute
+)
 
 // until waits for something to become so.
 func (s *scene) until(is func() bool) bool {
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	begun := time.Now()
+	said, heard := begun, s.glass.received()
+	for time.Since(begun) < patience && time.Since(said) < silence {
 		if is() {
 			return true
 		}
+		if n := s.glass.received(); n != heard {
+			said, heard = time.Now(), n
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
 	return is()
 }

@@ -18,7 +18,7 @@ import (
 	"coder/internal/tool/git"
 )
 
-// commands are the slash commands of a session, in the order of /help, and who
+// commands are the slash commands of a session, and who
 // has to be told of its records for them.
 func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *judge.Memory, spending *meter.Meter, agents func() ([]slash.Item, []string)) (all []slash.Command, changes *slash.Changes, observe func(event.Record)) {
 	ledger := &slash.Ledger{Priced: spending.Priced}
@@ -37,22 +37,17 @@ func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *j
 	if memory != nil {
 		revoke = func(which string) (string, error) { return Revoke(memory, which) }
 	}
-	sessions := a.Store()
-	status := func(ctx context.Context) [][]display.Cell { return a.status(ctx, sessionID, kit, spending) }
-	all = slices.Concat(
-		[]slash.Command{slash.Help(), slash.Keys(a.Config.UI.Plain || a.Env.Getenv("TERM") == "dumb"), slash.Model(models{a}), slash.Mode()}, slash.Modes(),
-		[]slash.Command{
-			slash.Permissions(j.Permissions, revoke), slash.Tools(), slash.MCP(kit.mcp, a.loginMCP), slash.Skills(a.library().skills), slash.Agents(agents), slash.Todos(kit.todos.List),
-			slash.Jobs(kit.background), slash.Tasks(func(ctx context.Context) ([]slash.Task, error) { return a.tasks(ctx, sessionID) }),
-			slash.Context(sessionID, a.Ledger), slash.Cost(ledger), slash.Compact(), slash.Diff(changes), slash.Why(a.Provenance), slash.Blame(a.Provenance), slash.Search(a.Search), slash.Undo(kit.undo), slash.Redo(kit.redo), slash.Rewind(kit.undo, kit.redo, &kit.history), slash.Restore(a.restore(kit, sessionID)),
-		},
-		slash.New(func() string { return NewSessionID(a.Env.Now()) }),
-		[]slash.Command{
-			slash.Resume(sessions, sessionID, a.Env.Now), slash.Sessions(sessions, sessionID, a.Env.Now), slash.Export(sessions, sessionID, a.Root, a.data()),
-			slash.Init(), slash.Config(a.settings), slash.Status(status), slash.Trust(a.Trust, a.Root, a.entrusts),
-		},
-		slash.Exit(),
-	)
+	all = slash.All(slash.Work{
+		Session: sessionID, Root: a.Root, Own: a.data(), InLines: a.Config.UI.Plain || a.Env.Getenv("TERM") == "dumb",
+		Now: a.Env.Now, NewID: func() string { return NewSessionID(a.Env.Now()) },
+		Records: slash.Records{Archive: a.Store(), Book: a.Ledger, Trace: a.Provenance, Find: a.Search},
+		Files:   slash.Files{Changes: changes, Past: &kit.history, Undo: kit.undo, Redo: kit.redo, Restore: a.restore(kit, sessionID)},
+		Spent:   ledger, Models: models{a},
+		Permissions: j.Permissions, Revoke: revoke, Servers: kit.mcp, Login: a.loginMCP, Skills: a.library().skills, Agents: agents,
+		Todos: kit.todos.List, Jobs: kit.background, Tasks: func(ctx context.Context) ([]slash.Task, error) { return a.tasks(ctx, sessionID) },
+		Settings: a.settings, Status: func(ctx context.Context) [][]display.Cell { return a.status(ctx, sessionID, kit, spending) },
+		Trust: a.Trust, Entrusts: a.entrusts,
+	})
 	return all, changes, func(r event.Record) { ledger.Add(r); changes.Add(r) }
 }
 

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -147,32 +146,31 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 		t.Fatal(err)
 	}
 	book := trust.Book{Path: filepath.Join(w.dir, "trust.json"), Now: now}
-	commands := slices.Concat(
-		[]Command{Help(), Model(w), Mode()}, Modes(),
-		[]Command{
-			Permissions(func() display.Table { return display.Table{Rows: [][]display.Cell{display.Data("bash", "ask")}} }, func(which string) (string, error) { w.note("revoke %s", which); return "gone", nil }),
-			Tools(), Skills(skills.New()), Agents(func() ([]Item, []string) {
-				return []Item{{Name: "helper", About: "helps\nwith much"}}, []string{"bad.md: no name"}
-			}),
-			Todos(func() []event.Todo {
-				return []event.Todo{{Content: "x", Status: event.TodoCompleted}, {Content: "y", Status: event.TodoPending}}
-			}),
-			Jobs(func() []Job {
-				zero := 0
-				return []Job{{ID: "job-1", State: "running", Runs: "3s", Command: "serve"}, {ID: "job-2", State: "ended", Exit: &zero, Command: "make", Log: "runs/2.log"}}
-			}),
-			Tasks(func(context.Context) ([]Task, error) {
-				return []Task{{Title: "look", Status: "running", Sub: true, Created: now()}, {Title: "go", Status: "waits for you", Created: now(), Waits: display.Cell{Text: "edit a.txt"}}}, nil
-			}),
-			Context("s", func(context.Context, string, uint64) (*window.Book, error) { return window.New(nil), nil }), Cost(ledger), Compact(), Diff(changes), Undo(w.revert("undo")), Redo(w.revert("redo")),
+	commands := All(Work{
+		Session: "here", Root: w.dir, Own: w.dir + "/.coder", Now: now, NewID: func() string { return "fresh" },
+		Records: Records{Archive: w, Book: func(context.Context, string, uint64) (*window.Book, error) { return window.New(nil), nil }},
+		Files:   Files{Changes: changes, Undo: w.revert("undo"), Redo: w.revert("redo")},
+		Spent:   ledger, Models: w, Skills: skills.New(), Settings: report.Rows, Trust: book,
+		Permissions: func() display.Table { return display.Table{Rows: [][]display.Cell{display.Data("bash", "ask")}} },
+		Revoke:      func(which string) (string, error) { w.note("revoke %s", which); return "gone", nil },
+		Agents: func() ([]Item, []string) {
+			return []Item{{Name: "helper", About: "helps\nwith much"}}, []string{"bad.md: no name"}
 		},
-		New(func() string { return "fresh" }),
-		[]Command{Resume(w, "here", now), Sessions(w, "here", now), Export(w, "here", w.dir, w.dir+"/.coder"), Init(), Config(report.Rows),
-			Status(func(context.Context) [][]display.Cell { return [][]display.Cell{display.Data("version", "9")} }), Trust(book, w.dir, func() ([][]display.Cell, func() error, error) {
-				return nil, func() error { return book.Give(w.dir) }, nil
-			})},
-		Exit(),
-	)
+		Todos: func() []event.Todo {
+			return []event.Todo{{Content: "x", Status: event.TodoCompleted}, {Content: "y", Status: event.TodoPending}}
+		},
+		Jobs: func() []Job {
+			zero := 0
+			return []Job{{ID: "job-1", State: "running", Runs: "3s", Command: "serve"}, {ID: "job-2", State: "ended", Exit: &zero, Command: "make", Log: "runs/2.log"}}
+		},
+		Tasks: func(context.Context) ([]Task, error) {
+			return []Task{{Title: "look", Status: "running", Sub: true, Created: now()}, {Title: "go", Status: "waits for you", Created: now(), Waits: display.Cell{Text: "edit a.txt"}}}, nil
+		},
+		Status: func(context.Context) [][]display.Cell { return [][]display.Cell{display.Data("version", "9")} },
+		Entrusts: func() ([][]display.Cell, func() error, error) {
+			return nil, func() error { return book.Give(w.dir) }, nil
+		},
+	})
 	o := orchestrator.New(orchestrator.Config{
 		Engine: orchestrator.Engine{
 			Provider: w.seen, Mode: state, Commands: commands,

@@ -1,0 +1,83 @@
+package slash
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"coder/internal/agent/ledger"
+	"coder/internal/authored/skills"
+	"coder/internal/config"
+	"coder/internal/core/display"
+	"coder/internal/core/event"
+	"coder/internal/policy/trust"
+	"coder/internal/record/fulltext"
+	"coder/internal/record/undo"
+	"coder/internal/tool/mcp"
+)
+
+// Work is what the commands of a session work on.
+type Work struct {
+	Session string
+	Root    string // the workspace
+	Own     string // coder's folder in it
+	InLines bool   // the terminal prints lines
+	Now     func() time.Time
+	NewID   func() string // of a session
+
+	Records Records
+	Files   Files
+	Spent   *Ledger
+	Models  Models
+
+	Permissions func() display.Table
+	Revoke      func(which string) (string, error) // nil: nothing is ever allowed for good
+	Servers     *mcp.Host
+	Login       func(ctx context.Context, server string, show func(address string)) error
+	Skills      *skills.Catalogue
+	Agents      func() (items []Item, warnings []string)
+	Todos       func() []event.Todo
+	Jobs        func() []Job
+	Tasks       func(context.Context) ([]Task, error)
+
+	Settings func() []config.Row
+	Status   func(context.Context) [][]display.Cell
+	Trust    trust.Book
+	Entrusts func() (rows [][]display.Cell, give func() error, err error)
+}
+
+// Records reads what is on record.
+type Records struct {
+	Archive Archive
+	Book    func(ctx context.Context, session string, until uint64) (*ledger.Book, error)
+	Trace   func(ctx context.Context, file string, line int) (*Provenance, error)
+	Find    func(ctx context.Context, words []string) ([]fulltext.Found, error)
+}
+
+// Files takes back, and tells, what became of files.
+type Files struct {
+	Changes    *Changes
+	Past       *undo.History
+	Undo, Redo Revert
+	Restore    func(ctx context.Context, at uint64, c undo.Call) (undo.Plan, error)
+}
+
+// All are the commands there are, in the order of /help.
+func All(w Work) []Command {
+	return slices.Concat(
+		[]Command{Help(), Keys(w.InLines), Model(w.Models), Mode()}, Modes(),
+		[]Command{
+			Permissions(w.Permissions, w.Revoke), Tools(), MCP(w.Servers, w.Login), Skills(w.Skills), Agents(w.Agents),
+			Todos(w.Todos), Jobs(w.Jobs), Tasks(w.Tasks), Context(w.Session, w.Records.Book), Cost(w.Spent), Compact(),
+			Diff(w.Files.Changes), Why(w.Records.Trace), Blame(w.Records.Trace), Search(w.Records.Find),
+			Undo(w.Files.Undo), Redo(w.Files.Redo), Rewind(w.Files.Undo, w.Files.Redo, w.Files.Past), Restore(w.Files.Restore),
+		},
+		New(w.NewID),
+		[]Command{
+			Resume(w.Records.Archive, w.Session, w.Now), Sessions(w.Records.Archive, w.Session, w.Now),
+			Export(w.Records.Archive, w.Session, w.Root, w.Own),
+			Init(), Config(w.Settings), Status(w.Status), Trust(w.Trust, w.Root, w.Entrusts),
+		},
+		Exit(),
+	)
+}
