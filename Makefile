@@ -71,7 +71,7 @@ try: ## run what a small change touches: make try WORD=WORD takes the scripts an
 	@test -n "$(WORD)" || { echo "make try WORD=WORD: a word of a command, a sentence or a file"; exit 2; }
 	$(GO) test ./internal/arch ./internal/slash ./internal/ui/i18n
 	@pages=$$(cd cmd/coder/testdata && grep -lwF -e '$(WORD)' script/*.txtar screens/*.txtar | sed 's|.*/||; s|\.txtar$$||' | sort -u | paste -sd'|'); \
-	[ -z "$$pages" ] || { set -x; $(GO) test ./cmd/coder -run "^(TestScripts|TestScreens)$$/^($$pages)$$"; }
+	set -x; $(GO) test ./cmd/coder -run "^(TestScripts|TestScreens)$$/^(help|$$pages)$$"
 
 race: ## run the other tests with the race detector too
 	@$(if $(RACE),,echo "no C compiler found, and the race detector needs one: install gcc or clang"; exit 2)

@@ -164,7 +164,13 @@ func (s *scene) screen(args []string) error {
 		return nil
 	}
 	want := s.page.pictures[name]
-	if !s.until(func() bool { return s.picture() == want }) {
+	quiet := func() time.Duration {
+		if s.glass.idle() { // there is nothing left to do
+			return silence / 4
+		}
+		return silence
+	}
+	if !s.unless(func() bool { return s.picture() == want }, quiet) {
 		difference, _, _ := patch.Unified(args[0], []byte(want), []byte(s.picture()))
 		name, _, _ := strings.Cut(s.t.Name(), "/"+s.look)
 		return fmt.Errorf("the screen is another one (- as pictured, + as it is):\n%s\nIf that is how it is to look: go test ./cmd/coder -run '%s$' -update", difference, name)

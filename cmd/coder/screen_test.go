@@ -344,9 +344,14 @@ const (
 
 // until waits for something to become so.
 func (s *scene) until(is func() bool) bool {
+	return s.unless(is, func() time.Duration { return silence })
+}
+
+// unless is until with another bound for silence.
+func (s *scene) unless(is func() bool, silence func() time.Duration) bool {
 	begun := time.Now()
 	said, heard := begun, s.glass.received()
-	for time.Since(begun) < patience && time.Since(said) < silence {
+	for time.Since(begun) < patience && time.Since(said) < silence() {
 		if is() {
 			return true
 		}
