@@ -19,7 +19,7 @@ CGO      := $(and $(filter 1,$(shell $(GO) env CGO_ENABLED)),$(shell command -v 
 RACE     := $(if $(CGO),-race)
 NO_RACE  := no C compiler found, so these tests run without the race detector
 
-.PHONY: help build fleet run test test-race test-long quick race web-test real-model recordings check try elsewhere fmt vet lint film bench fuzz fuzz-shell chaos soak cover golden again fixtures lists tools clean
+.PHONY: help build fleet run test test-race test-long quick race web-test real-model recordings check try figures elsewhere fmt vet lint film bench fuzz fuzz-shell chaos soak cover golden again fixtures lists tools clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -99,6 +99,9 @@ lint: vet ## run staticcheck
 film: build ## film the demo at a terminal: docs/film/demo.cast, and a picture of it
 	mkdir -p docs/film
 	$(GO) run ./testkit/film -program bin/coder -cast docs/film/demo.cast -picture docs/film/demo.svg
+
+figures: ## count what can be counted about the house, into docs/FIGURES.md
+	$(GO) run ./testkit/figures > docs/FIGURES.md.new && mv docs/FIGURES.md.new docs/FIGURES.md
 
 bench: build ## measure start-up, steps, streams and memory against a baseline in the same run
 	$(GO) run ./testkit/bench -coder bin/coder

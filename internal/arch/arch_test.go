@@ -187,6 +187,7 @@ var plan = []struct {
 	{"testkit/bench/baseline", ""},
 	{"testkit/bench", "codeindex codesearch files git program search tool undo workspace"},
 	{"testkit/film", "program"},
+	{"testkit/figures", ""},
 	{"arch", ""},
 }
 
