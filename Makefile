@@ -41,8 +41,8 @@ SEEDED := RAPID_SEED=1 RAPID_CHECKS=30 GORACE=atexit_sleep_ms=0
 # race runs those with it too.
 LONG   := -e ^coder/cmd/coder$$ -e /host/sandbox$$ -e /store/jsonl$$ -e /model/textcalls$$
 ALONE  := -e /arch$$ -e /internal/core/ -e /ui/i18n$$ -e /ui/cells$$ -e /ui/lineedit$$ -e /term/ink$$ -e /term/markdown$$ \
-	-e '/agent/\(compact\|complexity\|conversation\|inbox\|ledger\|prompt\)$$' -e '/authored/\(mention\|usercommand\)$$' \
-	-e '/record/\(asof\|audit\|bundle\|export\|fulltext\|provenance\|seal\|session\|typed\)$$'
+	-e '/agent/\(compact\|complexity\|conversation\|inbox\|prompt\)$$' -e '/authored/\(mention\|usercommand\)$$' \
+	-e '/record/\(audit\|seal\|session\|typed\)$$' -e '/report/\(asof\|bundle\|export\|fulltext\|ledger\|provenance\)$$'
 # With it in short, and without it in full: what takes long there is real programs by the hundred.
 BOTH   := -e /agent/supervisor$$ -e /internal/cli$$ -e '/host/\(lsp\|patch\|shell\|workspace\)$$' -e /policy/risk$$ -e /record/undo$$ \
 	-e '/tool/\(codenav\|files\|git\|search\|web\)$$' -e /ui/streamjson$$

@@ -22,7 +22,7 @@ import (
 	"coder/internal/host/patch"
 	"coder/internal/model/scripted"
 	"coder/internal/policy/confine"
-	"coder/internal/record/provenance"
+	"coder/internal/report/provenance"
 )
 
 // TestRandomSessionsComeToTheSameAgain: of sessions made by chance, in which files

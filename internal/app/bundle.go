@@ -17,9 +17,9 @@ import (
 	"coder/internal/core/secret"
 	"coder/internal/host/repofile"
 	"coder/internal/host/workspace"
-	"coder/internal/record/asof"
-	"coder/internal/record/bundle"
 	"coder/internal/record/session"
+	"coder/internal/report/asof"
+	"coder/internal/report/bundle"
 )
 
 // Bounds of what a bundle takes along beside the records.

@@ -26,7 +26,7 @@ import (
 	"coder/internal/policy"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
-	"coder/internal/record/telemetry"
+	"coder/internal/report/telemetry"
 	"coder/internal/tool/delegate"
 	"coder/internal/tool/structured"
 )

@@ -20,8 +20,8 @@ import (
 	"coder/internal/host/workspace"
 	"coder/internal/host/worktree"
 	"coder/internal/policy/mode"
-	"coder/internal/record/asof"
 	"coder/internal/record/seal"
+	"coder/internal/report/asof"
 )
 
 // Forked is a session that began at a record of another one, in a folder of its own.

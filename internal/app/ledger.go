@@ -3,10 +3,10 @@ package app
 import (
 	"context"
 
-	"coder/internal/agent/ledger"
 	"coder/internal/core/chat"
-	"coder/internal/record/asof"
-	"coder/internal/record/export"
+	"coder/internal/report/asof"
+	"coder/internal/report/export"
+	"coder/internal/report/ledger"
 )
 
 // Priced is a use of a model with what it cost, if that is known.

@@ -14,9 +14,9 @@ import (
 	"coder/internal/host/disk"
 	"coder/internal/host/repofile"
 	"coder/internal/host/workspace"
-	"coder/internal/record/provenance"
 	"coder/internal/record/store/jsonl"
 	"coder/internal/record/undo"
+	"coder/internal/report/provenance"
 	"coder/internal/slash"
 	"coder/internal/tool/git"
 )

@@ -29,7 +29,7 @@ import (
 	"coder/internal/policy/rule"
 	"coder/internal/record/gitstate"
 	"coder/internal/record/seal"
-	"coder/internal/record/telemetry"
+	"coder/internal/report/telemetry"
 	"coder/internal/tool"
 	"coder/internal/tool/bash"
 	"coder/internal/tool/mcp"

@@ -8,9 +8,9 @@ import (
 
 	"coder/internal/core/event"
 	"coder/internal/host/workspace"
-	"coder/internal/record/asof"
 	"coder/internal/record/seal"
 	"coder/internal/record/undo"
+	"coder/internal/report/asof"
 )
 
 // restore brings the files of a session back to one of its records.

@@ -18,8 +18,8 @@ import (
 	"coder/internal/core/secret"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
-	"coder/internal/record/fulltext"
 	"coder/internal/record/store/jsonl"
+	"coder/internal/report/fulltext"
 )
 
 const (

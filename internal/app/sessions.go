@@ -23,9 +23,9 @@ import (
 	"coder/internal/core/secret"
 	"coder/internal/host/repofile"
 	"coder/internal/policy/mode"
-	"coder/internal/record/export"
 	"coder/internal/record/session"
 	"coder/internal/record/typed"
+	"coder/internal/report/export"
 )
 
 // IDs are the sessions that have logs here, the newest first.

@@ -23,12 +23,12 @@ import (
 	"coder/internal/host/disk"
 	"coder/internal/host/repofile"
 	"coder/internal/record/audit"
-	"coder/internal/record/export"
 	"coder/internal/record/session"
 	"coder/internal/record/store/failover"
 	"coder/internal/record/store/jsonl"
 	"coder/internal/record/store/mem"
 	"coder/internal/record/undo"
+	"coder/internal/report/export"
 )
 
 // Store is what is kept of a workspace: the logs of its sessions, their

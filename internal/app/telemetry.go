@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"coder/internal/record/telemetry"
+	"coder/internal/report/telemetry"
 )
 
 // readTelemetry reads where the person's own collector is, if the environment names

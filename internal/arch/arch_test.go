@@ -16,7 +16,7 @@ import (
 
 // streets are the folders of the house from the ground up: a package imports
 // only from its own street and those before it.
-var streets = []string{"core", "host", "config", "authored", "tool", "policy", "model", "record", "agent", "ui", "slash", "app", "serve", "cli", "fleet", "testkit", "arch"}
+var streets = []string{"core", "host", "config", "authored", "tool", "policy", "model", "record", "agent", "report", "ui", "slash", "app", "serve", "cli", "fleet", "testkit", "arch"}
 
 // plan lists, street by street, every package and what it may import from this
 // module, by its last name, which is its own. A package missing here is a
@@ -113,12 +113,6 @@ var plan = []struct {
 	{"record/seal", "authkey chat event jsonx"},
 	{"record/timeline", "event"},
 	{"record/typed", "atomicfile jsonx repofile sanitize"},
-	{"record/telemetry", "chat event"},
-	{"record/provenance", "chat event jsonx patch uip"},
-	{"record/asof", "event provenance uip"},
-	{"record/bundle", "audit event jsonx"},
-	{"record/fulltext", "chat display event jsonx uip"},
-	{"record/export", "chat display event frontmatter lazy sanitize secret session uip"},
 	{"record/undo/blob", "atomicfile disk"},
 	{"record/undo/gitindex", ""},
 	{"record/gitstate", "gitindex repofile"},
@@ -139,9 +133,17 @@ var plan = []struct {
 	{"agent/subagent", "clip frontmatter policy tool"},
 	{"agent/hooks", "bash chat clip dialect event jsonx nearest tool toolrun uip"},
 	{"agent/orchestrator", "chat clock clip compact complexity conversation display event frontmatter hooks jsonx mention mode nearest prompt provider secret skills tool toolrun uip usercommand verify"},
-	{"agent/ledger", "chat compact conversation event lazy prompt sanitize"},
 	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator sanitize seal session task timeline tool toolrun uip undo"},
 	{"agent/rerun", "atomicfile chat compact event lazy mode orchestrator provider repofile secret supervisor tool uip undo workspace"},
+
+	// what is read of a session
+	{"report/telemetry", "chat event"},
+	{"report/provenance", "chat event jsonx patch uip"},
+	{"report/asof", "event provenance uip"},
+	{"report/bundle", "audit event jsonx"},
+	{"report/fulltext", "chat display event jsonx uip"},
+	{"report/export", "chat display event frontmatter lazy sanitize secret session uip"},
+	{"report/ledger", "chat compact conversation event lazy prompt sanitize"},
 
 	// what people see, and how they answer
 	{"ui/events", "chat display event uip"},

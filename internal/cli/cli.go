@@ -19,7 +19,7 @@ import (
 	"coder/internal/core/jsonx"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/stdio"
-	"coder/internal/record/export"
+	"coder/internal/report/export"
 	"coder/internal/ui/i18n"
 	"coder/internal/ui/term/ink"
 

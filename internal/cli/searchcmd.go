@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"coder/internal/record/fulltext"
+	"coder/internal/report/fulltext"
 	"coder/internal/slash"
 )
 

@@ -15,9 +15,9 @@ import (
 	"coder/internal/core/sanitize"
 	"coder/internal/host/patch"
 	"coder/internal/policy/mode"
-	"coder/internal/record/asof"
-	"coder/internal/record/export"
-	"coder/internal/record/provenance"
+	"coder/internal/report/asof"
+	"coder/internal/report/export"
+	"coder/internal/report/provenance"
 	"coder/internal/slash"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"coder/internal/record/provenance"
+	"coder/internal/report/provenance"
 	"coder/internal/slash"
 )
 

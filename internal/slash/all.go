@@ -5,14 +5,14 @@ import (
 	"slices"
 	"time"
 
-	"coder/internal/agent/ledger"
 	"coder/internal/authored/skills"
 	"coder/internal/config"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/policy/trust"
-	"coder/internal/record/fulltext"
 	"coder/internal/record/undo"
+	"coder/internal/report/fulltext"
+	"coder/internal/report/ledger"
 	"coder/internal/tool/mcp"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"coder/internal/core/display"
 	"coder/internal/core/sanitize"
-	"coder/internal/record/fulltext"
+	"coder/internal/report/fulltext"
 )
 
 // Blame shows which session or commit every line of a file comes from.

@@ -9,12 +9,12 @@ import (
 
 	"coder/internal/agent/compact"
 	"coder/internal/agent/conversation"
-	"coder/internal/agent/ledger"
 	"coder/internal/agent/orchestrator"
 	tokens "coder/internal/agent/prompt"
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/report/ledger"
 )
 
 // Context shows what fills the model's window.

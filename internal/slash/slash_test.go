@@ -16,7 +16,6 @@ import (
 	"coder/internal/agent/broker"
 	"coder/internal/agent/compact"
 	"coder/internal/agent/conversation"
-	window "coder/internal/agent/ledger"
 	"coder/internal/agent/orchestrator"
 	"coder/internal/authored/skills"
 	"coder/internal/config"
@@ -31,6 +30,7 @@ import (
 	"coder/internal/policy/trust"
 	"coder/internal/record/session"
 	"coder/internal/record/undo"
+	window "coder/internal/report/ledger"
 	"coder/internal/tool"
 	"coder/internal/tool/git"
 )

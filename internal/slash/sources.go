@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strconv"
 
-	"coder/internal/agent/ledger"
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
+	"coder/internal/report/ledger"
 )
 
 // sourcesShown is how many sources of what fills the window are shown.

@@ -14,7 +14,7 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
-	"coder/internal/record/provenance"
+	"coder/internal/report/provenance"
 	"coder/internal/tool/git"
 )
 

@@ -8,7 +8,7 @@ import (
 	"coder/internal/core/clip"
 	"coder/internal/core/display"
 	"coder/internal/core/sanitize"
-	"coder/internal/record/export"
+	"coder/internal/report/export"
 )
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"coder/internal/core/event"
-	"coder/internal/record/provenance"
+	"coder/internal/report/provenance"
 )
 
 // Kept knows what files held, and the states of all files that were kept.

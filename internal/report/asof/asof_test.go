@@ -15,8 +15,8 @@ import (
 	"coder/internal/core/uip"
 	"coder/internal/host/patch"
 	"coder/internal/host/workspace"
-	"coder/internal/record/asof"
 	"coder/internal/record/undo"
+	"coder/internal/report/asof"
 	"coder/internal/tool"
 )
 

@@ -19,8 +19,8 @@ import (
 	"coder/internal/core/uip"
 	"coder/internal/host/patch"
 	"coder/internal/host/workspace"
-	"coder/internal/record/provenance"
 	"coder/internal/record/undo"
+	"coder/internal/report/provenance"
 	"coder/internal/tool"
 )
 

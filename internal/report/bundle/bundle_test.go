@@ -16,7 +16,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
-	"coder/internal/record/bundle"
+	"coder/internal/report/bundle"
 )
 
 func hash(s string) string {

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"coder/internal/agent/compact"
-	"coder/internal/agent/ledger"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/report/ledger"
 )
 
 // priced has a token cost a millionth of ten dollars, a cached one a tenth of it.

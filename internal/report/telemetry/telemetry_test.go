@@ -17,7 +17,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
-	"coder/internal/record/telemetry"
+	"coder/internal/report/telemetry"
 )
 
 func TestTheEnvironmentSaysWhereTo(t *testing.T) {

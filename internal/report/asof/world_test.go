@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"coder/internal/core/event"
-	"coder/internal/record/asof"
+	"coder/internal/report/asof"
 )
 
 // trees are the states of all files that were kept, by name.

@@ -12,7 +12,7 @@ import (
 
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
-	"coder/internal/record/provenance"
+	"coder/internal/report/provenance"
 )
 
 // State is a session as of a record.

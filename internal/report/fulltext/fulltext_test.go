@@ -8,7 +8,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
-	"coder/internal/record/fulltext"
+	"coder/internal/report/fulltext"
 )
 
 func read(events ...event.Event) iter.Seq2[event.Record, error] {
