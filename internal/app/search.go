@@ -20,6 +20,7 @@ import (
 	"coder/internal/host/repofile"
 	"coder/internal/record/store/jsonl"
 	"coder/internal/report/fulltext"
+	"coder/internal/report/usage"
 )
 
 const (
@@ -156,6 +157,23 @@ func (a *App) Search(ctx context.Context, words []string) ([]fulltext.Found, err
 		limitSize(filepath.Join(a.Home, searchCache), maxSearchCache, func(string) bool { return false })
 	}
 	return list, ctx.Err()
+}
+
+// Usage adds up what models used in all sessions of all projects.
+func (a *App) Usage(ctx context.Context, t *usage.Tally) error {
+	for _, root := range a.Workspaces() {
+		s := a.storeOf(root)
+		for _, id := range sessionsOf(root) {
+			for r, err := range s.read(ctx, id, usage.Wants) {
+				if err != nil {
+					a.warn(err.Error()) // what can be read of it counts
+					break
+				}
+				t.Add(root, id, r)
+			}
+		}
+	}
+	return ctx.Err()
 }
 
 // sessionsOf are the sessions that a workspace has logs of. Nothing there that

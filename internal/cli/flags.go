@@ -66,6 +66,7 @@ type flags struct {
 	against, format        string
 	full, revoke           bool
 	olderThan              string // what prune looks for
+	since, by              string // what usage adds up
 	dryRun, yes            bool
 	scope, mcpTransport    string   // of an MCP server that is added
 	mcpEnv, mcpHeaders     []string // likewise
@@ -255,6 +256,8 @@ func options() []option {
 		of("tasks", flag("full", "", "show all of what waits for an answer", func(f *flags) *bool { return &f.full })),
 		of("export", choice("format", "the form to print (default md)", func(f *flags) *string { return &f.format }, "json", "md", "html", "bundle", "request")),
 		of("trust", flag("revoke", "", "end the trust in the folder", func(f *flags) *bool { return &f.revoke })),
+		of("usage", text("since", "DAY|AGE", "what was used since then, such as 2026-11-01, 2w or 30d (the default)", func(f *flags) *string { return &f.since })),
+		of("usage", choice("by", "what each sum is of (default day)", func(f *flags) *string { return &f.by }, "day", "project", "model")),
 		of("prune", text("older-than", "AGE", "what was not used for that long, such as 30d (the default), 2w or 12h", func(f *flags) *string { return &f.olderThan })),
 		of("prune", flag("dry-run", "", "only tell what would be deleted (the default)", func(f *flags) *bool { return &f.dryRun })),
 		of("mcp", choice("scope", "where a server is written down (default user)", func(f *flags) *string { return &f.scope }, "user", "local", "project")),
@@ -395,8 +398,8 @@ func (f *flags) finish() (*flags, error) {
 	return f, f.finishDriven()
 }
 
-// usage is the beginning of the help: of the program, or of one subcommand.
-func usage(of *subcommand) display.Blocks {
+// usageText is the beginning of the help: of the program, or of one subcommand.
+func usageText(of *subcommand) display.Blocks {
 	var help display.Blocks
 	var rows [][]display.Cell
 	var commands []subcommand
@@ -427,7 +430,7 @@ Exit codes: 0 done, 1 error, 2 usage, 30 finished but a call was refused, 31 wai
 // columns; 0: in any.
 func writeHelp(w io.Writer, columns int, words *i18n.Printer, of *subcommand) error {
 	var b strings.Builder
-	b.WriteString(words.Signs(usage(of).Translated(words.Said, ink.Width)))
+	b.WriteString(words.Signs(usageText(of).Translated(words.Said, ink.Width)))
 	for _, o := range options() {
 		if of == nil && o.of != "" || of != nil && !o.belongs(of.name) {
 			continue
