@@ -19,7 +19,7 @@ CGO      := $(and $(filter 1,$(shell $(GO) env CGO_ENABLED)),$(shell command -v 
 RACE     := $(if $(CGO),-race)
 NO_RACE  := no C compiler found, so these tests run without the race detector
 
-.PHONY: help build fleet run test test-race test-long quick race web-test real-model recordings check try figures elsewhere fmt vet lint film bench fuzz fuzz-shell chaos soak cover golden again fixtures lists tools clean
+.PHONY: help build fleet run test test-race test-long quick race web-test real-model recordings check try figures mutate elsewhere fmt vet lint film bench fuzz fuzz-shell chaos soak cover golden again fixtures lists tools clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -105,6 +105,12 @@ figures: ## count what can be counted about the house, into docs/FIGURES.md
 
 bench: build ## measure start-up, steps, streams and memory against a baseline in the same run
 	$(GO) run ./testkit/bench -coder bin/coder
+
+# Those of which a mistake does the most harm.
+WATCHED := policy policy/grant policy/judge policy/mode policy/rule agent/toolrun agent/broker agent/rerun record/timeline record/seal serve report/usage report/asof
+mutate: N = 40
+mutate: ## break packages in N small ways each and tell what their tests do not notice: make mutate P=./internal/serve N=150
+	$(GO) run ./testkit/mutate -n $(N) -seed 1 $(or $(P),$(addprefix ./internal/,$(WATCHED)))
 
 fuzz: ## try new orders and seeds in every test, then fuzz every target for T each: make fuzz T=1m
 	$(GO) test -shuffle=on -rapid.checks=1000 $$(grep -rl pgregory.net/rapid --include=*_test.go internal | xargs -n1 dirname | sort -u | sed 's|^|./|')

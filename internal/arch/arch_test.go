@@ -191,6 +191,7 @@ var plan = []struct {
 	{"testkit/bench", "codeindex codesearch files git program search tool undo workspace"},
 	{"testkit/film", "program"},
 	{"testkit/figures", ""},
+	{"testkit/mutate", "program"},
 	{"arch", ""},
 }
 
@@ -444,6 +445,7 @@ var mayStart = map[string]string{
 	"cli/fleetcmd.go":            "the fleet's program, where you asked for it by name",
 	"testkit/bench/":             "measures the program that you name",
 	"testkit/film/":              "shows the program that you name",
+	"testkit/mutate/":            "runs go, which you have",
 }
 
 // TestProgramsAreStartedByOnePackage: all others are given commands by a Door, or

@@ -68,7 +68,7 @@ type runner struct {
 
 func buildBaseline(dir string) (string, error) {
 	path := filepath.Join(dir, "baseline")
-	cmd := program.Confined("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/bench/baseline")
+	cmd := program.Confined("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./testkit/bench/baseline")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the baseline: %v\n%s", err, out)
