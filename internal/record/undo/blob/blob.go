@@ -64,6 +64,7 @@ type Store struct {
 	held    *os.File          // the directory of temporary files, from the first one on
 	total   int64             // bytes in objects
 	known   bool              // total has been measured
+	folders map[string]bool   // those of objects that were seen; another process may have made more
 	pending map[string]string // hash → temporary file, written but not committed
 	// used are the hashes asked for since the last commit, and those asked for
 	// before it since the one before. They are never pruned: whoever asked may
@@ -160,7 +161,7 @@ func (s *Store) find(hash string) (fs.FileInfo, bool) {
 	if _, ok := s.pending[hash]; ok {
 		return nil, true
 	}
-	if s.openRoot() != nil {
+	if s.openRoot() != nil || s.known && !s.folders[hash[:2]] { // if it was put there since, it is put there twice
 		return nil, false
 	}
 	info, err := s.root.Stat(place(hash))
@@ -292,7 +293,7 @@ var serial atomic.Int64 // of temporary files
 func (s *Store) enlist(hash, temp string, size int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.find(hash); ok { // someone was faster
+	if _, ok := s.pending[hash]; ok { // someone was faster
 		return s.out.Remove(temp)
 	}
 	if s.total+size > s.o.Quota {
@@ -360,10 +361,13 @@ func (s *Store) nameFiles(pending map[string]string) error {
 	dirs := make(map[string]bool)
 	for hash, temp := range pending {
 		to := place(hash)
-		err := s.out.Rename(temp, to)
-		if errors.Is(err, fs.ErrNotExist) {
+		var err error = fs.ErrNotExist
+		if s.folders[hash[:2]] {
+			err = s.out.Rename(temp, to)
+		}
+		if errors.Is(err, fs.ErrNotExist) { // the folder, or another process removed it
 			if err = disk.MkdirAll(s.out, path.Dir(to), dirMode); err == nil {
-				dirs[objects] = true
+				dirs[objects], s.folders[hash[:2]] = true, true
 				err = s.out.Rename(temp, to)
 			}
 		}

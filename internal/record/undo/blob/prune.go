@@ -65,7 +65,9 @@ const slack = 16
 
 // list names all blobs. What cannot be read is left out.
 func (s *Store) list() (all []object) {
+	s.folders = make(map[string]bool)
 	for _, dir := range readDir(s.root, objects) {
+		s.folders[dir.Name()] = true
 		for _, d := range readDir(s.root, path.Join(objects, dir.Name())) {
 			info, err := d.Info()
 			hash := dir.Name() + d.Name()
