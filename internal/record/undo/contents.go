@@ -50,7 +50,7 @@ func OpenStore(dir string, o StoreOptions) *Store {
 	s := &Store{shared: blob.Open(dir, each), o: o}
 	if o.Private != "" {
 		s.private = blob.Open(o.Private, each)
-		each.NoSync = true
+		each.NoSync, each.Flat = true, true
 		s.starts = blob.Open(filepath.Join(o.Private, "starts"), each)
 	}
 	return s
@@ -77,9 +77,11 @@ func (s *Store) Put(name string, content io.ReadSeeker) (hash string, err error)
 
 // putStart keeps a content that a session begins with, and reports whether it lies with
 // those that undo counts on.
-func (s *Store) putStart(content io.ReadSeeker) (hash string, lasts bool, err error) {
-	if hash, err = blob.Digest(content); err != nil || s.Has(hash) {
-		return hash, true, err
+func (s *Store) putStart(name string, content io.ReadSeeker) (hash string, lasts bool, err error) {
+	if name != treeFile && name != stateFile {
+		if hash, err = blob.Digest(content); err != nil || s.Has(hash) {
+			return hash, true, err
+		}
 	}
 	hash, err = s.starts.Put(content)
 	if errors.Is(err, blob.ErrFull) {

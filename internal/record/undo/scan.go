@@ -384,6 +384,9 @@ func (k *Keeper) expect(files int) {
 // many is the number of files from which on their state takes much memory.
 var many = 10_000
 
+// maxLight is how many bytes are saved of the files that a session which only reads begins with.
+const maxLight = 256 << 10
+
 // few is the number of files up to which reading them is cheaper than asking
 // git about them.
 const few = 200
@@ -431,7 +434,11 @@ func (s *scanning) read(ctx context.Context) error {
 	if len(s.todo) == 0 {
 		return nil
 	}
-	if len(s.todo) > few {
+	size := int64(0)
+	for _, f := range s.todo {
+		size += f.size
+	}
+	if len(s.todo) > few || size > maxLight {
 		s.k.light = false // to read them twice would cost more than to wait for the disk
 	}
 	for _, f := range s.todo {

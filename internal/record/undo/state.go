@@ -230,7 +230,7 @@ func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (hash s
 		}
 	}
 	if r.k.light {
-		hash, lasts, err := r.k.store.putStart(content)
+		hash, lasts, err := r.k.store.putStart(f.path(), content)
 		if !lasts {
 			f.mark(nodeFresh) // it is read again before it may be overwritten
 		}
@@ -257,7 +257,7 @@ func (k *Keeper) put(rel string, content io.ReadSeeker) (string, error) {
 // putSparing is put that is told what must not go to make room.
 func (k *Keeper) putSparing(rel string, content io.ReadSeeker, pinned func() func(hash string) bool) (string, error) {
 	if k.light {
-		hash, _, err := k.store.putStart(content)
+		hash, _, err := k.store.putStart(rel, content)
 		return hash, err
 	}
 	hash, err := k.store.Put(rel, content)
