@@ -465,17 +465,17 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 		dotfiles, visible := c.dotfiles(home)
 		hidden, l.Show = append(hidden, dotfiles...), append(l.Show, visible...)
 	}
-	inTree := c.inTree(ctx, r)
+	inside, inTree := insideOf(state), c.inTree(ctx, r)
 	for _, file := range inTree {
 		l.Pin = append(l.Pin, c.pins(file)...)
 	}
 	for _, place := range slices.Concat(hidden, inTree, sockets) {
-		if inside(state, place) || slices.Contains(named, place) || slices.Contains(l.Show, place) || holds(place, c.o.Root) {
+		if inside(place) || slices.Contains(named, place) || slices.Contains(l.Show, place) || holds(place, c.o.Root) {
 			continue
 		}
 		l.Hide = append(l.Hide, place)
 		for _, name := range named {
-			if holds(place, name) && !inside(state, name) {
+			if holds(place, name) && !inside(name) {
 				l.Show = append(l.Show, name)
 			}
 		}
@@ -520,9 +520,21 @@ func (c *Confiner) state() []string {
 	return slices.DeleteFunc(existing(c.o.State), func(dir string) bool { return holds(dir, c.o.Root) })
 }
 
-// inside reports whether a path lies in one of the folders, whatever links lead to it.
-func inside(dirs []string, path string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool { return holds(dir, path) || holds(real(dir), real(path)) })
+// insideOf returns what reports whether a path lies in one of the folders, whatever links
+// lead to it. It holds for a moment only.
+func insideOf(dirs []string) func(path string) bool {
+	var resolved []string
+	for _, dir := range dirs {
+		resolved = append(resolved, real(dir))
+	}
+	return func(path string) bool {
+		for i, dir := range dirs {
+			if holds(dir, path) || holds(resolved[i], real(path)) {
+				return true
+			}
+		}
+		return false
+	}
 }
 
 // hide adds what must not be seen, unless it cannot be hidden.
