@@ -12,13 +12,17 @@ import (
 	"coder/internal/core/secret"
 )
 
+// StateOf makes the state of the repository, given the small files that are ignored. What
+// HEAD has of the objects in it, committed lists.
+type StateOf func(ignored []event.FileState, committed func() map[string]bool) ([]byte, error)
+
 // Start saves what a session begins with: the state of all files, and the one that state
-// makes, given the small files that are ignored. That may hold secrets.
+// makes. That may hold secrets.
 //
 // A session that only reads overwrites nothing. Before its first call, which is light, the
 // disk is not waited for, and undo does not count on what is saved: what is to be
 // undone one day is saved again before the first call that may overwrite it.
-func (k *Keeper) Start(ctx context.Context, light bool, state func(ignored []event.FileState) ([]byte, error)) (tree, repository string, err error) {
+func (k *Keeper) Start(ctx context.Context, light bool, state StateOf) (tree, repository string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	defer k.release()
@@ -32,7 +36,7 @@ func (k *Keeper) Start(ctx context.Context, light bool, state func(ignored []eve
 
 // startLightly is start for a call that only reads. Where many files have to be
 // read, they are saved for good, and once.
-func (k *Keeper) startLightly(ctx context.Context, state func(ignored []event.FileState) ([]byte, error)) (tree, repository string, err error) {
+func (k *Keeper) startLightly(ctx context.Context, state StateOf) (tree, repository string, err error) {
 	k.recall()
 	kept := k.kept
 	k.light = true
@@ -47,11 +51,11 @@ func (k *Keeper) startLightly(ctx context.Context, state func(ignored []event.Fi
 	return k.start(ctx, state)
 }
 
-func (k *Keeper) start(ctx context.Context, state func(ignored []event.FileState) ([]byte, error)) (tree, repository string, err error) {
+func (k *Keeper) start(ctx context.Context, state StateOf) (tree, repository string, err error) {
 	if tree, err = k.keepTree(ctx); err != nil {
 		return "", "", err
 	}
-	data, err := state(k.saveIgnored(ctx))
+	data, err := state(k.saveIgnored(ctx), func() map[string]bool { return k.committed(ctx) })
 	if err == nil {
 		repository, err = k.put(stateFile, bytes.NewReader(data))
 	}

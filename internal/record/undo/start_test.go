@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"coder/internal/core/event"
@@ -15,7 +16,7 @@ import (
 // start saves what a session begins with, and returns the names of it.
 func (w *world) start(light bool) (tree, state string) {
 	w.t.Helper()
-	tree, state, err := w.keeper.Start(w.ctx, light, func([]event.FileState) ([]byte, error) { return []byte("state"), nil })
+	tree, state, err := w.keeper.Start(w.ctx, light, func([]event.FileState, func() map[string]bool) ([]byte, error) { return []byte("state"), nil })
 	if err != nil || tree == "" || state == "" {
 		w.t.Fatalf("Start = %q, %q, %v", tree, state, err)
 	}
@@ -119,5 +120,28 @@ func TestManyFilesAreAnnounced(t *testing.T) {
 	w.shell("t", func() {})
 	if told == 0 {
 		t.Error("nobody was told of many known files")
+	}
+}
+
+// Whoever makes the state of the repository is told what HEAD has of it, whether or not
+// that was asked for before.
+func TestStartTellsWhatIsCommitted(t *testing.T) {
+	w := newWorld(t)
+	w.git("init", "-q")
+	w.restart()
+	w.put("a", "a0")
+	w.git("add", "-A")
+	w.git("commit", "-qm", "first")
+	w.put("b", "b0")
+	w.git("add", "-A")
+	a, b := strings.TrimSpace(w.git("rev-parse", ":a")), strings.TrimSpace(w.git("rev-parse", ":b"))
+	for range 2 { // at first the state of the files is compared with HEAD, then with that of before
+		_, _, err := w.keeper.Start(w.ctx, false, func(_ []event.FileState, committed func() map[string]bool) ([]byte, error) {
+			if has := committed(); !has[a] || has[b] {
+				t.Errorf("committed are %v, not %s alone", has, a)
+			}
+			return nil, nil
+		})
+		w.must(err)
 	}
 }
