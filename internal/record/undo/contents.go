@@ -1,6 +1,7 @@
 package undo
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -43,6 +44,9 @@ type Store struct {
 // errNoPrivate is the error of a content that may hold secrets and has no place.
 var errNoPrivate = errors.New("files that may hold secrets have no place outside the workspace")
 
+// maxStarts is how many bytes are kept of what sessions begin with that only read.
+const maxStarts = 128 << 20
+
 // OpenStore returns the store in dir. It touches nothing: the directory is made
 // when there is something to put into it.
 func OpenStore(dir string, o StoreOptions) *Store {
@@ -50,7 +54,7 @@ func OpenStore(dir string, o StoreOptions) *Store {
 	s := &Store{shared: blob.Open(dir, each), o: o}
 	if o.Private != "" {
 		s.private = blob.Open(o.Private, each)
-		each.NoSync, each.Flat = true, true
+		each.NoSync, each.Flat, each.Quota = true, true, min(cmp.Or(o.Quota, maxStarts), maxStarts)
 		s.starts = blob.Open(filepath.Join(o.Private, "starts"), each)
 	}
 	return s
