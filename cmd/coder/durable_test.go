@@ -118,7 +118,8 @@ func syncedAs(trace []string, path string) string {
 		slices.Reverse(before)
 		at := slices.IndexFunc(before, func(l string) bool {
 			base := filepath.Base(l)
-			return strings.HasPrefix(l, "sync ") && (strings.HasPrefix(base, ".new-") || base == "draft")
+			return strings.HasPrefix(l, "sync ") && (strings.HasPrefix(base, ".new-") || base == "draft") &&
+				(!strings.Contains(path, "/starts/") || filepath.Dir(l) == folder)
 		})
 		other := slices.IndexFunc(before, func(l string) bool { return strings.HasPrefix(l, "name ") })
 		file = at >= 0 && (other < 0 || at < other || strings.Contains(path, "/undo/"))

@@ -16,11 +16,11 @@ var opened = regexp.MustCompile(`\bopen(at|at2)?\(`)
 // mostOpened is how many files the first command of a process may cost if it does nothing,
 // with all that is done around it, and mostNext one more. What shells and the Go runtime
 // of the helper open is a third of them. Of the first there are five folders that are
-// synced, the home folder, which is listed for what a command may not see, and what is
-// kept once a session so that it can be run again.
+// synced, the home folder, which is listed for what a command may not see, and the three
+// contents that a session begins with.
 const (
-	mostOpened = 130
-	mostNext   = 40
+	mostOpened = 85
+	mostNext   = 36
 )
 
 // TestACommandOpensFewFiles counts what the program and all that it starts open

@@ -47,8 +47,8 @@ func (s *sessionStart) keep(ctx context.Context, readOnly bool) (tree, repositor
 		return "", "" // reading a file must not wait for a look at all of them
 	}
 	s.begun = true
-	tree, repository, err := s.kit.files.get().Start(ctx, func(ignored []event.FileState) ([]byte, error) {
-		return r.Save(jsonx.Must(startNotes{found, s.app.seenByGit(), ignored, configsOf(r)}))
+	tree, repository, err := s.kit.files.get().Start(ctx, readOnly, func(ignored []event.FileState, committed func() map[string]bool) ([]byte, error) {
+		return r.SaveBeyond(committed, jsonx.Must(startNotes{found, s.app.seenByGit(), ignored, configsOf(r)}))
 	})
 	if err != nil { // a call that changes files says why
 		return "", ""
@@ -69,8 +69,11 @@ type startNotes struct {
 // configsOf are the configurations of a repository, and what else tells git how to treat files.
 func configsOf(r gitstate.Repository) map[string][]byte {
 	all := make(map[string][]byte)
+	if r.Common == "" {
+		return all
+	}
 	for _, name := range []string{"config", "config.worktree", "info/attributes", "info/sparse-checkout"} {
-		if text, err := repofile.Own(filepath.Join(r.Common, filepath.FromSlash(name)), maxGitConfig); err == nil && r.Common != "" {
+		if text, err := repofile.Own(filepath.Join(r.Common, filepath.FromSlash(name)), maxGitConfig); err == nil {
 			all[name] = text
 		}
 	}

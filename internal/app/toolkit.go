@@ -127,7 +127,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 		ws.KeepScratch(scratch)
 		ws.SyncWith(store.names)
 		t.files = &keeper{store: store, warn: a.warn, make: func() *undo.Keeper {
-			return undo.New(ws, store.contents(), undo.Options{Door: a.Door(), Now: a.Env.Now, Warn: a.warn, Needs: t.history.Needs, Tree: t.history.Tree(), Witness: witness(journal)})
+			return undo.New(ws, store.contents(), undo.Options{Door: a.Door(), Now: a.Env.Now, Warn: a.warn, Needs: t.history.Needs, Tree: t.history.Tree(), Witness: witness(journal), Many: sync.OnceFunc(collectOften)})
 		}}
 		t.keeper = t.files
 	}
@@ -433,14 +433,16 @@ type keeper struct {
 }
 
 func (k *keeper) get() *undo.Keeper {
-	k.once.Do(func() {
-		debug.SetGCPercent(garbagePercent)
-		if debug.SetMemoryLimit(-1) == MemoryOfOne { // nobody chose another
-			debug.SetMemoryLimit(memoryOfMany)
-		}
-		k.real = k.make()
-	})
+	k.once.Do(func() { k.real = k.make() })
 	return k.real
+}
+
+// collectOften bounds the garbage of a process that holds the state of very many files.
+func collectOften() {
+	debug.SetGCPercent(garbagePercent)
+	if debug.SetMemoryLimit(-1) == MemoryOfOne { // nobody chose another
+		debug.SetMemoryLimit(memoryOfMany)
+	}
 }
 
 // How much memory the program takes before garbage is looked for more often. A
@@ -453,7 +455,7 @@ const (
 )
 
 // garbagePercent is how much garbage there may be for what is in use once the
-// state of all files may be: that is large where there are very many, and stays.
+// state of very many files is: that is large, and stays.
 const garbagePercent = 50
 
 func (k *keeper) Keep(ctx context.Context, effects []tool.Effect) (tool.Kept, error) {

@@ -166,7 +166,10 @@ func (c *Confiner) confinement(ctx context.Context, read tool.Line) (bash.Confin
 		bare.After = c.leaves(ctx, read)
 		return bare, err
 	}
-	confined := c.through(line)
+	confined := through(line)
+	if r, _ := read.(risk.Report); !r.ReadOnly { // else it can write no file of the workspace
+		confined = c.through(line)
+	}
 	confined.Words, confined.After = words(report), c.leaves(ctx, read)
 	if len(limits.Hosts) > 0 && c.find(ctx).HasOutlets() {
 		confined.Reach = func(ctx context.Context) (bash.Way, error) { return reach.open(ctx, read.Written()) }
@@ -197,7 +200,7 @@ func (c *Confiner) Holds(ctx context.Context, read tool.Line) (string, error) {
 	if c.o.Demand == Off {
 		return "", nil
 	}
-	limits, err := c.limits(ctx, read, false)
+	limits, err := c.outline(ctx, read)
 	if err != nil {
 		return "", err
 	}
@@ -206,6 +209,19 @@ func (c *Confiner) Holds(ctx context.Context, read tool.Line) (string, error) {
 		return "", err
 	}
 	return words(report), nil
+}
+
+// outline are the limits of a line as far as a report needs them: where it may write, and
+// one of the folders that it does not see. What else is hidden is looked for when the
+// line runs, unless the report depends on it.
+func (c *Confiner) outline(ctx context.Context, line tool.Line) (sandbox.Limits, error) {
+	state := c.state()
+	if _, foreign := line.(bash.Foreign); foreign || len(state) == 0 || !c.find(ctx).Protects() {
+		return c.limits(ctx, line, false)
+	}
+	l, err := c.writing(ctx, line)
+	l.Hide = state
+	return l, err
 }
 
 // report is what of the limits will be enforced. The person is told, once, what
@@ -251,8 +267,11 @@ func (c *Confiner) bare(b sandbox.Bounds) sandbox.Line {
 	return sandbox.Attended(c.o.Exe, b)
 }
 
-func (c *Confiner) through(l sandbox.Line) bash.Confinement {
-	l = c.o.Journal.Keep(l).Telling()
+func (c *Confiner) through(l sandbox.Line) bash.Confinement { return through(c.o.Journal.Keep(l)) }
+
+// through is the confinement of a line that no journal is kept of.
+func through(l sandbox.Line) bash.Confinement {
+	l = l.Telling()
 	return bash.Confinement{Through: l.Argv, Attr: l.Attr, Init: l.Init, Journal: l.Journal}
 }
 
@@ -393,29 +412,10 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 		line = foreign.Line
 	}
 	approved = approved && !isForeign && !c.o.Rerun
-	if r, ok := line.(risk.Report); ok && r.ReadOnly {
-		l = c.readingLimits()
-	} else {
-		l = sandbox.Limits{Network: c.o.Network(), Hosts: c.hosts(), Write: c.granted(ctx)}
-		protect := slices.Clone(c.o.Protect)
-		for _, dir := range l.Write { // a home may lie in any of them, in temporary ones too
-			if dir == c.o.Root || c.o.Home != "" && holds(dir, c.o.Home) {
-				protect = append(protect, sandbox.ProtectedIn(dir, c.o.Home)...)
-			}
-		}
-		if runsGit(line) {
-			protect = slices.DeleteFunc(protect, func(p string) bool { return p == filepath.Join(c.o.Root, ".git")+"/" })
-		}
-		l.Protect = append(existing(protect), c.repositories(ctx, runsGit(line))...)
+	if l, err = c.writing(ctx, line); err != nil {
+		return l, err
 	}
 	l.Trace = approved
-	if c.o.Frozen != nil {
-		frozen, err := c.o.Frozen(ctx)
-		if err != nil {
-			return l, fmt.Errorf("find what is frozen: %w", err)
-		}
-		l.Protect = append(l.Protect, frozen...)
-	}
 	// Hidden are secrets that the line does not name and none of its programs needs, and always the program's own folder.
 	r, _ := line.(risk.Report)
 	var named []string
@@ -435,12 +435,8 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 		}
 		named = slices.DeleteFunc(slices.Clone(named), outside)
 	}
-	var state []string
-	for _, dir := range existing(c.o.State) {
-		if holds(dir, c.o.Root) {
-			continue // the work is there
-		}
-		state = append(state, dir)
+	state := c.state()
+	for _, dir := range state {
 		l.Hide = append(l.Hide, dir)
 		for _, name := range open {
 			l.Show = append(l.Show, filepath.Join(dir, name))
@@ -469,17 +465,17 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 		dotfiles, visible := c.dotfiles(home)
 		hidden, l.Show = append(hidden, dotfiles...), append(l.Show, visible...)
 	}
-	inTree := c.inTree(ctx, r)
+	inside, inTree := insideOf(state), c.inTree(ctx, r)
 	for _, file := range inTree {
 		l.Pin = append(l.Pin, c.pins(file)...)
 	}
 	for _, place := range slices.Concat(hidden, inTree, sockets) {
-		if inside(state, place) || slices.Contains(named, place) || slices.Contains(l.Show, place) || holds(place, c.o.Root) {
+		if inside(place) || slices.Contains(named, place) || slices.Contains(l.Show, place) || holds(place, c.o.Root) {
 			continue
 		}
 		l.Hide = append(l.Hide, place)
 		for _, name := range named {
-			if holds(place, name) && !inside(state, name) {
+			if holds(place, name) && !inside(name) {
 				l.Show = append(l.Show, name)
 			}
 		}
@@ -491,9 +487,54 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 	return l, c.hide(ctx, &l, foreign.Hide)
 }
 
-// inside reports whether a path lies in one of the folders, whatever links lead to it.
-func inside(dirs []string, path string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool { return holds(dir, path) || holds(real(dir), real(path)) })
+// writing are the limits of a line on what it writes, and on the network.
+func (c *Confiner) writing(ctx context.Context, line tool.Line) (l sandbox.Limits, err error) {
+	if r, ok := line.(risk.Report); ok && r.ReadOnly {
+		l = c.readingLimits()
+	} else {
+		l = sandbox.Limits{Network: c.o.Network(), Hosts: c.hosts(), Write: c.granted(ctx)}
+		protect := slices.Clone(c.o.Protect)
+		for _, dir := range l.Write { // a home may lie in any of them, in temporary ones too
+			if dir == c.o.Root || c.o.Home != "" && holds(dir, c.o.Home) {
+				protect = append(protect, sandbox.ProtectedIn(dir, c.o.Home)...)
+			}
+		}
+		if runsGit(line) {
+			protect = slices.DeleteFunc(protect, func(p string) bool { return p == filepath.Join(c.o.Root, ".git")+"/" })
+		}
+		l.Protect = append(existing(protect), c.repositories(ctx, runsGit(line))...)
+	}
+	if c.o.Frozen != nil {
+		frozen, err := c.o.Frozen(ctx)
+		if err != nil {
+			return l, fmt.Errorf("find what is frozen: %w", err)
+		}
+		l.Protect = append(l.Protect, frozen...)
+	}
+	return l, nil
+}
+
+// state are the program's own folders, which no command sees, but for one that the work
+// is in.
+func (c *Confiner) state() []string {
+	return slices.DeleteFunc(existing(c.o.State), func(dir string) bool { return holds(dir, c.o.Root) })
+}
+
+// insideOf returns what reports whether a path lies in one of the folders, whatever links
+// lead to it. It holds for a moment only.
+func insideOf(dirs []string) func(path string) bool {
+	var resolved []string
+	for _, dir := range dirs {
+		resolved = append(resolved, real(dir))
+	}
+	return func(path string) bool {
+		for i, dir := range dirs {
+			if holds(dir, path) || holds(resolved[i], real(path)) {
+				return true
+			}
+		}
+		return false
+	}
 }
 
 // hide adds what must not be seen, unless it cannot be hidden.

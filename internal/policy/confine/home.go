@@ -96,7 +96,7 @@ func (c *Confiner) homeIn(dir string) bool {
 // only the folders beside the home are granted.
 func (c *Confiner) granted(ctx context.Context) (dirs []string) {
 	all := c.writable()
-	if !slices.ContainsFunc(all, c.homeIn) || c.find(ctx).Backend() != sandbox.Landlock {
+	if !c.onlyLandlock(ctx) || !slices.ContainsFunc(all, c.homeIn) {
 		return all
 	}
 	for _, dir := range all {
@@ -115,10 +115,15 @@ func (c *Confiner) granted(ctx context.Context) (dirs []string) {
 	return existing(dirs)
 }
 
+// onlyLandlock reports whether commands are confined by Landlock alone.
+func (c *Confiner) onlyLandlock(ctx context.Context) bool {
+	return c.o.Demand != Off && c.find(ctx).Backend() == sandbox.Landlock
+}
+
 // temporary names another folder for temporary files to a command that may not make any
 // in the usual one.
 func (c *Confiner) temporary(ctx context.Context) []string {
-	if !c.homeIn(os.TempDir()) || c.find(ctx).Backend() != sandbox.Landlock {
+	if !c.onlyLandlock(ctx) || !c.homeIn(os.TempDir()) {
 		return nil
 	}
 	for _, dir := range Temporary() {

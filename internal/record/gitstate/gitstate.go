@@ -63,6 +63,7 @@ const (
 	maxObjects = 5000      // loose objects
 	maxObject  = 4 << 20   // bytes of one of them, compressed
 	maxLoose   = 16 << 20  // and of all
+	fewObjects = 20        // that are read sooner than git is asked about them
 )
 
 // The folders of a saved state, and the file with the notes of whoever saved it.
@@ -103,6 +104,12 @@ func belongs(name string) bool {
 // Save is the state of a repository, the zero one being none, with notes that [Notes] gives back. Objects that
 // the index or the stash alone reach are in it, because git may remove them later.
 func (r Repository) Save(notes []byte) ([]byte, error) {
+	return r.SaveBeyond(func() map[string]bool { return nil }, notes)
+}
+
+// SaveBeyond is Save without objects that HEAD has: a state is laid out beside its commit
+// or not at all. It asks for them where there are many.
+func (r Repository) SaveBeyond(committed func() map[string]bool, notes []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	if err := put(w, notesName, notes); err != nil {
@@ -113,7 +120,7 @@ func (r Repository) Save(notes []byte) ([]byte, error) {
 			return nil, fmt.Errorf("save the state of the repository: %w", err)
 		}
 	}
-	if err := r.saveObjects(w); err != nil {
+	if err := r.saveObjects(w, committed); err != nil {
 		return nil, fmt.Errorf("save objects of the repository: %w", err)
 	}
 	return out.Bytes(), w.Close()
@@ -165,7 +172,7 @@ func put(w *tar.Writer, name string, text []byte) error {
 }
 
 // saveObjects adds the loose objects that the index and the stash name.
-func (r Repository) saveObjects(w *tar.Writer) error {
+func (r Repository) saveObjects(w *tar.Writer, committed func() map[string]bool) error {
 	if r.Common == "" {
 		return nil
 	}
@@ -176,10 +183,15 @@ func (r Repository) saveObjects(w *tar.Writer) error {
 	source := gitindex.Source{Most: maxFile, Open: func() (fs.File, error) { return os.Open(filepath.Join(r.Own, "index")) }}
 	var staged []string
 	_ = source.Each("", func(e gitindex.Entry, _ int64) { // an index that git alone understands names nothing
-		if id := e.OID(); l.there[id] && len(staged) < maxObjects {
+		if id := e.OID(); l.there[id] {
 			staged = append(staged, id)
 		}
 	})
+	if len(staged) > fewObjects {
+		has := committed()
+		staged = slices.DeleteFunc(staged, func(id string) bool { return has[id] })
+	}
+	staged = staged[:min(len(staged), maxObjects)]
 	for _, id := range staged {
 		if _, err := l.save(id); err != nil {
 			return err

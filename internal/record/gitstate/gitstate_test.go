@@ -3,6 +3,7 @@ package gitstate_test
 import (
 	"archive/tar"
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,5 +131,37 @@ func TestWithoutARepositoryThereAreNotes(t *testing.T) {
 	alone, err := gitstate.Alone(state, []byte("others"))
 	if notes, err2 := gitstate.Notes(alone); err != nil || err2 != nil || string(notes) != "others" {
 		t.Errorf("%q, %v, %v", notes, err, err2)
+	}
+}
+
+// TestCommittedObjectsAreLeftOut: of many loose objects those that no commit has are saved.
+func TestCommittedObjectsAreLeftOut(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	dir := t.TempDir()
+	git(t, dir, "init", "-q", "-b", "main", ".")
+	for i := range 30 {
+		write(t, dir, fmt.Sprint("f", i), fmt.Sprint(i))
+	}
+	git(t, dir, "add", "-A")
+	git(t, dir, "commit", "-qm", "first")
+	id := func(name string) string { return strings.TrimSpace(git(t, dir, "rev-parse", ":"+name)) }
+	committed := make(map[string]bool)
+	for i := range 30 {
+		committed[id(fmt.Sprint("f", i))] = true
+	}
+	write(t, dir, "staged", "staged")
+	git(t, dir, "add", "-A")
+	r, _ := gitstate.Find(dir)
+	state, err := r.SaveBeyond(func() map[string]bool { return committed }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gitstate.Object(state, id("f0")); err == nil {
+		t.Error("a committed object was saved")
+	}
+	if text, err := gitstate.Object(state, id("staged")); string(text) != "staged" {
+		t.Errorf("the staged object is %q, %v", text, err)
 	}
 }

@@ -1,9 +1,11 @@
 package undo
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -30,7 +32,10 @@ type StoreOptions struct {
 // their own, by the names of the files and by what they hold.
 type Store struct {
 	shared, private *blob.Store
-	o               StoreOptions
+	// starts is for what sessions begin with: nothing there has to survive a crash of the
+	// machine, and no undo counts on it. It may hold secrets; nil without a private folder.
+	starts *blob.Store
+	o      StoreOptions
 
 	mu    sync.Mutex // guards moved
 	moved []string   // contents of private that may lie in shared, too
@@ -39,6 +44,9 @@ type Store struct {
 // errNoPrivate is the error of a content that may hold secrets and has no place.
 var errNoPrivate = errors.New("files that may hold secrets have no place outside the workspace")
 
+// maxStarts is how many bytes are kept of what sessions begin with that only read.
+const maxStarts = 128 << 20
+
 // OpenStore returns the store in dir. It touches nothing: the directory is made
 // when there is something to put into it.
 func OpenStore(dir string, o StoreOptions) *Store {
@@ -46,6 +54,8 @@ func OpenStore(dir string, o StoreOptions) *Store {
 	s := &Store{shared: blob.Open(dir, each), o: o}
 	if o.Private != "" {
 		s.private = blob.Open(o.Private, each)
+		each.NoSync, each.Flat, each.Quota = true, true, min(cmp.Or(o.Quota, maxStarts), maxStarts)
+		s.starts = blob.Open(filepath.Join(o.Private, "starts"), each)
 	}
 	return s
 }
@@ -67,6 +77,22 @@ func (s *Store) Put(name string, content io.ReadSeeker) (hash string, err error)
 		err = errors.Join(errNoPrivate, err)
 	}
 	return hash, err
+}
+
+// putStart keeps a content that a session begins with, and reports whether it lies with
+// those that undo counts on.
+func (s *Store) putStart(name string, content io.ReadSeeker) (hash string, lasts bool, err error) {
+	if name != treeFile && name != stateFile {
+		if hash, err = blob.Digest(content); err != nil || s.Has(hash) {
+			return hash, true, err
+		}
+	}
+	hash, err = s.starts.Put(content)
+	if errors.Is(err, blob.ErrFull) {
+		s.starts.Prune(DefaultMaxFile, func(string) bool { return false })
+		hash, err = s.starts.Put(content)
+	}
+	return hash, false, err
 }
 
 // treeFile stands for the name of a tree, which holds names alone.
@@ -113,8 +139,10 @@ func (s *Store) Use(hash string) bool {
 // Open is [blob.Store.Open].
 func (s *Store) Open(hash string) (io.ReadCloser, error) {
 	f, err := s.shared.Open(hash)
-	if err != nil && s.private != nil && s.private.Has(hash) {
-		return s.private.Open(hash)
+	for _, other := range []*blob.Store{s.private, s.starts} {
+		if err != nil && other != nil && other.Has(hash) {
+			return other.Open(hash)
+		}
 	}
 	return f, err
 }
@@ -142,5 +170,8 @@ func (s *Store) Commit() (err error) {
 // Close lets the directories go.
 func (s *Store) Close() (err error) {
 	s.each(func(b *blob.Store) { err = errors.Join(err, b.Close()) })
+	if s.starts != nil {
+		err = errors.Join(err, s.starts.Close())
+	}
 	return err
 }

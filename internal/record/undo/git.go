@@ -43,10 +43,11 @@ type repo struct {
 	prefix string // of it in the work tree: "" or "a/b/"
 	door   program.Door
 
-	index gitindex.Source
-	works bool // git has answered before
-	ends  lineEnds
-	batch *catFiles // running; see release
+	index     gitindex.Source
+	works     bool // git has answered before
+	ends      lineEnds
+	batch     *catFiles       // running; see release
+	committed map[string]bool // objects of the files that HEAD has, while it cannot be another
 }
 
 // lineEnds is what is known about git's changing the ends of lines between its
@@ -254,7 +255,11 @@ func (r *repo) content(ctx context.Context, s event.FileState) ([]byte, error) {
 
 // release ends the git process that content may have started.
 func (r *repo) release() {
-	if r == nil || r.batch == nil {
+	if r == nil {
+		return
+	}
+	r.committed = nil
+	if r.batch == nil {
 		return
 	}
 	r.batch.in.Close()

@@ -247,13 +247,35 @@ func (h *headRoot) setModes(ctx context.Context, r *repo, t *tree) error {
 			counts[kind][f.stamp(i).mode.Perm()]++
 		}
 	}
+	r.committed = make(map[string]bool)
 	err := r.eachFile(ctx, h.oid, false, func(f headFile) bool {
+		r.committed[f.oid] = true
 		count(f.kind, f.path)
 		count(dirHash, path.Dir(f.path))
 		return true
 	})
 	h.file, h.program, h.dirs = most(counts[gitFile]), most(counts[gitProgram]), most(counts[dirHash])
 	return err
+}
+
+// committed are the objects of the files that HEAD has below the root.
+func (k *Keeper) committed(ctx context.Context) map[string]bool {
+	for _, r := range k.repos {
+		if r.root != "." {
+			continue
+		}
+		if r.committed == nil {
+			r.committed = make(map[string]bool)
+			if oid, err := r.headOf(ctx); err == nil {
+				_ = r.eachFile(ctx, oid, false, func(f headFile) bool { // those that are not listed are saved
+					r.committed[f.oid] = true
+					return true
+				})
+			}
+		}
+		return r.committed
+	}
+	return nil
 }
 
 func most(counts map[fs.FileMode]int) (best fs.FileMode) {

@@ -64,6 +64,11 @@ func (k *Keeper) recall() {
 	if err != nil {
 		return
 	}
+	files := 0
+	for _, f := range t.folders {
+		files += f.len()
+	}
+	k.expect(files)
 	k.tree, k.kept = t, t
 	if c.head != "" {
 		t.chain, k.kept = nil, nil
@@ -121,7 +126,7 @@ func (s *scanning) run(ctx context.Context, c workspace.Changes) (*tree, error) 
 }
 
 func (s *scanning) walk(ctx context.Context) (*tree, error) {
-	s.todo, s.errs, s.k.closed, s.k.ignored = nil, nil, nil, nil
+	s.todo, s.errs, s.k.closed, s.k.again, s.k.ignored = nil, nil, nil, nil, nil
 	if err := s.scanDirs(ctx, nil, nil); err != nil {
 		return nil, err
 	}
@@ -137,7 +142,7 @@ func (s *scanning) stale(c workspace.Changes) (dirs []string) {
 	for dir, f := range s.old.folders {
 		switch {
 		case c.AnewAbove(dir):
-		case c.Anew[dir], c.Dirs[dir], f.shared, s.k.closed[dir]:
+		case c.Anew[dir], c.Dirs[dir], f.shared, s.k.closed[dir], s.k.again[dir]:
 			dirs = append(dirs, dir)
 		}
 	}
@@ -160,6 +165,7 @@ func (s *scanning) scanDirs(ctx context.Context, dirs []string, known func(strin
 	visit := func(f workspace.Folder) { err = errors.Join(err, s.take(f)) }
 	more, ended := s.k.ws.Survey(ctx, workspace.Survey{Dirs: dirs, Known: known, Limit: s.k.o.MaxEntries, Feed: s.k.feed, Each: visit})
 	s.next.partial = more
+	s.k.expect(len(s.todo))
 	if err := errors.Join(err, ended); err != nil {
 		return err
 	}
@@ -229,6 +235,7 @@ func (f find) lose() {
 // nothing to tell; an added one that is out of reach is left out.
 func (s *scanning) take(f workspace.Folder) error {
 	delete(s.k.closed, f.Path)
+	delete(s.k.again, f.Path)
 	switch {
 	case f.Root && f.Err != nil && f.Path == ".":
 		return f.Err
@@ -367,6 +374,19 @@ func (s *scanning) setAside(lost func(find) bool) (n int, last string) {
 	return n, last
 }
 
+// expect prepares for the state of so many files.
+func (k *Keeper) expect(files int) {
+	if files > many && k.o.Many != nil {
+		k.o.Many()
+	}
+}
+
+// many is the number of files from which on their state takes much memory.
+var many = 10_000
+
+// maxLight is how many bytes are saved of the files that a session which only reads begins with.
+const maxLight = 256 << 10
+
 // few is the number of files up to which reading them is cheaper than asking
 // git about them.
 const few = 200
@@ -414,6 +434,13 @@ func (s *scanning) read(ctx context.Context) error {
 	if len(s.todo) == 0 {
 		return nil
 	}
+	size := int64(0)
+	for _, f := range s.todo {
+		size += f.size
+	}
+	if len(s.todo) > few || size > maxLight {
+		s.k.light = false // to read them twice would cost more than to wait for the disk
+	}
 	for _, f := range s.todo {
 		f.mark(0) // so that there is room for what several will write at once
 	}
@@ -460,6 +487,12 @@ func (s *scanning) read(ctx context.Context) error {
 	// A content that is too large, or cannot be read, does not stop the command, but
 	// what that does to the file cannot be undone; a store that fails does, see Keep.
 	err := errors.Join(errs...)
+	if s.k.light {
+		s.k.again = make(map[string]bool)
+		for _, f := range s.todo {
+			s.k.again[f.dir] = true
+		}
+	}
 	lost := 0
 	for _, f := range s.todo {
 		if f.flag(f.i)&nodeLost != 0 {

@@ -229,6 +229,13 @@ func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (hash s
 			return gitPrefix + oid, nil
 		}
 	}
+	if r.k.light {
+		hash, lasts, err := r.k.store.putStart(f.path(), content)
+		if !lasts {
+			f.mark(nodeFresh) // it is read again before it may be overwritten
+		}
+		return hash, err
+	}
 	if r.full.Load() {
 		if hash, err = blob.Digest(content); err == nil && !r.k.store.Use(hash) {
 			err = blob.ErrFull
@@ -249,6 +256,10 @@ func (k *Keeper) put(rel string, content io.ReadSeeker) (string, error) {
 
 // putSparing is put that is told what must not go to make room.
 func (k *Keeper) putSparing(rel string, content io.ReadSeeker, pinned func() func(hash string) bool) (string, error) {
+	if k.light {
+		hash, _, err := k.store.putStart(rel, content)
+		return hash, err
+	}
 	hash, err := k.store.Put(rel, content)
 	if !errors.Is(err, blob.ErrFull) {
 		return hash, err

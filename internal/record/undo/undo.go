@@ -28,7 +28,6 @@
 package undo
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +39,6 @@ import (
 
 	"coder/internal/core/clip"
 	"coder/internal/core/event"
-	"coder/internal/core/secret"
 	"coder/internal/host/program"
 	"coder/internal/host/workspace"
 	"coder/internal/record/undo/blob"
@@ -71,6 +69,9 @@ type Options struct {
 	// known.
 	Witness func() (touched func() (of func(path string) tool.Touch, known bool))
 
+	// Many, which may be nil, is called when the state of very many files is held.
+	Many func()
+
 	// Needs reports what the last turns need, see [History.Needs]. It stays in
 	// the store however full that is.
 	Needs func(hash string) bool
@@ -95,7 +96,9 @@ type Keeper struct {
 	kept    *tree            // the tree that was put into the store last
 	open    map[string]*tree // those that calls under way began with, by name
 	warned  map[string]bool
-	fault   error // of the store, at the last look
+	fault   error           // of the store, at the last look
+	light   bool            // what is put now need not last
+	again   map[string]bool // directories with files that were put so
 }
 
 // New returns a Keeper of the files in ws. It looks at nothing yet.
@@ -194,77 +197,6 @@ func runsAnything(effects []tool.Effect) bool {
 	return len(effects) == 0 || slices.ContainsFunc(effects, func(e tool.Effect) bool {
 		return e.Kind == tool.Exec || e.Kind == tool.Unknown
 	})
-}
-
-// Start saves what a session begins with: the state of all files, and the one that state
-// makes, given the small files that are ignored. That may hold secrets.
-func (k *Keeper) Start(ctx context.Context, state func(ignored []event.FileState) ([]byte, error)) (tree, repository string, err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	defer k.release()
-	if tree, err = k.keepTree(ctx); err != nil {
-		return "", "", err
-	}
-	data, err := state(k.saveIgnored(ctx))
-	if err == nil {
-		repository, err = k.put(stateFile, bytes.NewReader(data))
-	}
-	if err != nil {
-		k.warn(fmt.Sprintf("the state of the repository was not saved, so the session may not run again as it did: %v", err))
-		repository = ""
-	}
-	return tree, repository, k.commit()
-}
-
-// Bounds of the ignored files that are saved: what a program built or downloaded is not.
-const (
-	maxIgnored      = 500
-	maxIgnoredFile  = 64 << 10
-	maxIgnoredBytes = 4 << 20
-	maxIgnoredIn    = 50 // files of a folder that is ignored as a whole; a larger one is left out
-)
-
-// saveIgnored saves small files that git ignores, but for those that may hold secrets.
-func (k *Keeper) saveIgnored(ctx context.Context) (list []event.FileState) {
-	size := int64(0)
-	slices.Sort(k.ignored)
-	for _, name := range k.ignored {
-		var in []string
-		for e := range k.ws.Walk(ctx, name, 0) {
-			if e.Err == nil && !e.IsDir() {
-				in = append(in, e.Path)
-			}
-			if len(in) > maxIgnoredIn {
-				break
-			}
-		}
-		if base := path.Base(name); base == ".git" || base == ".coder" || len(in) > maxIgnoredIn {
-			continue
-		}
-		if len(in) == 0 {
-			in = []string{name}
-		}
-		for _, file := range in {
-			info, err := k.ws.Lstat(file)
-			if err != nil || !info.Mode().IsRegular() || info.Size() > maxIgnoredFile || size+info.Size() > maxIgnoredBytes || len(list) == maxIgnored || secret.Is(file) {
-				continue
-			}
-			if s, err := k.save(file); err == nil && s.Hash != "" && !s.Lost {
-				list, size = append(list, s), size+info.Size()
-			}
-		}
-	}
-	return list
-}
-
-// State is the state of a repository that was saved.
-func (k *Keeper) State(name string) ([]byte, error) {
-	in, err := k.store.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	return io.ReadAll(io.LimitReader(in, maxTreeBlob))
 }
 
 // commit makes what was kept last. If it does not, every file is looked at anew:

@@ -47,6 +47,7 @@ var errDamaged = errors.New("kept content is damaged")
 type Options struct {
 	Quota  int64            // bytes on the disk; zero means [DefaultQuota]
 	NoSync bool             // do not wait for the disk
+	Flat   bool             // the contents lie in the folder itself: for few of them
 	Now    func() time.Time // tells when a content was last of use; without it, when it was written
 
 	// On, if set, is what the store writes to instead of [Below].
@@ -64,6 +65,7 @@ type Store struct {
 	held    *os.File          // the directory of temporary files, from the first one on
 	total   int64             // bytes in objects
 	known   bool              // total has been measured
+	folders map[string]bool   // those of objects that were seen; another process may have made more
 	pending map[string]string // hash → temporary file, written but not committed
 	// used are the hashes asked for since the last commit, and those asked for
 	// before it since the one before. They are never pruned: whoever asked may
@@ -102,7 +104,20 @@ const (
 )
 
 // place is where a blob lies below the store's directory.
-func place(hash string) string { return path.Join(objects, hash[:2], hash[2:]) }
+func (s *Store) place(hash string) string {
+	if s.o.Flat {
+		return hash
+	}
+	return path.Join(objects, hash[:2], hash[2:])
+}
+
+// temporary is the directory for contents that are being written.
+func (s *Store) temporary() string {
+	if s.o.Flat {
+		return "."
+	}
+	return temporary
+}
 
 // IsHash reports whether name is one that Put gives.
 func IsHash(name string) bool {
@@ -160,10 +175,10 @@ func (s *Store) find(hash string) (fs.FileInfo, bool) {
 	if _, ok := s.pending[hash]; ok {
 		return nil, true
 	}
-	if s.openRoot() != nil {
+	if s.openRoot() != nil || s.known && !s.o.Flat && !s.folders[hash[:2]] { // if it was put there since, it is put there twice
 		return nil, false
 	}
-	info, err := s.root.Stat(place(hash))
+	info, err := s.root.Stat(s.place(hash))
 	if err != nil || info.Size() == 0 { // nothing we finished is empty
 		return nil, false
 	}
@@ -183,7 +198,7 @@ func (s *Store) Use(hash string) bool {
 		return true
 	}
 	if now := s.o.Now(); now.Sub(info.ModTime()) > recent {
-		_ = s.root.Chtimes(place(hash), now, now) // it only grows old a little early
+		_ = s.root.Chtimes(s.place(hash), now, now) // it only grows old a little early
 	}
 	return true
 }
@@ -223,22 +238,10 @@ func (s *Store) make() (disk.Disk, error) {
 	if err := s.openRoot(); err != nil {
 		return nil, err
 	}
-	for _, dir := range []string{objects, temporary} {
-		if err := disk.MkdirAll(s.out, dir, dirMode); err != nil {
+	if !s.o.Flat {
+		if err := s.furnish(); err != nil {
 			return nil, err
 		}
-	}
-	if s.held == nil { // keeps our temporary files from being swept
-		f, err := s.root.OpenFile(temporary, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-		if err != nil {
-			return nil, err
-		}
-		s.held = f
-		atomicfile.HoldOpen(f)
-	}
-	if f, err := s.root.OpenFile(".gitignore", os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode); err == nil {
-		_, _ = f.WriteString(ignore) // where it cannot be written nothing is lost
-		_ = f.Close()
 	}
 	s.total = 0
 	for _, o := range s.list() {
@@ -250,14 +253,39 @@ func (s *Store) make() (disk.Disk, error) {
 		}
 	}
 	if s.o.Now != nil {
-		for _, d := range readDir(s.root, temporary) {
+		for _, d := range readDir(s.root, s.temporary()) {
+			if IsHash(d.Name()) {
+				continue
+			}
 			if info, err := d.Info(); err == nil && s.o.Now().Sub(info.ModTime()) > stale {
-				_ = s.root.Remove(path.Join(temporary, d.Name()))
+				_ = s.root.Remove(path.Join(s.temporary(), d.Name()))
 			}
 		}
 	}
 	s.known = true
 	return s.out, nil
+}
+
+// furnish makes the folders in the store's directory.
+func (s *Store) furnish() error {
+	for _, dir := range []string{objects, temporary} {
+		if err := disk.MkdirAll(s.out, dir, dirMode); err != nil {
+			return err
+		}
+	}
+	if s.held == nil { // keeps our temporary files from being swept
+		f, err := s.root.OpenFile(temporary, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return err
+		}
+		s.held = f
+		atomicfile.HoldOpen(f)
+	}
+	if f, err := s.root.OpenFile(".gitignore", os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode); err == nil {
+		_, _ = f.WriteString(ignore) // where it cannot be written nothing is lost
+		_ = f.Close()
+	}
+	return nil
 }
 
 // write puts content into a temporary file that Commit will give its name.
@@ -269,7 +297,7 @@ func (s *Store) write(content io.Reader) (hash string, err error) {
 	var f disk.File
 	temp := ""
 	for temp == "" || errors.Is(err, fs.ErrExist) {
-		temp = path.Join(temporary, fmt.Sprintf("%s%d-%d", atomicfile.Prefix, os.Getpid(), serial.Add(1)))
+		temp = path.Join(s.temporary(), fmt.Sprintf("%s%d-%d", atomicfile.Prefix, os.Getpid(), serial.Add(1)))
 		f, err = out.Open(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	}
 	if err != nil {
@@ -292,7 +320,7 @@ var serial atomic.Int64 // of temporary files
 func (s *Store) enlist(hash, temp string, size int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.find(hash); ok { // someone was faster
+	if _, ok := s.pending[hash]; ok { // someone was faster
 		return s.out.Remove(temp)
 	}
 	if s.total+size > s.o.Quota {
@@ -359,11 +387,14 @@ func (s *Store) syncFiles(pending map[string]string) error {
 func (s *Store) nameFiles(pending map[string]string) error {
 	dirs := make(map[string]bool)
 	for hash, temp := range pending {
-		to := place(hash)
-		err := s.out.Rename(temp, to)
-		if errors.Is(err, fs.ErrNotExist) {
+		to := s.place(hash)
+		var err error = fs.ErrNotExist
+		if s.o.Flat || s.folders[hash[:2]] {
+			err = s.out.Rename(temp, to)
+		}
+		if errors.Is(err, fs.ErrNotExist) && !s.o.Flat { // the folder, or another process removed it
 			if err = disk.MkdirAll(s.out, path.Dir(to), dirMode); err == nil {
-				dirs[objects] = true
+				dirs[objects], s.folders[hash[:2]] = true, true
 				err = s.out.Rename(temp, to)
 			}
 		}
@@ -419,7 +450,7 @@ func (s *Store) openBlob(hash string) (*os.File, error) {
 	if err := s.openRoot(); err != nil {
 		return nil, err
 	}
-	f, err := s.root.OpenFile(cmp.Or(s.pending[hash], place(hash)), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := s.root.OpenFile(cmp.Or(s.pending[hash], s.place(hash)), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

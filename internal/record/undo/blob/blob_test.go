@@ -98,7 +98,7 @@ func TestStoreAfterACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	b = put(t, s, "b")
-	name := filepath.Join(s.dir, place(a))
+	name := filepath.Join(s.dir, s.place(a))
 	if err := os.WriteFile(name, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestDamagedBlobs(t *testing.T) {
 		if err := s.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		name := filepath.Join(s.dir, place(hash))
+		name := filepath.Join(s.dir, s.place(hash))
 		whole, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -158,7 +158,7 @@ func TestPruneDropsTheOldest(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := now.Add(time.Duration(i-100) * time.Hour)
-		if err := os.Chtimes(filepath.Join(s.dir, place(h)), at, at); err != nil {
+		if err := os.Chtimes(filepath.Join(s.dir, s.place(h)), at, at); err != nil {
 			t.Fatal(err)
 		}
 		hashes = append(hashes, h)

@@ -42,7 +42,7 @@ func (s *Store) Prune(need int64, pinned func(hash string) bool) int64 {
 		if s.used[0][o.hash] || s.used[1][o.hash] || pinned(o.hash) {
 			continue
 		}
-		if s.root.Remove(place(o.hash)) == nil {
+		if s.root.Remove(s.place(o.hash)) == nil {
 			s.total -= o.size
 			freed += o.size
 		}
@@ -54,7 +54,7 @@ func (s *Store) Prune(need int64, pinned func(hash string) bool) int64 {
 func (s *Store) Drop(hash string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if info, ok := s.find(hash); ok && info != nil && s.root.Remove(place(hash)) == nil {
+	if info, ok := s.find(hash); ok && info != nil && s.root.Remove(s.place(hash)) == nil {
 		s.total -= info.Size()
 	}
 }
@@ -65,7 +65,17 @@ const slack = 16
 
 // list names all blobs. What cannot be read is left out.
 func (s *Store) list() (all []object) {
+	if s.o.Flat {
+		for _, d := range readDir(s.root, ".") {
+			if info, err := d.Info(); err == nil && IsHash(d.Name()) {
+				all = append(all, object{d.Name(), info.Size(), info.ModTime()})
+			}
+		}
+		return all
+	}
+	s.folders = make(map[string]bool)
 	for _, dir := range readDir(s.root, objects) {
+		s.folders[dir.Name()] = true
 		for _, d := range readDir(s.root, path.Join(objects, dir.Name())) {
 			info, err := d.Info()
 			hash := dir.Name() + d.Name()

@@ -1,0 +1,147 @@
+package undo_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"coder/internal/core/event"
+	"coder/internal/host/disk"
+	"coder/internal/record/undo"
+	"coder/internal/tool"
+)
+
+// start saves what a session begins with, and returns the names of it.
+func (w *world) start(light bool) (tree, state string) {
+	w.t.Helper()
+	tree, state, err := w.keeper.Start(w.ctx, light, func([]event.FileState, func() map[string]bool) ([]byte, error) { return []byte("state"), nil })
+	if err != nil || tree == "" || state == "" {
+		w.t.Fatalf("Start = %q, %q, %v", tree, state, err)
+	}
+	return tree, state
+}
+
+// The start of a session that only reads can be read back, though the disk was not
+// waited for.
+func TestStartOfASessionThatReads(t *testing.T) {
+	w := newWorld(t)
+	w.so.NoSync = false
+	w.restart()
+	w.put("a", "a0")
+	w.put("d/b", "b0")
+	synced := 0
+	disk.Tracer = func(op, _ string) {
+		if op == "sync" {
+			synced++
+		}
+	}
+	tree, state := w.start(true)
+	disk.Tracer = nil
+	if synced != 0 {
+		t.Errorf("the disk was waited for %d times", synced)
+	}
+	w.put("a", "a1")
+	w.remove("d")
+	w.restart()
+	files, err := w.keeper.Files(w.ctx, tree)
+	if err != nil || len(files) != 3 {
+		t.Fatalf("Tree = %v, %v", files, err)
+	}
+	for _, f := range files {
+		if f.Hash == "dir" {
+			continue
+		}
+		if text, err := w.keeper.Content(w.ctx, f, 100); string(text) != filepath.Base(f.Path)+"0" || err != nil {
+			t.Errorf("%s held %q, %v", f.Path, text, err)
+		}
+	}
+	if text, err := w.keeper.State(state); string(text) != "state" || err != nil {
+		t.Errorf("State = %q, %v", text, err)
+	}
+}
+
+// Undo does not count on what was saved for a session that reads.
+func TestStartOfASessionThatReadsAndThenWrites(t *testing.T) {
+	w := newWorld(t)
+	w.put("a", "a0")
+	w.put("d/b", "b0")
+	start := w.tree()
+	w.start(true)
+	w.shell("t", func() { w.put("a", "a1"); w.remove("d") })
+	w.must(os.RemoveAll(filepath.Join(w.so.Private, "starts")))
+	w.restart()
+	w.undo("all")
+	w.wantTree(start)
+}
+
+// Where there is much to read it is read once, and kept for undo.
+func TestStartWithManyFiles(t *testing.T) {
+	w := newWorld(t)
+	for i := range 300 {
+		w.put(fmt.Sprint("f", i), fmt.Sprint(i))
+	}
+	start := w.tree()
+	tree, _ := w.start(true)
+	w.must(os.RemoveAll(filepath.Join(w.so.Private, "starts")))
+	b := w.begin("t", "main", tool.Effect{Kind: tool.Exec, Target: "rm f7"})
+	if b.e.Tree != tree {
+		t.Errorf("the tree was saved again: %s, %s", tree, b.e.Tree)
+	}
+	w.remove("f7")
+	b.end()
+	w.undo("all")
+	w.wantTree(start)
+}
+
+// A process that holds the state of very many files is told so, also where that was read back.
+func TestManyFilesAreAnnounced(t *testing.T) {
+	w := newWorld(t)
+	told := 0
+	w.o.Many = func() { told++ }
+	w.restart()
+	w.put("a", "a0")
+	w.shell("t", func() { w.put("a", "a1") })
+	if told != 0 {
+		t.Error("one file counts as many")
+	}
+	undo.SetMany(t, 5)
+	for i := range 6 {
+		w.put(fmt.Sprint("f", i), "")
+	}
+	w.restart()
+	w.shell("t", func() {})
+	if told == 0 {
+		t.Error("nobody was told of many new files")
+	}
+	told = 0
+	w.restart()
+	w.shell("t", func() {})
+	if told == 0 {
+		t.Error("nobody was told of many known files")
+	}
+}
+
+// Whoever makes the state of the repository is told what HEAD has of it, whether or not
+// that was asked for before.
+func TestStartTellsWhatIsCommitted(t *testing.T) {
+	w := newWorld(t)
+	w.git("init", "-q")
+	w.restart()
+	w.put("a", "a0")
+	w.git("add", "-A")
+	w.git("commit", "-qm", "first")
+	w.put("b", "b0")
+	w.git("add", "-A")
+	a, b := strings.TrimSpace(w.git("rev-parse", ":a")), strings.TrimSpace(w.git("rev-parse", ":b"))
+	for range 2 { // at first the state of the files is compared with HEAD, then with that of before
+		_, _, err := w.keeper.Start(w.ctx, false, func(_ []event.FileState, committed func() map[string]bool) ([]byte, error) {
+			if has := committed(); !has[a] || has[b] {
+				t.Errorf("committed are %v, not %s alone", has, a)
+			}
+			return nil, nil
+		})
+		w.must(err)
+	}
+}
