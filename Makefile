@@ -117,7 +117,7 @@ recordings: ## play recordings of real providers to every wire: make recordings 
 
 chaos: N = 300
 chaos: ## kill workers and servers of a fleet while it works on N tasks: make chaos N=50 SEED=1
-	CODER_CHAOS=$(N) CODER_CHAOS_SEED=$(SEED) $(GO) test -count=1 -timeout 12h -v -run '^TestChaos$$' ./internal/fleet/fleetcli
+	CODER_CHAOS=$(N) CODER_CHAOS_SEED=$(SEED) $(GO) test -count=1 -timeout 12h -v -run '^Test(Chaos|ANodeThatLeadsDies)$$' ./internal/fleet/fleetcli
 
 soak: N = 200
 soak: ## kill and resume real sessions on failing disks, two at a time, for N rounds: make soak N=1000 SEED=1
