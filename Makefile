@@ -126,8 +126,9 @@ real-model: ## talk to a real llama-server: make real-model URL=http://127.0.0.1
 	@test -n "$(URL)" || { echo "no server was named, so nothing was tried: make real-model URL=http://127.0.0.1:PORT"; exit 0; }
 	@test -z "$(URL)" || CODER_REAL_MODEL=$(URL) CODER_REAL_MODEL_EDITS=$(EDITS) $(GO) test -count=1 -v -timeout 60m -run RealModel ./cmd/coder
 
-fixtures: ## have the programs of earlier commits write sessions anew, for the tests that open them
+fixtures: ## have the programs of earlier commits write sessions, then open, continue and undo over 100 of each
 	tools/fixtures.sh fd443be 50151c53
+	CODER_FIXTURES=17 $(GO) test -count=1 -v -run 'OfEarlierVersions' ./cmd/coder
 
 web-test: ## drive coder web in a real Chromium, if there is one: make web-test PICTURES=folder keeps what it looks like
 	cd cmd/coder/testdata/browser && CODER_WEB_PICTURES=$(if $(PICTURES),$(abspath $(PICTURES))) $(GO) test -count=1 -timeout 20m .
@@ -138,7 +139,7 @@ recordings: ## play recordings of real providers to every wire: make recordings 
 
 chaos: N = 300
 chaos: ## kill workers and servers of a fleet while it works on N tasks: make chaos N=50 SEED=1
-	cd fleet && CODER_CHAOS=$(N) CODER_CHAOS_SEED=$(SEED) $(GO) test -count=1 -timeout 12h -v -run '^TestChaos$$' ./fleetcli
+	cd fleet && CODER_CHAOS=$(N) CODER_CHAOS_SEED=$(SEED) $(GO) test -count=1 -timeout 12h -v -run '^Test(Chaos|ANodeThatLeadsDies)$$' ./fleetcli
 
 soak: N = 200
 soak: ## kill and resume real sessions on failing disks, two at a time, for N rounds: make soak N=1000 SEED=1

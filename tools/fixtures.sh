@@ -7,7 +7,11 @@ set -eu
 repo=$(git rev-parse --show-toplevel)
 out=$repo/cmd/coder/testdata/fixtures
 base=/tmp/coder-fixture
+# The name of this machine as a word, for a short one may be part of a checksum by chance.
+machine="(^|[^A-Za-z0-9_-])$(uname -n | sed 's/[.]/\\./g')([^A-Za-z0-9_-]|\$)"
 mkdir -p "$out" "$base"
+git -C "$repo" worktree prune # an earlier run may have been stopped
+trap 'rm -rf "${place:-}"; rmdir "$base" 2>/dev/null' EXIT
 
 play() { # NAME SCRIPT ARGUMENTS: one run of the program, which may end with a refusal or a question
 	name=$1 script=$2
@@ -43,7 +47,10 @@ for commit; do
 	# Locks name the machine, and caches are made again.
 	for lock in "$place"/ws/.coder/log/*/lock; do echo '{"pid":0,"host":""}' >"$lock"; done
 	rm -rf "$place/ws/.coder/cache" "$place/ws/.coder/tmp" "$place/home/.coder/cache" "$place/home/.cache"
-	if grep -rIl -e "$repo" -e "$(hostname)" "$place/ws" "$place/home"; then echo "these files name this machine"; exit 1; fi
+	if grep -rIlF "$repo" "$place/ws" "$place/home" || grep -rIlE "$machine" "$place/ws" "$place/home"; then
+		echo "these files name this machine"
+		exit 1
+	fi
 	tar -C "$place" --sort=name --mtime=2026-11-01 --owner=0 --group=0 --numeric-owner -cf - home ws | gzip -9n >"$out/$commit.tar.gz"
 	rm -rf "$place"
 done

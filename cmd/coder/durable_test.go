@@ -1,11 +1,17 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -79,33 +85,138 @@ func durableRows(t *testing.T) (rows []durableRow) {
 	return rows
 }
 
-// TestWhatIsOnTheDisk holds the table in docs/FAULTS.md against a session: every file
-// that the session leaves has a row, and reaches the disk as its row says.
-func TestWhatIsOnTheDisk(t *testing.T) {
-	p, trace := durableSession(t)
+// durableRest plays what a session does not write: settings, a plugin, a login, an answer to who
+// waits, and at a terminal what an editor, a page and an unsent line leave.
+func durableRest(t *testing.T, p *program) {
+	t.Helper()
 	root := filepath.Dir(p.ws)
-	rows := durableRows(t)
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || filepath.Dir(path) == root {
-			return err
+	must := func(args ...string) {
+		t.Helper()
+		if out, errs, code := p.run(args...); code != 0 {
+			t.Fatalf("coder %q: code %d: %s%s", args, code, out, errs)
 		}
-		name := strings.Replace(strings.TrimPrefix(path, root+"/"), "home/", "~/", 1)
-		name = strings.TrimPrefix(name, "ws/")
+	}
+	plugin := filepath.Join(root, "plugin")
+	if err := errors.Join(os.MkdirAll(filepath.Join(plugin, ".claude-plugin"), 0o700), os.Symlink(p.self, filepath.Join(root, "fetchpage")),
+		os.WriteFile(filepath.Join(plugin, ".claude-plugin/plugin.json"), []byte(`{"name": "demo"}`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	must("plugin", "add", "--yes", plugin)
+	must("mcp", "add", "s", loginServer(t)+"/mcp")
+	p.env = append(p.env, "BROWSER="+filepath.Join(root, "fetchpage"), "EDITOR="+editor(t, "echo edited > $1\n"))
+	must("mcp", "login", "s")
+	must("mcp", "remove", "s")
+	script := filepath.Join(root, "rest")
+	if err := os.WriteFile(script, []byte("call bash {\"command\": \"seq 100000; cp old.txt waited\"}\n---\nsay done\nrepeat\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	waits := &held{program: p}
+	waits.Cmd = p.cmd("-p", "--on-ask", "wait", "--session-id", "s1", "--script", script, "go")
+	waits.Stderr, waits.Stdin = &waits.said, strings.NewReader("")
+	waits.start()
+	must("respond", waits.question(), "--option", "approve")
+	waits.over(0)
+	types := &held{program: p}
+	types.Cmd = p.cmd("--session-id", "s2", "--yolo", "--script", script)
+	types.at("xterm", false).until("> ").write("\x07").until("edited").write("\r").until("done")
+	page := newSite(p, "--script", script)
+	page.stream("s2", 0, "what you say here is said there")
+	if status, text, _ := page.post(page.of("s2", "/say"), "prompt", "from the page"); status != 303 {
+		t.Fatalf("%d: %s", status, text)
+	}
+	types.until("from the page").write("not sent").until("not sent")
+	if err := types.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-types.ended
+	must("search", "done")
+	killed := &held{program: p}
+	killed.Cmd = p.cmd("-r", "s2", "--script", script)
+	killed.Env = append(slices.Clip(p.env), "EDITOR="+editor(t, "kill -9 $PPID\n"))
+	killed.at("xterm", false).until("> ").write("\x07")
+	<-killed.ended
+}
+
+// loginServer is an MCP server that only logs in.
+func loginServer(t *testing.T) (url string) {
+	mux := http.NewServeMux()
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	answer := func(pattern string, status int, v any) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("WWW-Authenticate", fmt.Sprintf("Bearer resource_metadata=%q", s.URL+"/meta"))
+			w.WriteHeader(status)
+			_ = json.NewEncoder(w).Encode(v)
+		})
+	}
+	answer("/mcp", http.StatusUnauthorized, nil)
+	answer("/meta", http.StatusOK, map[string]any{"resource": s.URL + "/mcp", "authorization_servers": []string{s.URL}})
+	answer("/.well-known/oauth-authorization-server", http.StatusOK, map[string]any{
+		"issuer": s.URL, "authorization_endpoint": s.URL + "/authorize", "token_endpoint": s.URL + "/token", "registration_endpoint": s.URL + "/register",
+		"response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"}, "token_endpoint_auth_methods_supported": []string{"none"},
+	})
+	answer("/register", http.StatusCreated, map[string]any{"client_id": "c", "token_endpoint_auth_method": "none"})
+	answer("/token", http.StatusOK, map[string]any{"access_token": "a", "token_type": "Bearer", "expires_in": 3600})
+	mux.HandleFunc("/authorize", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.FormValue("redirect_uri")+"?code=x&state="+r.FormValue("state"), http.StatusFound)
+	})
+	return s.URL
+}
+
+// TestWhatIsOnTheDisk holds the table in docs/FAULTS.md against a session and what people do
+// beside it: every file that is written has a row and reaches the disk as its row says, and
+// every row has a file.
+func TestWhatIsOnTheDisk(t *testing.T) {
+	p, _ := durableSession(t)
+	root := filepath.Dir(p.ws)
+	durableRest(t, p)
+	text, err := os.ReadFile(filepath.Join(root, "trace"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace := strings.Split(strings.TrimSpace(string(text)), "\n")
+	files := make(map[string]bool)
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files[path] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range trace { // what is removed again
+		if path, ok := strings.CutPrefix(l, "name "); ok {
+			files[path] = true
+		}
+	}
+	met := make(map[string]bool)
+	rows := durableRows(t)
+	for path := range files {
+		inside, ok := strings.CutPrefix(path, root+"/")
+		if !ok || !strings.Contains(inside, "/") || strings.HasPrefix(inside, "plugin/") {
+			continue
+		}
+		name := strings.TrimPrefix(strings.Replace(inside, "home/", "~/", 1), "ws/")
 		at := slices.IndexFunc(rows, func(r durableRow) bool {
 			matches, err := filepath.Match(r.where, name)
 			return err == nil && matches || r.where == "*" && !strings.HasPrefix(name, ".coder/") && !strings.HasPrefix(name, "~/")
 		})
 		switch {
-		case name == "asked": // what a command writes is not ours to sync
+		case name == "asked" || name == "waited": // what a command writes is not ours to sync
 		case at < 0:
 			t.Errorf("%s has no row in the table", name)
 		case rows[at].synced != syncedAs(trace, path):
 			t.Errorf("%s: the table says %q, the trace %q", name, rows[at].synced, syncedAs(trace, path))
+		default:
+			met[rows[at].where] = true
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if !met[r.where] {
+			t.Errorf("nothing was written to %s", r.where)
+		}
 	}
 }
 

@@ -112,17 +112,20 @@ func TestSessionsOfEarlierVersions(t *testing.T) {
 						p.does(0, nil, "export", id, "--format", format)
 					}
 					p.does(0, []string{"all", "lines hold together"}, "audit", "verify", id)
-					if id == "asked" { // what was asked then is asked again
-						p.does(31, nil, "-p", "-r", id, "--on-ask", "park", "--script", p.file("goes-on", "say done"))
+					if id == "asked" { // what was asked then is asked again, and waits for an answer
+						p.does(31, nil, "-p", "-r", id, "--on-ask", "park", "--script", next)
+						p.respond(id, "--option", "approve", "--script", p.file("goes-on", "say touched"))
+						if _, err := os.Stat(filepath.Join(p.ws, id)); err != nil {
+							t.Error("what was approved did not run: ", err)
+						}
+						p.does(0, []string{"removed: asked"}, "-p", "-r", id, "--script", next, "/undo all")
 					}
 					words := []string{"continued"}
 					if id == "edit" {
 						words = append(words, why.resumed, "what its calls changed so far cannot be undone")
 					}
-					if id != "asked" {
-						p.does(0, words, "-p", "-r", id, "--auto-approve", "--script", next, "what now")
-						p.does(0, []string{"removed: next.txt"}, "-p", "-r", id, "--script", next, "/undo")
-					}
+					p.does(0, words, "-p", "-r", id, "--auto-approve", "--script", next, "what now")
+					p.does(0, []string{"removed: next.txt"}, "-p", "-r", id, "--script", next, "/undo")
 					if id == "edit" {
 						p.does(0, []string{"nothing to undo", why.undo}, "-p", "-r", id, "--script", next, "/undo")
 					}

@@ -81,6 +81,9 @@ func soakOthers(t *testing.T, seed uint64) *round {
 	close(done)
 	editor.Wait()
 	w.check()
+	if keep := os.Getenv("CODER_SOAK_KEEP"); keep != "" && t.Failed() {
+		_ = os.CopyFS(filepath.Join(keep, strconv.FormatUint(seed, 10)), os.DirFS(dir))
+	}
 	return r
 }
 
@@ -149,18 +152,14 @@ func (w *together) coder(args ...string) (stdout, stderr string, code int) {
 // edit does what editors do: appends, also to a file that commands write, new files, files
 // replaced by renaming, and moved.
 func (w *together) edit(chance *rand.Rand, done <-chan struct{}) {
-	ways := 4
-	if os.Getenv("CODER_SOAK") != "" {
-		ways = 5 // the last loses a line in some 30 rounds
-	}
 	for n := 0; passes(time.Duration(chance.IntN(20))*time.Millisecond, done); n++ {
 		line := fmt.Sprintf("e-%d", n)
-		do := []string{
+		ways := []string{
 			"echo %[1]s >> edited.txt", "echo %[1]s > new_%[1]s", "cp edited.txt .swap; echo %[1]s >> .swap; mv .swap edited.txt",
 			"echo %[1]s > x_%[1]s; mv x_%[1]s moved_%[1]s",
 			"f=$(ls -t both* 2>/dev/null | head -1); echo %[1]s >> ${f:-edited.txt}",
-		}[chance.IntN(ways)]
-		c := exec.Command("/bin/sh", "-c", "test -e edited.txt || : > edited.txt; "+fmt.Sprintf(do, line)+"; echo "+line+" >> ../edits")
+		}
+		c := exec.Command("/bin/sh", "-c", "test -e edited.txt || : > edited.txt; "+fmt.Sprintf(ways[chance.IntN(len(ways))], line)+"; echo "+line+" >> ../edits")
 		c.Dir = w.ws
 		if err := c.Run(); err != nil {
 			w.report(lost, "the editor: %v", err)

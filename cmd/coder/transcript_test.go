@@ -102,11 +102,11 @@ func (p *program) respond(session string, args ...string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	asked := interactionID.FindSubmatch(text)
+	asked := interactionID.FindAllSubmatch(text, -1)
 	if asked == nil {
 		p.t.Fatal("nothing was asked")
 	}
-	p.run(append([]string{"respond", string(asked[1])}, args...)...)
+	p.run(append([]string{"respond", string(asked[len(asked)-1][1])}, args...)...)
 }
 
 // transcript is a request as a person reads it: who said what, and which tools

@@ -19,7 +19,7 @@ import (
 )
 
 // A Tool is something the model may call. Tools are safe for concurrent use.
-// Implementations pass [coder/internal/tool/tooltest.TestTool].
+// Implementations pass [coder/testkit/tooltest.TestTool].
 type Tool interface {
 	Spec() Spec
 	// Prepare checks args, a JSON object, and plans the call. It may read but

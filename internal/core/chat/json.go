@@ -53,6 +53,9 @@ type wireLink struct {
 // MarshalJSON writes m so that UnmarshalJSON gives it back.
 func (m Message) MarshalJSON() ([]byte, error) { return jsonx.JSON(m.wire()) }
 
+// Wire is what MarshalJSON writes, for who writes a large message within another value.
+func (m Message) Wire() any { return m.wire() }
+
 // Strict writes m with the six keys of the OpenAI chat form and no others.
 func (m Message) Strict() (json.RawMessage, error) {
 	w := m.wire()

@@ -17,6 +17,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
 	"coder/testkit/eventtest"
 )
 
@@ -226,6 +227,15 @@ func TestDamagedChecksAreNoRecords(t *testing.T) {
 
 // The words on the wire are a promise to every log ever written.
 func TestWireForm(t *testing.T) {
+	for _, e := range eventtest.Samples() { // the payload is the event as JSON, also where it is written in place
+		if _, other := e.(event.Unknown); other {
+			continue
+		}
+		line, err := event.Encode(eventtest.Records("s1", 4, e)[0])
+		if want := `,"payload":` + string(jsonx.Must(e)) + "}"; err != nil || !strings.HasSuffix(string(line), want) {
+			t.Errorf("%s, %v, want the end\n%s", line, err, want)
+		}
+	}
 	r := eventtest.Records("s1", 4, event.TaskStarted{TaskID: "t1", AgentID: "main", Author: "user"})[0]
 	b, err := event.Encode(r)
 	const want = `{"seq":5,"type":"TaskStarted","v":1,"sessionId":"s1","streamId":"t1","actor":"main",` +

@@ -210,30 +210,35 @@ func Encode(r Record) ([]byte, error) {
 	if log := LogOf(r.Event); name == "" || log < Domain || log > Conversation {
 		return nil, fmt.Errorf("%T is not kept", r.Event)
 	}
-	payload, err := encodePayload(r.Event)
+	l := line{r.Seq, name, version, r.Session, r.Task, r.Actor, r.Time.UTC(), r.Seal, nil, ""}
+	data, err := l.append(make([]byte, 0, envelope))
+	if err == nil {
+		data, err = appendPayload(data, r.Event)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", name, err)
 	}
-	l := line{r.Seq, name, version, r.Session, r.Task, r.Actor, r.Time.UTC(), r.Seal, payload, ""}
-	data, err := l.append(make([]byte, 0, envelope+len(payload)))
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", name, err)
-	}
-	return data, nil
+	return append(data, '}'), nil
 }
 
-// encodePayload returns JSON on one line.
-func encodePayload(e Event) (json.RawMessage, error) {
-	u, ok := e.(Unknown)
-	if !ok {
-		return jsonx.JSON(e)
+// appendPayload appends JSON on one line. A reply may be large, so that its message is written
+// in place and not as a JSON value of its own.
+func appendPayload(b []byte, e Event) ([]byte, error) {
+	switch e := e.(type) {
+	case MessageAdded:
+		return jsonx.Append(b, struct {
+			Message any `json:"message"`
+			*MessageAdded
+		}{e.Message.Wire(), &e})
+	case Unknown:
+		if e.Payload == nil {
+			return append(b, "null"...), nil
+		}
+		out := bytes.NewBuffer(b)
+		err := json.Compact(out, e.Payload)
+		return out.Bytes(), err
 	}
-	if u.Payload == nil {
-		return json.RawMessage("null"), nil
-	}
-	var b bytes.Buffer
-	err := json.Compact(&b, u.Payload)
-	return b.Bytes(), err
+	return jsonx.Append(b, e)
 }
 
 // Decode reads what Encode wrote, with a check or not; log is where it

@@ -5,17 +5,28 @@ package jsonx
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 )
 
 // JSON encodes v without a trailing newline.
-func JSON(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
+func JSON(v any) (json.RawMessage, error) { return Append(nil, v) }
+
+// Append is JSON that appends to b.
+func Append(b []byte, v any) ([]byte, error) {
+	enc := json.NewEncoder((*appender)(&b))
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return bytes.TrimSuffix(b, []byte("\n")), nil
+}
+
+// appender appends what is written to it. A large text is copied once, also if more follows.
+type appender []byte
+
+func (a *appender) Write(p []byte) (int, error) {
+	*a = append(slices.Grow(*a, len(p)+len(p)/64), p...)
+	return len(p), nil
 }
 
 // Must is JSON for values that always encode: strings, numbers, booleans, and

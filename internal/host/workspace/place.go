@@ -30,6 +30,10 @@ var ErrChanged = errors.New("it was changed meanwhile")
 // it has yet to write would be lost.
 var ErrBusy = errors.New("another program has it open for writing")
 
+// ErrAside is the error of replacing something that could not be put back then. The name
+// that it has now follows.
+var ErrAside = errors.New("what was there is now")
+
 // Found is what stands at a name.
 type Found struct {
 	Info    fs.FileInfo   // nil if there is nothing
@@ -103,7 +107,8 @@ func (w *Workspace) Remove(name string, accept Accept) error {
 		if now.Info == nil || now.Info.IsDir() || accept == nil {
 			return dir.Remove(base)
 		}
-		return (&draft{ws: w, dir: dir}).takeAway(base, now, accept)
+		// Its name claims no content, so that a sweep removes only what is kept elsewhere.
+		return (&draft{ws: w, dir: dir, sum: sha256.New()}).takeAway(base, now, accept)
 	})
 }
 
@@ -388,7 +393,7 @@ func (d *draft) back(dir *os.Root, base string) error {
 			if errors.Is(err, fs.ErrNotExist) { // somebody removed the draft: that is newer
 				return nil
 			}
-			return fmt.Errorf("put back what was there, now %s: %w", d.keep(), err)
+			return fmt.Errorf("put it back: %w; %w %s", err, ErrAside, d.keep())
 		}
 		got, err := d.at.Lstat(d.name)
 		if err != nil || os.SameFile(got, there) {
@@ -416,11 +421,9 @@ func (d *draft) takeAway(base string, now Found, accept Accept) error {
 	if err = now.still(d.at, d.name, accept); err == nil {
 		return nil
 	}
-	switch back := rename(d.at, d.name, d.dir, base, noReplace); {
-	case back == nil:
+	if rename(d.at, d.name, d.dir, base, noReplace) == nil {
 		d.name = ""
-	case !errors.Is(back, fs.ErrExist): // what came since is newer
-		err = fmt.Errorf("%w; what was there is now %s", err, d.keep())
+		return err
 	}
-	return err
+	return fmt.Errorf("%w; %w %s", err, ErrAside, d.keep()) // somebody may have made a newer one
 }

@@ -202,6 +202,57 @@ func TestRemoveAsksAboutWhatItTookAway(t *testing.T) {
 	}
 }
 
+// A file that cannot be put back, because a newer one came, is kept and named, and no sweep
+// removes it.
+func TestWhatCannotBePutBackIsKept(t *testing.T) {
+	ws, dir, _ := open(t)
+	ws.KeepScratch(".coder/tmp")
+	saved := func(workspace.Found) error { // by an editor
+		put(t, dir+"/f.new", "saved")
+		return os.Rename(dir+"/f.new", dir+"/f")
+	}
+	for range 2000 {
+		put(t, dir+"/f", "text")
+		done, ended := make(chan struct{}), make(chan struct{})
+		go func() { // somebody makes the file as soon as it is away
+			defer close(ended)
+			for {
+				if f, err := os.OpenFile(dir+"/f", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+					f.Close()
+					return
+				}
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		}()
+		err := ws.Remove("f", saved)
+		close(done)
+		<-ended
+		if err == nil {
+			t.Fatal("removed what an editor saved")
+		}
+		if get(t, dir+"/f") == "saved" {
+			continue
+		}
+		left := list(t, dir+"/.coder/tmp")
+		if len(left) != 1 || get(t, dir+"/.coder/tmp/"+left[0]) != "saved" || !errors.Is(err, workspace.ErrAside) || !strings.Contains(err.Error(), left[0]) {
+			t.Fatalf("what an editor saved is gone: %v, %q", err, left)
+		}
+		abandoned := strings.Replace(left[0], fmt.Sprint(os.Getpid()), fmt.Sprint(dead), 1)
+		if err := os.Rename(dir+"/.coder/tmp/"+left[0], dir+"/.coder/tmp/"+abandoned); err != nil {
+			t.Fatal(err)
+		}
+		if stay := ws.Sweep(nil, func(io.ReadSeeker) bool { return false }); len(stay) != 1 {
+			t.Errorf("swept what nobody else has: %q", stay)
+		}
+		return
+	}
+	t.Skip("nobody was quick enough")
+}
+
 func TestTemporaryFilesLieInTheScratchDirectory(t *testing.T) {
 	ws, dir, _ := open(t)
 	ws.KeepScratch(".coder/tmp")

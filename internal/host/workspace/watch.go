@@ -106,13 +106,28 @@ func (c Changes) AnewAbove(dir string) bool {
 func (f *Feed) Changes() Changes {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
+	c := f.counted()
+	c.Dirs, c.Anew = f.changed, f.anew
+	f.all, f.changed, f.anew = false, nil, nil
+	return c
+}
+
+// Counted tells the operations since it or Changes was last asked. Changes tells later
+// which directories they changed.
+func (f *Feed) Counted() Changes {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	return f.counted()
+}
+
+func (f *Feed) counted() Changes {
 	if f.w.src != nil && !f.w.src.read(f.w.note) {
 		for _, other := range f.w.feeds {
 			other.all = true
 		}
 	}
-	c := Changes{All: f.all || f.w.off || f.w.src == nil, Dirs: f.changed, Anew: f.anew, Ops: f.ops}
-	f.all, f.changed, f.anew, f.ops = false, nil, nil, nil
+	c := Changes{All: f.all || f.w.off || f.w.src == nil, Ops: f.ops}
+	f.ops = nil
 	return c
 }
 

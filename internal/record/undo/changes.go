@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"coder/internal/core/event"
+	"coder/internal/host/disk"
 	"coder/internal/record/undo/blob"
 	"coder/internal/tool"
 )
@@ -39,6 +40,8 @@ func (k *Keeper) treeChanges(ctx context.Context, kept tool.Kept) ([]event.FileC
 	if err != nil {
 		return nil, err
 	}
+	// Another program may have changed a file before it was read.
+	k.counted.add(k.feed.Counted())
 	looked := sync.OnceValue(k.ws.FileTime)
 	changes := slices.DeleteFunc(k.changed(ctx, before, after), func(c event.FileChange) bool {
 		n := after.find(c.After.Path)
@@ -92,7 +95,7 @@ func (k *Keeper) doubt(kept tool.Kept, after *tree, changes []event.FileChange) 
 		rel := c.After.Path
 		n := after.find(rel)
 		switch {
-		case touched(k.ws.Abs(rel)) && both(rel):
+		case touched(k.ws.Abs(rel)) && (both(rel) || !touch(k.ws.Abs(rel)).Held && k.changedSince(n, rel)):
 			c.Doubt = event.DoubtBoth
 		case touched(k.ws.Abs(rel)):
 			continue
@@ -106,6 +109,16 @@ func (k *Keeper) doubt(kept tool.Kept, after *tree, changes []event.FileChange) 
 		doubted = append(doubted, *c)
 	}
 	return doubted
+}
+
+// changedSince reports whether a file was changed after its folder was listed. Its content
+// was read later and may be the changed one.
+func (k *Keeper) changedSince(n *node, rel string) bool {
+	if n == nil || n.hash == dirHash {
+		return false
+	}
+	info, err := k.ws.Lstat(rel)
+	return err == nil && (info.Size() != n.stamp.size || disk.StampOf(info).Changed != n.stamp.ctime)
 }
 
 // changed turns the difference of two trees into what happened to files.

@@ -284,6 +284,45 @@ func TestWhatBothChangedStays(t *testing.T) {
 	}
 }
 
+// A file that another program changes while coder reads it, right after the command, stays.
+func TestWhatChangedWhileItWasReadStays(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("no system but Linux counts what is done to files")
+	}
+	for name, touch := range map[string]tool.Touch{
+		"by the count": {Any: true, Opened: 1, Held: true},
+		"by its time":  {Any: true, Opened: 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.o.Witness = func() func() (func(string) tool.Touch, bool) {
+				return func() (func(string) tool.Touch, bool) { return func(string) tool.Touch { return touch }, true }
+			}
+			command := false
+			w.so.IsSecret = func(string) bool { // the file is about to be read
+				if command {
+					command = false
+					f, err := os.OpenFile(w.path("f"), os.O_APPEND|os.O_WRONLY, 0)
+					w.must(err)
+					_, err = f.WriteString(" theirs")
+					w.must(errors.Join(err, f.Close()))
+				}
+				return false
+			}
+			w.restart()
+			w.put("f", "0")
+			w.shell("t", func() {
+				w.must(os.WriteFile(w.path("f"), []byte("ours"), 0o644))
+				command = true
+			})
+			if p := w.undo("all"); whys(p)["f"] != "the command and another program both changed it" {
+				t.Errorf("plan = %+v", p)
+			}
+			w.wantTree(map[string]string{"f": `-rw-r--r-- "ours theirs"`})
+		})
+	}
+}
+
 // hold writes to a file and leaves it open.
 func (w *world) hold(name, text string) {
 	f, err := os.OpenFile(w.path(name), os.O_APPEND|os.O_WRONLY, 0)

@@ -355,6 +355,8 @@ func (p *work) accept(ctx context.Context, s *step) workspace.Accept {
 
 func (p *work) gaveUp(s *step, err error) {
 	switch {
+	case errors.Is(err, workspace.ErrAside):
+		p.fail(s, err)
 	case errors.Is(err, workspace.ErrChanged):
 		p.skip(s, changedSince)
 	case errors.Is(err, workspace.ErrBusy):
