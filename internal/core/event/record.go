@@ -82,7 +82,7 @@ func Tee(sinks ...Sink) Sink {
 }
 
 // A Store keeps durable records, append-only, one log per kind.
-// Implementations pass [coder/internal/event/eventtest.TestStore].
+// Implementations pass [coder/testkit/eventtest.TestStore].
 type Store interface {
 	// Claim makes the caller the only writer of session until release is
 	// called, and mends what an earlier writer left half written. If another

@@ -15,7 +15,7 @@ import (
 )
 
 // A Provider sends requests to a model. It is safe for concurrent use.
-// Implementations pass [coder/internal/provider/providertest.TestProvider].
+// Implementations pass [coder/testkit/providertest.TestProvider].
 type Provider interface {
 	// Stream sends req and yields the reply as it arrives. The sequence ends
 	// after a [Done] delta, or after one non-nil error, which is always last.

@@ -65,7 +65,7 @@ type Local struct {
 }
 
 // A Store keeps snapshots, one per session, replaced whole.
-// Implementations pass [coder/internal/session/sessiontest.TestStore].
+// Implementations pass [coder/testkit/sessiontest.TestStore].
 type Store interface {
 	// Save replaces the snapshot of s.ID. A reader sees the old one or the
 	// new one, never a mixture.
