@@ -115,6 +115,8 @@ type Confiner struct {
 	box  *sandbox.Sandbox
 	told sync.Once
 	made sync.Once
+	// links are the places behind links of the home, looked for once.
+	links func() []string
 }
 
 // New returns a Confiner. Nothing is looked into yet.
@@ -122,7 +124,9 @@ func New(o Options) *Confiner {
 	if o.Doubtful == nil {
 		o.Doubtful = sandbox.Doubtful
 	}
-	return &Confiner{o: o}
+	c := &Confiner{o: o}
+	c.links = sync.OnceValue(c.linked)
+	return c
 }
 
 func (c *Confiner) find(ctx context.Context) *sandbox.Sandbox {
