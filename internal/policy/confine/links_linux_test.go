@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"coder/internal/host/program"
 	"coder/internal/host/sandbox"
 	"coder/internal/policy/confine"
 	"coder/internal/policy/risk"
@@ -17,9 +18,6 @@ func TestLinksOfAHomeLeadToWhatTheyName(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
-	}
-	if backend := sandbox.Find(t.Context(), sandbox.Options{Exe: exe}).Backend(); backend != sandbox.Namespaces {
-		t.Skip("there are no namespaces here")
 	}
 	here, err := os.Getwd()
 	if err != nil {
@@ -33,7 +31,7 @@ func TestLinksOfAHomeLeadToWhatTheyName(t *testing.T) {
 	in := func(name string) string { return filepath.Join(home, name) }
 	for _, file := range []string{
 		".dotfiles/gitconfig", ".dotfiles/cargo/config.toml", ".dotfiles/cargo/credentials.toml", ".dotfiles/common/bin/tool", ".dotfiles/netrc", ".dotfiles/zshrc",
-		".local/state/nix/profiles/p-1/bin/x", ".ssh/id_rsa", ".unheardof/key", ".cache/go-build/a", ".config/nvim/bin/a", ".local/share/uv/a", ".coder/key",
+		".local/state/nix/profiles/p-1/bin/x", ".ssh/id_rsa", ".unheardof/key", ".cache/go-build/a", ".config/nvim/bin/a", ".local/share/uv/a", ".local/share/uv/credentials/a", ".coder/key",
 	} {
 		if err := os.MkdirAll(filepath.Dir(in(file)), 0o700); err != nil {
 			t.Fatal(err)
@@ -55,28 +53,35 @@ func TestLinksOfAHomeLeadToWhatTheyName(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := confine.New(confine.Options{
-		Demand: confine.Auto, Exe: exe, Root: in(".config/nvim"), Home: home, Network: func() bool { return false }, Doubtful: func() bool { return false },
-		Write: []string{in(".cache/go-build")}, ToolChains: []string{in(".config/nvim/bin")}, State: []string{in(".coder")},
-		Named: func(risk.Report) []string { return nil },
-	})
-	t.Cleanup(func() { c.Close() })
-	for file, want := range map[string]bool{
-		".gitconfig": true, ".cargo/config.toml": true, ".cargo/credentials.toml": false, ".local/bin/tool": true, ".nix-profile/bin/x": true,
-		".netrc": false, ".zshrc": false, ".dotfiles/netrc": false, ".dotfiles/zshrc": false, ".local/bin/key": false, ".ssh/id_rsa": false,
-		".local/bin/state": false, ".coder/key": false, ".unheardof/key": false, ".local/bin/by": false,
-	} {
-		for _, line := range []string{"ls", "make"} {
-			confined, err := c.Command(t.Context(), read(line))
-			if err != nil {
-				t.Fatal(err)
+	for _, only := range []string{sandbox.Namespaces, sandbox.Bubblewrap, sandbox.Landlock} {
+		t.Run(only, func(t *testing.T) {
+			if sandbox.Find(t.Context(), sandbox.Options{Exe: exe, Door: program.Outside(os.Environ(), "/nowhere"), Only: only}).Backend() != only {
+				t.Skip("not on this machine")
 			}
-			cmd := exec.Command("/bin/cat", in(file))
-			cmd.Dir = in(".config/nvim")
-			sandbox.Line{Argv: confined.Through, Attr: confined.Attr}.Apply(cmd)
-			if out, err := cmd.CombinedOutput(); string(out) == "content" != want {
-				t.Errorf("%s: reads ~/%s: %v (%s, %v)", line, file, !want, out, err)
+			c := confine.New(confine.Options{
+				Demand: confine.Auto, Exe: exe, Only: only, Door: program.Outside(os.Environ(), "/nowhere"), Root: in(".config/nvim"), Home: home, Network: func() bool { return false }, Doubtful: func() bool { return false },
+				Write: []string{in(".cache/go-build")}, ToolChains: []string{in(".config/nvim/bin")}, State: []string{in(".coder")},
+				Named: func(risk.Report) []string { return nil },
+			})
+			t.Cleanup(func() { c.Close() })
+			for file, want := range map[string]bool{
+				".gitconfig": true, ".cargo/config.toml": true, ".cargo/credentials.toml": false, ".local/bin/tool": true, ".nix-profile/bin/x": true,
+				".netrc": false, ".zshrc": false, ".dotfiles/netrc": false, ".dotfiles/zshrc": false, ".local/bin/key": false, ".ssh/id_rsa": false,
+				".local/share/uv/a": true, ".local/share/uv/credentials/a": false, ".local/bin/state": false, ".coder/key": false, ".unheardof/key": false, ".local/bin/by": false,
+			} {
+				for _, line := range []string{"ls", "make"} {
+					confined, err := c.Command(t.Context(), read(line))
+					if err != nil {
+						t.Fatal(err)
+					}
+					cmd := exec.Command("/bin/cat", in(file))
+					cmd.Dir = in(".config/nvim")
+					sandbox.Line{Argv: confined.Through, Attr: confined.Attr}.Apply(cmd)
+					if out, err := cmd.CombinedOutput(); string(out) == "content" != want {
+						t.Errorf("%s: reads ~/%s: %v (%s, %v)", line, file, !want, out, err)
+					}
+				}
 			}
-		}
+		})
 	}
 }
