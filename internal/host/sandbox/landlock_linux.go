@@ -128,12 +128,12 @@ func (o order) hidesOutside() bool { return o.stage == stageLandlock && len(o.hi
 // allowReading lets files be read that are not hidden. Landlock knows no
 // exceptions, so what lies beside hidden things is listed piece by piece.
 func allowReading(rules int, p places) error {
-	hidden := slices.Concat(p.hide, p.empty)
+	hidden := slices.Concat(p.hide, p.empty, p.emptyIn)
 	holdsHidden := func(path string) bool {
 		return slices.ContainsFunc(hidden, func(h string) bool { return within(h, path) })
 	}
 	dirs := []string{"/"}
-	for _, path := range p.show {
+	for _, path := range slices.Concat(p.show, p.showIn) {
 		if holdsHidden(path) {
 			dirs = append(dirs, path)
 			continue
