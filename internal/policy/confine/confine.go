@@ -115,8 +115,9 @@ type Confiner struct {
 	box  *sandbox.Sandbox
 	told sync.Once
 	made sync.Once
-	// links are the places behind links of the home, looked for once.
-	links func() []string
+	// links and profiles are places behind links of the home, looked for once: what
+	// commands see there, and what they do not change.
+	links, profiles func() []string
 }
 
 // New returns a Confiner. Nothing is looked into yet.
@@ -126,6 +127,7 @@ func New(o Options) *Confiner {
 	}
 	c := &Confiner{o: o}
 	c.links = sync.OnceValue(c.linked)
+	c.profiles = sync.OnceValue(func() []string { return sandbox.ProtectedBehind(o.Home) })
 	return c
 }
 
@@ -406,6 +408,9 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 			if dir == c.o.Root || c.o.Home != "" && holds(dir, c.o.Home) {
 				protect = append(protect, sandbox.ProtectedIn(dir, c.o.Home)...)
 			}
+		}
+		if !approved {
+			protect = append(protect, slices.DeleteFunc(slices.Clone(c.profiles()), func(p string) bool { return holds(p, c.o.Root) })...)
 		}
 		if runsGit(line) {
 			protect = slices.DeleteFunc(protect, func(p string) bool { return p == filepath.Join(c.o.Root, ".git")+"/" })

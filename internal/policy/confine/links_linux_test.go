@@ -10,6 +10,7 @@ import (
 	"coder/internal/host/sandbox"
 	"coder/internal/policy/confine"
 	"coder/internal/policy/risk"
+	"coder/internal/tool"
 )
 
 // TestLinksOfAHomeLeadToWhatTheyName reads files of a home whose settings, tool chains and
@@ -83,5 +84,72 @@ func TestLinksOfAHomeLeadToWhatTheyName(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestProfilesThatLieInAWorkspaceStayAsTheyAre: what the next shell or git of a person
+// obeys is not written by commands that nobody approved, by whatever name.
+func TestProfilesThatLieInAWorkspaceStayAsTheyAre(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp(here, ".homes-") // a temporary folder may be written anyway
+	if err != nil {
+		t.Skipf("there is no place for a home: %v", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	home, work, added := filepath.Join(dir, "home"), filepath.Join(dir, "work"), filepath.Join(dir, "added")
+	links := map[string]string{
+		".gitconfig": filepath.Join(work, "gitconfig"), ".bashrc": filepath.Join(added, "bashrc"), ".config/git": filepath.Join(work, "git"),
+		".local/bin": work, ".prettierrc": filepath.Join(work, "prettierrc"),
+	}
+	for _, dir := range []string{filepath.Join(home, ".config"), filepath.Join(home, ".local"), filepath.Join(work, "git"), added} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range links {
+		if err := os.Symlink(to, filepath.Join(home, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, only := range []string{sandbox.Namespaces, sandbox.Bubblewrap} {
+		door := program.Outside(os.Environ(), "/nowhere")
+		if sandbox.Find(t.Context(), sandbox.Options{Exe: exe, Door: door, Only: only}).Backend() != only {
+			continue
+		}
+		for file, want := range map[string]bool{
+			filepath.Join(work, "gitconfig"): false, filepath.Join(added, "bashrc"): false, filepath.Join(work, "git/config"): false,
+			filepath.Join(work, "prettierrc"): true, filepath.Join(work, "a"): true,
+		} {
+			for _, approved := range []bool{false, true} {
+				if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				c := confine.New(confine.Options{
+					Demand: confine.Auto, Only: only, Door: door, Exe: exe, Root: work, Home: home, Write: []string{added},
+					Network: func() bool { return false }, Doubtful: func() bool { return false },
+				})
+				confined, err := c.Command(tool.WithApproval(t.Context(), approved), read("make"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				cmd := exec.Command("/bin/sh", "-c", `echo new > "$0"; rm -f "$0"; mv "$(dirname "$0")" "$(dirname "$0").moved"`, file)
+				cmd.Dir = work
+				sandbox.Line{Argv: confined.Through, Attr: confined.Attr}.Apply(cmd)
+				out, err := cmd.CombinedOutput()
+				text, _ := os.ReadFile(file)
+				if changed := string(text) != "mine"; changed != (want || approved) {
+					t.Errorf("%s: %s, approved %v: changed is %v (%s, %v)", only, file, approved, changed, out, err)
+				}
+				os.Rename(filepath.Dir(file)+".moved", filepath.Dir(file))
+				c.Close()
+			}
+		}
 	}
 }
