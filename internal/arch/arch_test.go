@@ -388,6 +388,7 @@ var mayOpen = map[string]string{
 	"host/sandbox/landlock_linux.go":  "lists folders, which is never waited for",
 	"policy/confine/hide.go":          "tells a certificate from a key: what counts as a secret by its name, regular, bounded, without waiting",
 	"policy/confine/home.go":          "lists folders of the home, which is never waited for",
+	"policy/confine/links.go":         "lists folders of the home, which is never waited for",
 	"host/sandbox/places.go":          "makes a file to see whether that can be done; lists folders, which is never waited for",
 	"host/sandbox/witness_linux.go":   "folders, to know their names, without opening what is in them",
 	"host/sandbox/mount_linux.go":     "mount points in a namespace of its own",

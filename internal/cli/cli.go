@@ -70,9 +70,9 @@ func FromOS() Env {
 func Main(env Env) int {
 	ctx, again, stop := env.Signals(context.Background())
 	defer stop()
-	columns, wide := width(env.Stderr), width(env.Stdout)
+	columns, wide, onScreen := width(env.Stderr), width(env.Stdout), isTerminal(env.Stdout)
 	env.Stdout, env.Stderr = stdio.NewWriter(ctx, env.Stdout), stdio.NewWriter(ctx, env.Stderr)
-	inv := &invocation{Env: env, columns: wide, input: stdio.NewReader(env.Stdin), unkept: new(unkept),
+	inv := &invocation{Env: env, columns: wide, onScreen: onScreen, input: stdio.NewReader(env.Stdin), unkept: new(unkept),
 		exit: &shutdown{patience: env.Patience, leaving: make(chan struct{})}}
 	err := inv.exit.watch(ctx, again, func() error { return inv.kept(inv.run(ctx)) })
 	if errors.Is(err, syscall.EPIPE) && inv.flags != nil && inv.flags.command != nil {
@@ -105,11 +105,18 @@ func width(w io.Writer) int {
 	return 0
 }
 
+// isTerminal reports whether what is written is shown as it comes.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && xterm.IsTerminal(int(f.Fd()))
+}
+
 // invocation is one call of the program: its world, its command line, the
 // settings of the workspace and the language of the person.
 type invocation struct {
 	Env
-	columns  int // of Stdout, if it is a terminal
+	columns  int  // of Stdout, if it is a terminal
+	onScreen bool // Stdout is a terminal
 	flags    *flags
 	settings app.Settings
 	loadErr  error // what is wrong with them
@@ -237,6 +244,15 @@ func (inv *invocation) warn(text string) { fmt.Fprintln(inv.Stderr, "coder: "+in
 func (inv *invocation) print(lines ...string) error {
 	_, err := fmt.Fprintln(inv.Stdout, strings.Join(lines, "\n"))
 	return err
+}
+
+// foreign is text of others made fit for stdout: a terminal would obey what is in it, a
+// file or a program gets it as it is.
+func (inv *invocation) foreign(text string) string {
+	if inv.onScreen {
+		return sanitize.Text(text)
+	}
+	return text
 }
 
 // tell writes lines for people to stdout, broken between words for a terminal. What is

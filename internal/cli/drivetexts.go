@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"path/filepath"
 	"slices"
@@ -73,6 +74,9 @@ func (inv *invocation) adoptSettings(text []byte) error {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return inputf("--settings: %v", err)
 	}
+	if key := doubled(json.NewDecoder(bytes.NewReader(text))); key != "" {
+		return inputf("--settings: %q stands twice in one object, and only one of them would count", key)
+	}
 	if len(s.Permissions.Ask) > 0 {
 		return inputf("--settings: rules under permissions.ask are not served; write them under permission in your own settings")
 	}
@@ -108,12 +112,47 @@ func (inv *invocation) adoptSettings(text []byte) error {
 	return nil
 }
 
+// doubled is a key that an object of a JSON text holds twice, in whatever case; "" if
+// there is none. Variables keep their case.
+func doubled(d *json.Decoder) string {
+	token, _ := d.Token()
+	if token == json.Delim('[') {
+		for d.More() {
+			if key := doubled(d); key != "" {
+				return key
+			}
+		}
+		_, _ = d.Token()
+	}
+	if token != json.Delim('{') {
+		return ""
+	}
+	seen := make(map[string]bool)
+	for d.More() {
+		token, _ := d.Token()
+		key, _ := token.(string)
+		folded := strings.ToLower(key)
+		if seen[folded] {
+			return key
+		}
+		seen[folded] = true
+		if folded == "env" {
+			var variables json.RawMessage
+			_ = d.Decode(&variables)
+		} else if inner := doubled(d); inner != "" {
+			return inner
+		}
+	}
+	_, _ = d.Token()
+	return ""
+}
+
 // permissive are the keys of another agent's settings, in lower case, that forbid
 // nothing: what a program that drives sets with them is for that agent.
 var permissive = []string{
 	"$schema", "alwaysthinkingenabled", "apikeyhelper", "attribution", "autocompactenabled", "automemoryenabled", "autoupdates", "autoupdateschannel",
 	"awsauthrefresh", "awscredentialexport", "cleanupperioddays", "companyannouncements", "effortlevel", "enableallprojectmcpservers",
-	"enabledmcpjsonservers", "enabledplugins", "env", "extraknownmarketplaces", "fastmode", "filesuggestion", "forceloginmethod", "forceloginorguuid",
+	"enabledplugins", "env", "extraknownmarketplaces", "fastmode", "filesuggestion", "forceloginmethod", "forceloginorguuid",
 	"includecoauthoredby", "includegitinstructions", "language", "otelheadershelper", "outputstyle", "plansdirectory", "preferrednotifchannel",
 	"prefersreducedmotion", "respectgitignore", "showturnduration", "spinnertipsenabled", "spinnerverbs", "statusline", "terminalprogressbarenabled", "theme", "verbose",
 }

@@ -121,7 +121,7 @@ func (o *output) end(answer string, turnErr error) error {
 	case o.json != nil:
 		err = o.json.Finish(context.Background(), o.outcome(answer, turnErr))
 	case o.text && o.formed() != nil:
-		err = o.inv.print(string(o.formed()))
+		err = o.inv.print(o.inv.foreign(string(o.formed())))
 	case o.text && answer != "":
 		if o.local.Plain() == answer {
 			answer = o.local.Translated(o.inv.words.Said, ink.Width)
@@ -130,7 +130,7 @@ func (o *output) end(answer string, turnErr error) error {
 		if turnErr != nil {
 			answer += "\n" + o.inv.words.T("[interrupted]")
 		}
-		err = o.inv.print(answer)
+		err = o.inv.print(o.inv.foreign(answer))
 	}
 	if err != nil {
 		return errors.Join(turnErr, fmt.Errorf("write the answer: %w", err))

@@ -38,6 +38,8 @@ func TestADenialInSettingsIsHonouredOrRefused(t *testing.T) {
 		`{"permissions": {"deny": ["Bash(a"]}}`, `{"permission": {"ba sh": "deny"}}`, `[]`,
 		`{"sandbox": {"network": {"allowedDomains": ["x"]}}}`, `{"disabledMcpjsonServers": ["x"]}`, `{"tools": {"exclude": ["bash"]}}`, `{"frozen": ["*"]}`,
 		`{"readOnly": true}`, `{"maxTurns": 1}`, `{"runtime": {"max_steps": 1}}`, `{"mode": "plan"}`, `{"disableAllHooks": true}`, `{"Hooks": {}}`, `{"unheard-of": 1}`,
+		`{"permissions": {"deny": ["Bash"], "deny": []}}`, `{"permissions": {"deny": ["Bash"], "Deny": []}}`, `{"permissions": {"deny": ["Bash"]}, "permissions": {}}`,
+		`{"permission": {"bash": {"*": "deny", "*": "allow"}}}`, `{"hooks": {"PreToolUse": [{"matcher": "Bash", "matcher": "x"}]}}`, `{"enabledMcpjsonServers": ["only"]}`,
 	} {
 		inv := &invocation{flags: &flags{}}
 		err := inv.adoptSettings([]byte(text))
@@ -52,7 +54,7 @@ func TestADenialInSettingsIsHonouredOrRefused(t *testing.T) {
 func TestSettingsThatForbidNothingAreLeftToOthers(t *testing.T) {
 	for _, text := range []string{
 		`{}`, `{"$schema": "x", "env": {"A": "b"}, "includeCoAuthoredBy": false, "statusLine": {}, "outputStyle": "x", "enabledPlugins": {}}`,
-		`{"disableAllHooks": false, "fastMode": true, "unheardOf": false}`,
+		`{"disableAllHooks": false, "fastMode": true, "unheardOf": false}`, `{"env": {"a": "1", "A": "2"}, "permissions": {"allow": ["Read"], "deny": ["Bash"]}}`,
 	} {
 		inv := &invocation{flags: &flags{}}
 		if err := inv.adoptSettings([]byte(text)); err != nil {

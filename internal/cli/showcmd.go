@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -96,7 +97,7 @@ func (inv *invocation) printFile(ctx context.Context, s asof.State, kept provena
 	case text == nil:
 		return inputf("there was no file %s at record %d", name, s.Seq)
 	}
-	_, err = inv.Stdout.Write(text)
+	_, err = io.WriteString(inv.Stdout, inv.foreign(string(text)))
 	return err
 }
 

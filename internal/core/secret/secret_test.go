@@ -82,7 +82,7 @@ func TestVariablesThatHoldKeys(t *testing.T) {
 		{"CFLAGS", "-O2 -Dsig=x"}: false, {"QUERY", "a=1&b=2"}: false,
 
 		{"PATH", "/bin"}: false, {"CONFIG", "eyJhIjoxLCJiIjoyfQ"}: false, {"HOME", "/root"}: false, {"PWD", "/w"}: false, {"OLDPWD", "/w"}: false, {"SSH_AUTH_SOCK", "/tmp/s"}: false, {"KEYTIMEOUT", "1"}: false,
-		{"AWS_REGION", "eu"}: false, {"DATABASE_URL", "postgres://localhost/x"}: false, {"GIT_ASKPASS", "true"}: false, {"LANG", "C"}: false, {"API_KEY", ""}: false,
+		{"AWS_REGION", "eu"}: false, {"LDAP_BINDPW", "hunter2x"}: true, {"APP_PEPPER", "hunter2x"}: true, {"DATABASE_URL", "postgres://localhost/x"}: false, {"GIT_ASKPASS", "true"}: false, {"LANG", "C"}: false, {"API_KEY", ""}: false,
 		{"MONKEY", "x"}: false, {"XDG_SESSION_ID", "3"}: false, {"HTTP_PROXY", "http://proxy:3128"}: false, {"TOKENIZERS_PARALLELISM", "false"}: false, {"COLORTERM", "truecolor"}: false,
 	} {
 		if got := Variable(kv[0], kv[1]); got != want {

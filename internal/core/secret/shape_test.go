@@ -30,6 +30,7 @@ var shaped = []string{
 	"CLOJARS_0123456789abcdef0123456789abcdef0123456789abcdef0123456789ab", "phx_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG", "atlasv1.0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
 	"xai-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKL", "pplx-0123456789abcdefghijklmnopqrstuvwxyz", "nvapi-0123456789abcdefghij-klmnopqrstuvwxyz_ABCDEFG", "r8_0123456789abcdefghijklmnopqrstuvwxyzA", "GOCSPX-0123456789abcdefghij-_klm",
 	"shpat_0123456789abcdef0123456789abcdef", "lin_api_0123456789abcdefghijklmnopqrstuvwxyzABCD", "SharedAccessKey=0123456789abcdefghijklmnopqrstuvwxyzABCDEFG=", "ghs_0123456789abcdefghij", "glrt-0123456789abcdef0123", "xoxp-123456789012-abcdefghijkl",
+	"eC1hY2Nlc3MtdG9rZW46Z2hzX2FiY2RlZmdoaWprbG1ub3BxcnN0", "Z2l0bGFiLWNpLXRva2VuOmFiY2RlZmdoaWprbG1ub3BxcnN0dXY=", "b2F1dGgyOmFiY2RlZmdoaWprbG1ub3BxcnN0dXY=",
 	"EAACEdEose0cBA0123456789abcdefghijklmnopqrstuvwxyz", "key-0123456789abcdef0123456789abcdef",
 	"MTIzNDU2Nzg5MDEyMzQ1Njc4.GabcdE.abcdefghijklmnopqrstuvwxyz0123456789AB", "OTk5NDU2Nzg5MDEyMzQ1Njc4OQ.X-9_zA.abcdefghijklmnopqrstuvwxyz0",
 	"AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQQ",

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"coder/internal/host/repofile"
 )
 
 // Git is git in one folder. It reads no configuration of the repository there, nor
@@ -291,6 +293,13 @@ func (d Door) find(ctx context.Context, dir string) (r Repository, err error) {
 // .git can name any other one. Whether a work tree is one of those that the repository
 // names is for the caller to ask.
 func (r Repository) check() error {
+	if head, err := repofile.Below(r.Dir).Read("HEAD", maxLink); err == nil {
+		ref, _ := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: ")
+		at := filepath.Join(r.Common, filepath.FromSlash(ref))
+		if info, err := os.Stat(at); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+			return fmt.Errorf("%s is no file: git would wait for it", at)
+		}
+	}
 	above := filepath.Dir(r.Dir)
 	if same(r.Dir, r.Common) || filepath.Base(above) == "worktrees" && same(filepath.Dir(above), r.Common) {
 		return nil

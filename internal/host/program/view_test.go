@@ -384,3 +384,15 @@ func TestGitDoesNotRunItselfInSubmodules(t *testing.T) {
 		}
 	}
 }
+
+// TestABranchThatIsNoFileIsRefused: git would wait for what a pipe or a device holds.
+func TestABranchThatIsNoFileIsRefused(t *testing.T) {
+	w := newWorld(t)
+	branch := filepath.Join(w.ws, ".git", strings.TrimSpace(w.git("symbolic-ref", "HEAD")))
+	if err := errors.Join(os.RemoveAll(branch), os.MkdirAll(filepath.Dir(branch), 0o700), os.Symlink(os.DevNull, branch)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Outside(w.env, w.ws).Git(t.Context(), w.ws); err == nil || !strings.Contains(err.Error(), branch) {
+		t.Errorf("%v", err)
+	}
+}

@@ -128,13 +128,21 @@ func (o order) hidesOutside() bool { return o.stage == stageLandlock && len(o.hi
 // allowReading lets files be read that are not hidden. Landlock knows no
 // exceptions, so what lies beside hidden things is listed piece by piece.
 func allowReading(rules int, p places) error {
-	hidden := slices.Concat(p.hide, p.empty)
-	for _, path := range p.show {
+	hidden := slices.Concat(p.hide, p.empty, p.emptyIn)
+	holdsHidden := func(path string) bool {
+		return slices.ContainsFunc(hidden, func(h string) bool { return within(h, path) })
+	}
+	dirs := []string{"/"}
+	for _, path := range slices.Concat(p.show, p.showIn) {
+		if holdsHidden(path) {
+			dirs = append(dirs, path)
+			continue
+		}
 		if err := allowBeneath(rules, unix.LANDLOCK_ACCESS_FS_READ_FILE, path); err != nil && !unreachable(err) {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	for dirs := []string{"/"}; len(dirs) > 0; dirs = dirs[1:] {
+	for ; len(dirs) > 0; dirs = dirs[1:] {
 		entries, err := os.ReadDir(dirs[0])
 		if err != nil {
 			continue // what cannot be listed is not ours to read
@@ -144,7 +152,7 @@ func allowReading(rules int, p places) error {
 			if e.Type()&fs.ModeSymlink != 0 || slices.Contains(hidden, path) {
 				continue
 			}
-			if slices.ContainsFunc(hidden, func(h string) bool { return within(h, path) }) {
+			if holdsHidden(path) {
 				dirs = append(dirs, path)
 			} else if err := allowBeneath(rules, unix.LANDLOCK_ACCESS_FS_READ_FILE, path); err != nil && !unreachable(err) {
 				return fmt.Errorf("%s: %w", path, err)

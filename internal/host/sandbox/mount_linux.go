@@ -86,8 +86,18 @@ func conceal(p places) error {
 			return fmt.Errorf("hide %s: %w", path, err)
 		}
 	}
-	shown := make([]part, 0, len(p.show))
-	for _, path := range p.show {
+	for _, l := range slices.Backward(p.layers()) { // what is seen takes the inner layer along
+		if err := l.put(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put empties the directories of a layer and puts into them what is to be seen.
+func (l layer) put() error {
+	shown := make([]part, 0, len(l.show))
+	for _, path := range l.show {
 		t, err := take(path, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -97,7 +107,7 @@ func conceal(p places) error {
 		}
 		shown = append(shown, t)
 	}
-	for _, path := range p.empty {
+	for _, path := range l.empty {
 		err := unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0755")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("hide %s: %w", path, err)
@@ -108,9 +118,9 @@ func conceal(p places) error {
 			return fmt.Errorf("show %s: %w", t.at, err)
 		}
 	}
-	for _, path := range p.empty {
+	for _, path := range l.empty {
 		err := unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
-		shows := slices.ContainsFunc(p.show, func(shown string) bool { return within(shown, path) })
+		shows := slices.ContainsFunc(l.show, func(shown string) bool { return within(shown, path) })
 		for range mostRehidden {
 			if err != unix.EINVAL || shows {
 				break

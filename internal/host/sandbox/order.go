@@ -33,7 +33,10 @@ type order struct {
 
 // lists are the paths of an order with their arguments.
 func (o *order) lists() []pathList {
-	return []pathList{{"--write", &o.write}, {"--protect", &o.protect}, {"--hide", &o.hide}, {"--empty", &o.empty}, {"--show", &o.show}, {"--pin", &o.pin}}
+	return []pathList{
+		{"--write", &o.write}, {"--protect", &o.protect}, {"--hide", &o.hide}, {"--empty", &o.empty}, {"--show", &o.show},
+		{"--empty-in", &o.emptyIn}, {"--show-in", &o.showIn}, {"--pin", &o.pin},
+	}
 }
 
 type pathList struct {
@@ -131,7 +134,7 @@ func (o order) check() error {
 	if !slices.Contains([]stage{stageNamespaces, stageBwrap, stageLandlock, stageOpen}, o.stage) {
 		return fmt.Errorf("unknown stage %q", o.stage)
 	}
-	for _, path := range slices.Concat(o.write, o.protect, o.hide, o.empty, o.show, o.pin) {
+	for _, path := range slices.Concat(o.write, o.protect, o.hide, o.empty, o.show, o.emptyIn, o.showIn, o.pin) {
 		if !filepath.IsAbs(path) || path == "/" || path != filepath.Clean(path) {
 			return fmt.Errorf("bad path %q", path)
 		}

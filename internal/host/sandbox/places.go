@@ -18,6 +18,8 @@ type places struct {
 	hide    []string // files that cannot be opened
 	empty   []string // directories that are empty
 	show    []string // what is to be seen in them; may be symbolic links
+	emptyIn []string // directories in what is to be seen that are empty in turn
+	showIn  []string // what is to be seen in those
 	pin     []string // directories inside one of write that stay where they are
 	network bool
 	trace   bool
@@ -106,6 +108,7 @@ func (p *places) conceal(l Limits) {
 			p.hide = append(p.hide, real)
 		}
 	}
+	all := p.empty
 	p.empty = outermost(p.empty)
 	hidden := func(path string) bool {
 		return slices.ContainsFunc(p.empty, func(dir string) bool { return within(path, dir) })
@@ -115,11 +118,25 @@ func (p *places) conceal(l Limits) {
 			p.show = append(p.show, firstLink(path, p.empty))
 		}
 	}
-	p.show = outermost(p.show)
+	shown := p.show
+	p.show = outermost(shown)
+	p.emptyIn = outermost(slices.DeleteFunc(all, func(path string) bool { return slices.Contains(shown, path) || !below(path, p.show) }))
+	p.showIn = outermost(slices.DeleteFunc(shown, func(path string) bool { return !below(path, p.emptyIn) }))
 	p.hide = slices.DeleteFunc(outermost(p.hide), func(path string) bool {
-		return hidden(path) && !slices.ContainsFunc(p.show, func(dir string) bool { return path != dir && within(path, dir) })
+		return hidden(path) && !below(path, p.show) || below(path, p.emptyIn) && !below(path, p.showIn)
 	})
 }
+
+// below reports whether a path lies inside one of the directories.
+func below(path string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return path != dir && within(path, dir) })
+}
+
+// layer is directories that are empty but for what is to be seen in them.
+type layer struct{ empty, show []string }
+
+// layers are what is hidden with what is seen in it, the outer layer first.
+func (p places) layers() []layer { return []layer{{p.empty, p.show}, {p.emptyIn, p.showIn}} }
 
 // firstLink is the first symbolic link on the way from one of the directories to a path
 // in it, or the path: what is behind a link is seen where it is.

@@ -22,20 +22,22 @@ func bwrapArgs(p places) []string {
 	for _, path := range p.protect {
 		args = append(args, "--ro-bind", path, path)
 	}
-	for _, path := range p.empty {
-		args = append(args, "--tmpfs", path)
-	}
-	for _, path := range p.show {
-		if slices.Contains(p.write, path) {
-			args = append(args, bindFlag(path), path, path)
-		} else {
-			args = append(args, "--ro-bind", path, path)
+	for _, l := range p.layers() {
+		for _, path := range l.empty {
+			args = append(args, "--tmpfs", path)
+		}
+		for _, path := range l.show {
+			if slices.Contains(p.write, path) {
+				args = append(args, bindFlag(path), path, path)
+			} else {
+				args = append(args, "--ro-bind", path, path)
+			}
 		}
 	}
 	for _, path := range p.hide {
 		args = append(args, "--ro-bind", "/dev/null", path)
 	}
-	for _, path := range p.empty {
+	for _, path := range slices.Concat(p.emptyIn, p.empty) {
 		args = append(args, "--remount-ro", path)
 	}
 	return append(args, "--")
@@ -72,8 +74,10 @@ func profile(p places) string {
 	}
 	b.WriteString("(deny appleevent-send)\n")
 	each(p.hide, "(deny file-read* file-write* (literal PATH))")
-	each(p.empty, "(deny file-read-data file-write* (subpath PATH))")
-	each(p.show, "(allow file-read* (subpath PATH))")
+	for _, l := range p.layers() {
+		each(l.empty, "(deny file-read-data file-write* (subpath PATH))")
+		each(l.show, "(allow file-read* (subpath PATH))")
+	}
 	each(p.hide, "(deny network-outbound (remote unix-socket (path-literal PATH)))")
 	return b.String()
 }

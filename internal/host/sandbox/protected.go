@@ -52,6 +52,30 @@ func ProtectedIn(root, home string) []string {
 	return list
 }
 
+// ProtectedBehind lists what links in a home lead to in place of its profiles, keys and
+// what starts programs at login: such files may lie in a workspace.
+func ProtectedBehind(home string) (list []string) {
+	if home == "" {
+		return nil
+	}
+	home, err := filepath.EvalSymlinks(home)
+	if err != nil {
+		return nil
+	}
+	for _, name := range inHome {
+		path := filepath.Join(home, name)
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil || real == path {
+			continue
+		}
+		if info, err := os.Stat(real); err == nil && info.IsDir() {
+			real += "/"
+		}
+		list = append(list, real)
+	}
+	return list
+}
+
 // always are those protected even where they do not exist: a shell would run
 // them as soon as they did.
 var always = map[string]bool{

@@ -115,6 +115,9 @@ type Confiner struct {
 	box  *sandbox.Sandbox
 	told sync.Once
 	made sync.Once
+	// links and profiles are places behind links of the home, looked for once: what
+	// commands see there, and what they do not change.
+	links, profiles func() []string
 }
 
 // New returns a Confiner. Nothing is looked into yet.
@@ -122,7 +125,10 @@ func New(o Options) *Confiner {
 	if o.Doubtful == nil {
 		o.Doubtful = sandbox.Doubtful
 	}
-	return &Confiner{o: o}
+	c := &Confiner{o: o}
+	c.links = sync.OnceValue(c.linked)
+	c.profiles = sync.OnceValue(func() []string { return sandbox.ProtectedBehind(o.Home) })
+	return c
 }
 
 func (c *Confiner) find(ctx context.Context) *sandbox.Sandbox {
@@ -219,7 +225,7 @@ func (c *Confiner) outline(ctx context.Context, line tool.Line) (sandbox.Limits,
 	if _, foreign := line.(bash.Foreign); foreign || len(state) == 0 || !c.find(ctx).Protects() {
 		return c.limits(ctx, line, false)
 	}
-	l, err := c.writing(ctx, line)
+	l, err := c.writing(ctx, line, false)
 	l.Hide = state
 	return l, err
 }
@@ -412,7 +418,7 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 		line = foreign.Line
 	}
 	approved = approved && !isForeign && !c.o.Rerun
-	if l, err = c.writing(ctx, line); err != nil {
+	if l, err = c.writing(ctx, line, approved); err != nil {
 		return l, err
 	}
 	l.Trace = approved
@@ -488,7 +494,7 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 }
 
 // writing are the limits of a line on what it writes, and on the network.
-func (c *Confiner) writing(ctx context.Context, line tool.Line) (l sandbox.Limits, err error) {
+func (c *Confiner) writing(ctx context.Context, line tool.Line, approved bool) (l sandbox.Limits, err error) {
 	if r, ok := line.(risk.Report); ok && r.ReadOnly {
 		l = c.readingLimits()
 	} else {
@@ -498,6 +504,9 @@ func (c *Confiner) writing(ctx context.Context, line tool.Line) (l sandbox.Limit
 			if dir == c.o.Root || c.o.Home != "" && holds(dir, c.o.Home) {
 				protect = append(protect, sandbox.ProtectedIn(dir, c.o.Home)...)
 			}
+		}
+		if !approved {
+			protect = append(protect, slices.DeleteFunc(slices.Clone(c.profiles()), func(p string) bool { return holds(p, c.o.Root) })...)
 		}
 		if runsGit(line) {
 			protect = slices.DeleteFunc(protect, func(p string) bool { return p == filepath.Join(c.o.Root, ".git")+"/" })

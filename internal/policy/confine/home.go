@@ -44,6 +44,7 @@ func (c *Confiner) dotfiles(h homeDir) (hide, show []string) {
 	}
 	show = append(slices.Clone(c.o.Write), root)
 	seen := append(slices.Clone(show), c.o.ToolChains...)
+	show = append(show, c.links()...)
 	for _, dir := range c.o.ToolChains {
 		if rel, err := filepath.Rel(h.at, dir); err == nil && !secret.Is(path.Join("/home/x", filepath.ToSlash(rel), "x")) {
 			show = append(show, dir)

@@ -219,7 +219,7 @@ npm config get x`), "\n") {
 func TestWhatSteersOthersIsProtected(t *testing.T) {
 	for _, p := range strings.Fields(`.hg/hgrc .jj/repo/config.toml .agent/rules.md .amazonq/x .github/CODEOWNERS renovate.json .tekton/a.yml .helix/languages.toml .ycm_extra_conf.py .clangd .pdbrc
 		node_modules/.bin/eslint web/node_modules/.bin/tsc .venv/bin/activate venv/Scripts/python.exe
-		AGENTS.md a/b/agents.MD CLAUDE.md claude.local.md GEMINI.md .cursorrules .cursor/rules/a.mdc .windsurfrules .windsurf/x .clinerules .clinerules/a .roo/x
+		bare/HEAD AGENTS.md a/b/agents.MD CLAUDE.md claude.local.md GEMINI.md .cursorrules .cursor/rules/a.mdc .windsurfrules .windsurf/x .clinerules .clinerules/a .roo/x
 		.github/workflows/ci.yml .github/workflows .github .GitHub/Workflows/a.yml .github/copilot-instructions.md .gitlab-ci.yml .mcp.json sub/.mcp.json .vscode/tasks.json .idea/x .claude/settings.json
 		.codex/config.toml .gemini/x .qwen/x .opencode/x .husky/pre-commit .husky/_/husky.sh .git/hooks/pre-commit .git/config .pre-commit-config.yaml lefthook.yml .lefthook/x .envrc .devcontainer/devcontainer.json
 		.npmrc .yarnrc .yarnrc.yml .pnp.cjs .cargo/config .cargo/config.toml rust-toolchain rust-toolchain.toml .tool-versions .mise.toml .gitattributes .gitmodules .gitconfig .bazelrc .bashrc .profile
@@ -233,7 +233,7 @@ func TestWhatSteersOthersIsProtected(t *testing.T) {
 		}
 	}
 	for _, p := range strings.Fields(`node_modules/x/index.js .venv/lib/x.py src/hg/x docs/codeowners.md bin/x README.md src/agents.go Makefile package.json .editorconfig .gitignore .github/ISSUE_TEMPLATE.md github/workflows/x docs/claude.html main.go .dockerignore Dockerfile
-		mise/x src/erlang.go docs/launch.md bazel/BUILD run/a.run.xml x.proto flake.nix jest.config.js llms.txt .prettierrc .gitkeep platform/x
+		src/head/x.tsx head.tsx mise/x src/erlang.go docs/launch.md bazel/BUILD run/a.run.xml x.proto flake.nix jest.config.js llms.txt .prettierrc .gitkeep platform/x
 		git/config coder/x etc/profile src/etc/sudoers tsconfig.json .eslintrc.json cargo/config go.mod .config/x vscode/a`) {
 		if what := risk.Protected(p); what != "" {
 			t.Errorf("%s counts as %s", p, what)

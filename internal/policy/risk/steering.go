@@ -51,6 +51,9 @@ func Protected(p string) string {
 		return "the repository's own files"
 	}
 	p = strings.ToLower(path.Clean(strings.Map(unseen, strings.ReplaceAll(p, `\`, "/"))))
+	if path.Base(p) == "head" { // what makes a folder with settings, objects and refs beside it a repository
+		return "the repository's own files"
+	}
 	parts := strings.Split(strings.TrimPrefix(p, "/"), "/")
 	for i := range parts {
 		for _, list := range [][]steer{steers().plain[parts[i]], steers().other} {

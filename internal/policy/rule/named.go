@@ -147,17 +147,25 @@ func showsContent(args []string) bool {
 		})
 	}
 	patch := slices.ContainsFunc(args, func(a string) bool {
-		return len(a) > 1 && a[0] == '-' && a[1] != '-' && strings.ContainsAny(a[1:2], "puULcm") ||
+		return joined(a, "puULcm", "SGOnl") || a == "--check" ||
 			strings.HasPrefix(a, "--patch") || strings.HasPrefix(a, "--unified") || strings.HasPrefix(a, "--word-diff") || strings.HasPrefix(a, "--color-words") ||
 			a == "--cc" || strings.HasPrefix(a, "--diff-merges") || a == "--remerge-diff" || a == "--full-diff" || a == "--binary"
 	})
 	switch sub {
+	case "status":
+		return slices.ContainsFunc(args, func(a string) bool { return joined(a, "v", "u") || strings.HasPrefix(a, "--v") })
 	case "log", "reflog", "stash":
 		return patch || sub == "stash" && has("show", "-p")
 	case "diff", "show", "whatchanged", "diff-tree", "diff-index", "diff-files":
 		return patch || !has("--stat", "--name-only", "--name-status", "--shortstat", "--numstat", "--summary", "--quiet", "-q", "-s", "--no-patch", "--dirstat", "--compact-summary", "--raw")
 	}
 	return showing[sub]
+}
+
+// joined reports whether a word is options of one letter with one of some among them,
+// unless the first takes the rest of the word as its value.
+func joined(word, some, valued string) bool {
+	return len(word) > 1 && word[0] == '-' && word[1] != '-' && !strings.ContainsAny(word[1:2], valued) && strings.ContainsAny(word[1:], some)
 }
 
 // vagueText is said of a line of which it is only known when it runs which files
