@@ -28,7 +28,7 @@ func (a *App) newJudge(c *confine.Confiner, p *protectedFiles) (*judge.Judge, er
 	if err != nil {
 		return nil, err
 	}
-	allow, deny := byMember(a.Options.AllowTools), byMember(a.Options.DenyTools)
+	allow, deny := a.inOurNames(a.Options.AllowTools), a.inOurNames(a.Options.DenyTools)
 	for _, s := range slices.Concat(allow, deny) {
 		if near := a.misspelt(s.Tool); near != "" {
 			return nil, inputf("rules of this run: there is no tool %q; did you mean %q?", s.Tool, near)
@@ -257,6 +257,20 @@ func (a *App) misspelt(name string) string {
 		return ""
 	}
 	return nearest.Of(name, known)
+}
+
+// inOurNames are rules of this run about the tools that their names stand for.
+func (a *App) inOurNames(specs []rule.Spec) (all []rule.Spec) {
+	for _, s := range specs {
+		names := []string{s.Tool}
+		if !isPattern(s.Tool) {
+			names = a.meant(s.Tool)
+		}
+		for _, name := range names {
+			all = append(all, byMember([]rule.Spec{{Tool: name, On: s.On}})...)
+		}
+	}
+	return all
 }
 
 // isPattern reports whether a name in a rule may be that of a tool which joins later.

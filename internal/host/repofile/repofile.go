@@ -368,6 +368,10 @@ func CheckGit(dir string) error {
 				for _, name := range gitReads {
 					paths = append(paths, filepath.Join(git, name))
 				}
+				if head, err := Below(git).Read("HEAD", maxGitFile); err == nil { // and the branch it names
+					ref, _ := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: ")
+					paths = append(paths, filepath.Join(git, filepath.FromSlash(ref)))
+				}
 			}
 			for _, name := range gitReadsBeside {
 				paths = append(paths, filepath.Join(dir, name))
