@@ -52,11 +52,7 @@ func (r *Recorded) judged(p policy.Policy) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		o, err := p.Judge(ctx, c)
 		if err == nil && o.Verdict == policy.Ask && r.LetPass(c.Tool, c.Call.Args, !o.Waivable()) {
-			why := policy.Reason{By: "auto-approve", Text: "let pass unasked", Lasting: true}
-			if !o.Waivable() {
-				why = policy.Reason{By: "auto-approve", Text: "let pass unasked, risks included"}
-			}
-			o.Verdict, o.Reasons = policy.Allow, append(slices.Clip(o.Reasons), why)
+			return policy.Fearless(policy.Func(func(context.Context, policy.Case) (policy.Opinion, error) { return o, nil })).Judge(ctx, c)
 		}
 		return o, err
 	})
@@ -198,7 +194,7 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 			})
 		},
 	})
-	if err == nil && report.Difference != nil && take.Calls() {
+	if err == nil && report.Difference != nil && report.Missing == "" && take.Calls() {
 		report.Missing = a.missing(id, world, state, report.Difference.What)
 	}
 	return report, err

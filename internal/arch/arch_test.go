@@ -89,7 +89,7 @@ var plan = []struct {
 	{"tool/mcp", "chat child clip clock display event jsonx lazy program sanitize tool uip"},
 
 	// whether it may
-	{"policy", "chat tool"},
+	{"policy", "chat event tool"}, // an opinion holds what the record has of it
 	{"policy/risk", "lazy lists policy program repofile tool"},
 	{"policy/rule", "policy risk secret tool"},
 	{"policy/mode", "policy tool"},

@@ -111,6 +111,17 @@ func (b *bench) Emit(_ context.Context, r event.Record) error {
 }
 
 // told is what the model was told in request n, one "role: text" a line.
+// failure is how the next task fails.
+func (b *bench) failure() *event.TaskFailed {
+	var failed event.TaskFailed
+	b.onEach = func(e event.Event) {
+		if f, ok := e.(event.TaskFailed); ok {
+			failed = f
+		}
+	}
+	return &failed
+}
+
 func (b *bench) told(n int) string {
 	var lines []string
 	for _, m := range b.model.Seen()[n].Messages {

@@ -55,7 +55,7 @@ var MayDiffer = []Rule{
 	{"*", "diagnostics", "language servers answer when they are ready"}, {"*", "new_diagnostics", "language servers answer when they are ready"},
 	{"*", "sandbox", "a rerun is always confined"}, {"*", "authorActorId", "a rerun is run by nobody"},
 	{"TaskCreated", "title", forMen}, {"TaskCreated", "run", ofToday}, {"TaskStarted", "run", ofToday}, {"TaskFailed", "code", forMen},
-	{"ToolCallRequested", "reasons", forMen}, {"ToolCallRequested", "title", forMen}, {"ToolCallCompleted", "summary", forMen},
+	{"ToolCallRequested", "reasons", forMen}, {"ToolCallRequested", "unasked", ofToday}, {"ToolCallRequested", "title", forMen}, {"ToolCallCompleted", "summary", forMen},
 	{"ToolCallRequested", "readOnly", forMen}, {"ToolCallRequested", "tree", newIDs}, {"ToolCallRequested", "repository", newIDs},
 	{"MessageAdded", "reminded", forMen}, {"MessageAdded", "model", ofToday}, {"MessageAdded", "usage", measured}, {"MessageAdded", "stop", measured},
 	{"MessageAdded", "window", measured}, {"MessageAdded", "tools", measured}, {"MessageAdded", "blocks", forMen},

@@ -25,8 +25,8 @@ type Report struct {
 	Difference *Difference `json:"difference,omitempty"`
 	// Unsure are files that may have been others at the beginning.
 	Unsure []string `json:"unsure,omitempty"`
-	// Missing is why not all files that the session began with can be had, if that may
-	// be where the difference comes from.
+	// Missing is what cannot be had, of the files that the session began with or of its
+	// records, if that may be where the difference comes from.
 	Missing string `json:"missing,omitempty"`
 }
 
@@ -60,7 +60,11 @@ func (f *Follower) Compare(except Exceptions, again ...*Follower) *Report {
 		c.again = append(c.again, records)
 	}
 	pairs := slices.Clone(f.pairs)
-	return &Report{Session: f.take.ID, Steps: f.take.Steps(), Records: len(pairs), Difference: c.first(pairs), Unsure: f.world.Unsure}
+	report := &Report{Session: f.take.ID, Steps: f.take.Steps(), Records: len(pairs), Difference: c.first(pairs), Unsure: f.world.Unsure}
+	if d := report.Difference; d != nil && d.Record != 0 && untold(f.take.Records[f.index(d.Record)].Event) {
+		report.Missing = "its record does not say what is needed for it, as with those of earlier versions of coder"
+	}
+	return report
 }
 
 // processes runs one process after the other, as the record has them.
@@ -231,6 +235,12 @@ func (f *Follower) upcoming() (said orchestrator.Said, ok bool) {
 
 // prompt is what the person said to begin a task.
 func (f *Follower) prompt(task event.TaskCreated, records []int) orchestrator.Said {
+	if at := records[0]; at > 0 && !strings.HasPrefix(task.Intent, "/") {
+		e, ok := f.take.Records[at-1].Event.(event.LocalAdded)
+		if ok && strings.HasPrefix(task.Title, "/") && orchestrator.Title(e.Input) == task.Title { // the words are those that it stands for
+			return orchestrator.Say(chat.From(chat.Typed, f.here(e.Input)))
+		}
+	}
 	said := orchestrator.Say(chat.From(chat.Typed, f.here(task.Intent)))
 	for _, i := range records {
 		r := f.take.Records[i]

@@ -356,7 +356,7 @@ func handedOver(e event.Event) bool {
 		return is && done.Tool == exitPlan && !done.IsError
 	}
 	for r := range chat.Select[chat.ToolResult](m.Message) {
-		if r.Name == exitPlan && strings.HasPrefix(r.Text, `{"ok":true`) {
+		if r.Name == exitPlan && !r.Failed {
 			return true
 		}
 	}

@@ -3,10 +3,8 @@ package rerun
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
-	"strings"
 
 	"coder/internal/agent/compact"
 	"coder/internal/core/chat"
@@ -38,7 +36,7 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 	f.mu.Lock()
 	stream := f.streamFor(tool.CallID(ctx))
 	r, ok := f.next(stream)
-	var then event.Record // what comes after a reply that was cut off
+	var then event.Record // what comes after that
 	if list := f.take.streams[stream]; f.at[stream]+1 < len(list) {
 		then = f.take.Records[list[f.at[stream]+1]]
 	}
@@ -54,9 +52,8 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 		return ctx.Err()
 	}
 	if req.System == compact.SummarySystem {
-		e, _ := r.Event.(event.ContextReplaced)
-		if text, ok := summary(e); ok {
-			return f.said(text), nil
+		if e, ok := r.Event.(event.ContextReplaced); ok && len(e.Messages) > 0 && compact.IsSummary(e.Messages[0]) {
+			return f.said(compact.Summary(e.Messages[0])), nil
 		}
 		return nil, f.unexpected(r, stream)
 	}
@@ -70,17 +67,14 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 			return f.deltas(e), stop()
 		case isReply(e):
 			return append(f.deltas(e), provider.Done{Stop: provider.Stop(e.Stop), Usage: e.Usage, Model: e.Model, Sent: e.Sent}), nil
-		case strings.HasPrefix(e.Message.Text(), event.Interruption):
+		case endsCanceled(then): // the model is told of the interruption first
 			return nil, stop()
 		}
 	case event.TaskCanceled:
 		return nil, stop()
 	case event.TaskFailed:
-		if _, says, ok := strings.Cut(e.Reason, provider.ErrContextTooLong.Error()+": "); ok {
-			return nil, &provider.Error{Kind: provider.ErrContextTooLong, Err: errors.New(says)}
-		}
-		if strings.HasPrefix(e.Reason, asked) {
-			return nil, failure(e)
+		if err := failure(e); err != nil {
+			return nil, err
 		}
 	case event.ContextReplaced: // the provider found it too long
 		f.window = cmp.Or(e.Window, f.window)
@@ -138,18 +132,23 @@ func (f *Follower) deltas(e event.MessageAdded) (list []provider.Delta) {
 	return list
 }
 
+func endsCanceled(r event.Record) bool {
+	_, ok := r.Event.(event.TaskCanceled)
+	return ok && r.Actor == event.ActorUser
+}
+
 // failure is the failure of a provider that ended a task, in the words of the
 // record.
 func failure(e event.Event) error {
 	failed, ok := e.(event.TaskFailed)
-	if !ok {
+	if !ok || failed.Says == "" {
 		return nil
 	}
-	text, _ := strings.CutPrefix(failed.Reason, asked)
-	return &provider.Error{Err: errors.New(text)}
+	return &provider.Error{Err: failureError(failed)}
 }
 
-// asked begins the reason of a task that the provider failed.
-const asked = "ask the model: "
+// failureError is such a failure, of the kind that the record has.
+type failureError event.TaskFailed
 
-func rawJSON(text string) json.RawMessage { return json.RawMessage(text) }
+func (e failureError) Error() string        { return e.Says }
+func (e failureError) Is(target error) bool { return provider.Code(target) == e.Code && e.Code != "" }

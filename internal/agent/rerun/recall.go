@@ -2,6 +2,7 @@ package rerun
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -49,7 +50,7 @@ func (f *Follower) Recall(ctx context.Context, callID string) (res tool.Result, 
 		return res, false, nil
 	}
 	output := swap(string(done.Output), f.take.Root, f.world.root)
-	res = tool.Result{Value: rawJSON(output), Failed: done.IsError}
+	res = tool.Result{Value: json.RawMessage(output), Failed: done.IsError}
 	for _, s := range done.Saw {
 		if res.Saw == nil {
 			res.Saw = make(map[string]string)
@@ -112,7 +113,7 @@ func (f *Follower) stuck(stream string) bool {
 func (f *Follower) Intended(name string, args []byte) (plan tool.Plan, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	want := words(rawJSON(swap(string(args), f.world.root, f.take.Root)))
+	want := words(json.RawMessage(swap(string(args), f.world.root, f.take.Root)))
 	for stream, list := range f.take.streams {
 		for _, i := range list[f.at[stream]:] {
 			e, is := f.take.Records[i].Event.(event.ToolCallRequested)
@@ -130,7 +131,7 @@ func (f *Follower) Intended(name string, args []byte) (plan tool.Plan, ok bool) 
 func (f *Follower) LetPass(name string, args []byte, risky bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	want := words(rawJSON(swap(string(args), f.world.root, f.take.Root)))
+	want := words(json.RawMessage(swap(string(args), f.world.root, f.take.Root)))
 	for stream, list := range f.take.streams {
 		for _, i := range list[f.at[stream]:] {
 			switch e := f.take.Records[i].Event.(type) {
@@ -138,9 +139,7 @@ func (f *Follower) LetPass(name string, args []byte, risky bool) bool {
 				if e.Tool != name || words(e.Input) != want {
 					continue
 				}
-				flag := slices.ContainsFunc(e.Reasons, func(why string) bool {
-					return strings.HasPrefix(why, "auto-approve: ") && (!risky || strings.HasSuffix(why, "risks included"))
-				})
+				flag := e.Unasked == event.RisksUnasked || e.Unasked == event.WaivableUnasked && !risky
 				return e.Verdict == event.Allowed && e.DecidedBy == event.ActorPolicy && (flag || strings.HasPrefix(name, ofOthers))
 			case event.InteractionRequested:
 				if _, about, _ := strings.Cut(e.Display.Title, " "); e.Display.Metadata["toolName"] == name && about != "" {
@@ -173,7 +172,7 @@ func (f *Follower) Ask(ctx context.Context, q uip.Request) (uip.Response, error)
 		}
 	}
 	if answer.Args != nil {
-		answer.Args = rawJSON(swap(string(answer.Args), f.take.Root, f.world.root))
+		answer.Args = json.RawMessage(swap(string(answer.Args), f.take.Root, f.world.root))
 	}
 	return answer, nil
 }

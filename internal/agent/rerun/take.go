@@ -12,13 +12,10 @@ package rerun
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"coder/internal/agent/compact"
-	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/supervisor"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
@@ -88,7 +85,7 @@ func New(id, root string, records []event.Record) *Take {
 			t.cut = t.cut && stream != main
 		case event.ToolCallRequested:
 			under[stream+"\x00"+e.CallID] = r.Seq
-			if fresh[stream] && t.keysGone(i) { // another process went on, without the keys
+			if fresh[stream] && e.Keyless { // another process went on, without the keys
 				ended(r.Seq)
 			}
 		case event.ToolCallCompleted:
@@ -110,21 +107,6 @@ func New(id, root string, records []event.Record) *Take {
 	}
 	return t
 }
-
-// keysGone reports whether a record is of a call that a process took from the record,
-// where its keys are not.
-func (t *Take) keysGone(i int) bool {
-	e, ok := t.Records[i].Event.(event.ToolCallRequested)
-	if !ok || e.Verdict != event.Invalid || !secret.Marked(e.Input) || i+1 == len(t.Records) {
-		return false
-	}
-	var out struct{ Error string }
-	done, ok := t.Records[i+1].Event.(event.ToolCallCompleted)
-	return ok && done.CallID == e.CallID && json.Unmarshal(done.Output, &out) == nil && strings.HasPrefix(out.Error, neverBegan)
-}
-
-// neverBegan begins what is said of a call that the end of a process kept from beginning.
-const neverBegan = "not run: the program ended before this call began"
 
 // dialogue is how far a process got in asking what is to become of a turn that an
 // earlier one left.
@@ -228,15 +210,9 @@ func passedOver(e event.Event) bool {
 // commands are those of the program's own that change something in a session.
 var commands = slices.Concat([]string{"compact", "undo", "redo", "rewind", "mode", "permissions"}, mode.Names())
 
-// asking begins the output of commands that are a turn.
-const asking = "asking the model: "
-
 func runsAgain(e event.LocalAdded) bool {
 	name, args, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(e.Input), "/"), " ")
-	switch {
-	case strings.HasPrefix(e.Output, asking):
-		return true
-	case name == "mode" || name == "permissions":
+	if name == "mode" || name == "permissions" {
 		return strings.TrimSpace(args) != "" && !strings.HasPrefix(strings.TrimSpace(args), "revoke")
 	}
 	return slices.Contains(commands, name)
@@ -299,7 +275,7 @@ func (t *Take) MaxSteps(usual int) int {
 			most[r.Task]++
 		}
 		if e, ok := r.Event.(event.TaskFailed); ok {
-			_, _ = fmt.Sscanf(e.Reason, orchestrator.ErrStepLimit.Error()+" (%d)", &limit)
+			limit = cmp.Or(e.Steps, limit)
 		}
 		usual = max(usual, most[r.Task])
 	}
@@ -343,17 +319,6 @@ func (t *Take) Calls() bool {
 		_, ok := r.Event.(event.ToolCallRequested)
 		return ok
 	})
-}
-
-// summary is what a model wrote for a marker that lets a summary stand for the
-// conversation.
-func summary(e event.ContextReplaced) (string, bool) {
-	if len(e.Messages) == 0 || !compact.IsSummary(e.Messages[0]) {
-		return "", false
-	}
-	_, text, _ := strings.Cut(e.Messages[0].Text(), "\n<summary>\n")
-	text, _, ok := strings.Cut(text, "\n</summary>")
-	return text, ok
 }
 
 // outside reports whether a call reached beyond this machine's confined
@@ -401,6 +366,19 @@ func (t *Take) Keyed() (names []string) {
 
 // unbounded are the arguments by which a command asks to run without bounds.
 var unbounded = []string{"unconfined", "outside_sandbox", "with_escalated_permissions", "dangerously_disable_sandbox", "dangerouslydisablesandbox"}
+
+// untold reports whether a record lacks what a rerun needs of it, as one of an earlier
+// version may.
+func untold(e event.Event) bool {
+	switch e := e.(type) {
+	case event.TaskFailed:
+		return e.Says == "" && e.Steps == 0
+	case event.ToolCallRequested:
+		byFlag := e.Verdict == event.Allowed && e.DecidedBy == event.ActorPolicy && len(e.Reasons) > 0
+		return byFlag && e.Unasked == "" || e.Verdict == event.Invalid && secret.Marked(e.Input) && !e.Keyless
+	}
+	return false
+}
 
 // isInterrupted reports whether the person interrupted while a call ran.
 func isInterrupted(e event.ToolCallCompleted) bool {
