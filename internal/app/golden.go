@@ -90,9 +90,8 @@ func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Re
 	if err != nil {
 		return nil, inputf("session %s: %v", id, err)
 	}
-	root := "/workspace/" + filepath.Base(a.Root)
 	g := rerun.Golden{
-		Session: id, Root: take.Root, Platform: platform(), Version: Version, Made: a.Env.Now(), Trusted: a.Trusted == trust.Trusted,
+		Session: id, Root: "/workspace/" + filepath.Base(a.Root), Platform: platform(), Version: Version, Made: a.Env.Now(), Trusted: a.Trusted == trust.Trusted,
 		Except: except.Records, Ignore: except.Ignore,
 	}
 	if notesOf(state).Repository {
@@ -105,9 +104,6 @@ func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Re
 	report, learnt, err := a.runBare(ctx, take, world, kept, g, true)
 	if err != nil || learnt == nil {
 		return &SavedGolden{report, left, true}, err
-	}
-	if learnt, err = learnt.At(root); err != nil {
-		return nil, err
 	}
 	return &SavedGolden{report, left, false}, learnt.Write(dir)
 }
@@ -192,7 +188,7 @@ func (a *App) runBare(ctx context.Context, take *rerun.Take, world *rerun.World,
 		return nil, nil, err
 	}
 	s := staging{
-		take: take, world: world, kept: kept, hidden: []string{a.Home, home}, learn: learn, golden: g,
+		take: take, world: world, kept: kept, hidden: []string{a.Home, home},
 		except: rerun.Exceptions{Records: g.Except, Ignore: g.Ignore},
 		within: outer(g.Within),
 		was:    map[string]string{g.Platform: "<platform>"}, is: hosts(),
@@ -201,6 +197,9 @@ func (a *App) runBare(ctx context.Context, take *rerun.Take, world *rerun.World,
 		},
 	}
 	s.is[platform()] = "<platform>"
+	if learn {
+		s.learn = &g
+	}
 	return b.again(ctx, s)
 }
 

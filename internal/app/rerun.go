@@ -18,10 +18,8 @@ import (
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/rerun"
 	"coder/internal/agent/supervisor"
-	"coder/internal/core/clip"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
-	"coder/internal/core/sanitize"
 	"coder/internal/host/repofile"
 	"coder/internal/host/workspace"
 	"coder/internal/policy"
@@ -35,15 +33,13 @@ import (
 	"coder/internal/tool/mcp"
 )
 
-// Recorded stands for what a session that is run again must not reach: it is
+// Recorded stands in for what a session that is run again must not reach: it is
 // taken from the record.
 type Recorded struct {
 	*rerun.Follower
-	others map[string][]event.ToolCallRequested // calls of tools of other programs
-	hidden []string                             // folders that commands do not see
-	keyed  []string                             // tools with calls that were made with keys
-
-	secrets []string // secret files of the workspace that the copy stands for
+	calls   []event.ToolCallRequested // on record
+	hidden  []string                  // folders that commands do not see
+	secrets []string                  // secret files of the workspace that the copy stands for
 }
 
 // judged is p, but for what was let pass unasked for reasons that are not there
@@ -51,7 +47,7 @@ type Recorded struct {
 func (r *Recorded) judged(p policy.Policy) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		o, err := p.Judge(ctx, c)
-		if err == nil && o.Verdict == policy.Ask && r.LetPass(c.Tool, c.Call.Args, !o.Waivable()) {
+		if err == nil && o.Verdict == policy.Ask && r.LetPass(c.Call.ID, !o.Waivable()) {
 			return policy.Fearless(policy.Func(func(context.Context, policy.Case) (policy.Opinion, error) { return o, nil })).Judge(ctx, c)
 		}
 		return o, err
@@ -75,16 +71,19 @@ func (a *App) dated(confine func(context.Context, tool.Line) (bash.Confinement, 
 // with adds stand-ins for the tools of other programs, and lets calls be prepared that
 // are on record without their keys.
 func (r *Recorded) with(tools []tool.Tool) []tool.Tool {
+	names := make(map[string]bool)
+	for _, c := range r.calls {
+		names[c.Tool] = names[c.Tool] || rerun.Keyed(c)
+	}
 	for i, t := range tools {
-		if slices.Contains(r.keyed, t.Spec().Name) {
-			tools[i] = keyedTool{t, r.Intended}
+		if name := t.Spec().Name; names[name] {
+			tools[i] = recordedTool{t, name, r}
 		}
 	}
-	for name, calls := range r.others {
-		if name == mcp.ResourceTool {
-			continue // it is not the model's
+	for name := range names {
+		if rerun.OfOthers(name) && name != mcp.ResourceTool { // which is not the model's
+			tools = append(tools, recordedTool{nil, name, r})
 		}
-		tools = append(tools, absentTool{name, calls})
 	}
 	return tools
 }
@@ -95,23 +94,20 @@ func (r *Recorded) List() []orchestrator.Command { return nil }
 // Find is what another program wrote for a command.
 func (r *Recorded) Find(_ context.Context, name string) (func(context.Context, string) (string, error), bool) {
 	text, ok := r.Written(name)
-	return func(context.Context, string) (string, error) { return text, nil }, ok && strings.HasPrefix(name, "mcp__")
+	return func(context.Context, string) (string, error) { return text, nil }, ok && rerun.OfOthers(name)
 }
 
 // resources are what messages named of other programs.
 func (r *Recorded) resources() *orchestrator.Resources {
-	calls := r.others[mcp.ResourceTool]
-	if len(calls) == 0 {
-		return nil
-	}
-	set, err := tool.NewSet(absentTool{mcp.ResourceTool, calls})
+	set, err := tool.NewSet(recordedTool{nil, mcp.ResourceTool, r})
 	if err != nil {
 		panic(err) // one tool cannot be there twice
 	}
 	return &orchestrator.Resources{Set: set, Tool: mcp.ResourceTool, Args: func(name string) (json.RawMessage, bool) {
-		for _, c := range calls {
+		for _, c := range r.calls {
 			var args mcp.ResourceArgs
-			if json.Unmarshal(c.Input, &args) == nil && (name == args.Server+":"+args.URI || name == mcp.Clean(args.Server)+":"+args.URI) {
+			named := c.Tool == mcp.ResourceTool && json.Unmarshal(c.Input, &args) == nil
+			if named && (name == args.Server+":"+args.URI || name == mcp.Clean(args.Server)+":"+args.URI) {
 				return jsonx.Must(args), true
 			}
 		}
@@ -119,50 +115,44 @@ func (r *Recorded) resources() *orchestrator.Resources {
 	}}
 }
 
-// keyedTool is a tool some of whose calls were made with keys that are not on record.
-type keyedTool struct {
+// recordedTool is a tool some of whose calls cannot be prepared: they were made with keys that
+// are not on record, or it is one of another program, which is not asked and not here.
+type recordedTool struct {
 	tool.Tool
-	intended func(name string, args []byte) (tool.Plan, bool)
+	name   string
+	record *Recorded
 }
 
-// Prepare takes from the record what a call was to do that cannot be prepared
-// without its keys. It is not run.
-func (t keyedTool) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
-	call, err := t.Tool.Prepare(ctx, args)
-	if err == nil {
-		return call, nil
+func (t recordedTool) Spec() tool.Spec {
+	if t.Tool != nil {
+		return t.Tool.Spec()
 	}
-	if plan, ok := t.intended(t.Spec().Name, args); ok {
-		return absentCall(plan), nil
-	}
-	return nil, err
-}
-
-// absentTool stands for a tool of another program, which is not asked.
-type absentTool struct {
-	name  string
-	calls []event.ToolCallRequested
-}
-
-func (t absentTool) Spec() tool.Spec {
 	return tool.Spec{Name: t.name, Schema: json.RawMessage(`{"type":"object"}`), Unlisted: true}
 }
 
-func (t absentTool) Prepare(_ context.Context, args json.RawMessage) (tool.Call, error) {
-	i := slices.IndexFunc(t.calls, func(c event.ToolCallRequested) bool { return string(c.Input) == string(args) })
-	p := tool.Plan{Effects: t.calls[max(i, 0)].Effects}
-	if text := string(args); text != "{}" {
-		p.Title = clip.Text(sanitize.Line(text, 120), 120)
+// Prepare takes from the record what such a call was to do. It is not run.
+func (t recordedTool) Prepare(ctx context.Context, args json.RawMessage) (call tool.Call, err error) {
+	err = errNotAsked
+	if t.Tool != nil {
+		if call, err = t.Tool.Prepare(ctx, args); err == nil {
+			return call, nil
+		}
 	}
-	return absentCall(p), nil
+	asked, ok := t.record.Planned(ctx, t.name)
+	if !ok || t.Tool != nil && (asked.Verdict == event.Invalid || !rerun.Keyed(asked)) {
+		return nil, err
+	}
+	return recordedCall{Title: asked.Title, Effects: asked.Effects}, nil
 }
 
-type absentCall tool.Plan
+var errNotAsked = errors.New("this tool is not asked again")
 
-func (c absentCall) Plan() tool.Plan { return tool.Plan(c) }
+type recordedCall tool.Plan
 
-func (c absentCall) Run(context.Context, io.Writer) (tool.Result, error) {
-	return tool.Result{}, errors.New("this tool is not asked again")
+func (c recordedCall) Plan() tool.Plan { return tool.Plan(c) }
+
+func (c recordedCall) Run(context.Context, io.Writer) (tool.Result, error) {
+	return tool.Result{}, errNotAsked
 }
 
 // Verify runs the first n of the records of a session again in a copy of the files
@@ -194,8 +184,8 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 			})
 		},
 	})
-	if err == nil && report.Difference != nil && report.Missing == "" && take.Calls() {
-		report.Missing = a.missing(id, world, state, report.Difference.What)
+	if err == nil && report.Difference != nil && report.Difference.Worldly() && len(take.Requests()) > 0 {
+		report.Missing = a.missing(id, world, state)
 	}
 	return report, err
 }
@@ -204,7 +194,7 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 // that was not saved by this user's program on this machine.
 func (a *App) worldOf(ctx context.Context, whole, take *rerun.Take, files rerun.Files, past *past) (*rerun.World, []byte, error) {
 	world, err := rerun.Trace(ctx, whole, take, files) // what comes later may tell what was before
-	if err == nil && !world.Whole && take.Calls() {
+	if err == nil && !world.Whole && len(take.Requests()) > 0 {
 		err = a.completeStart(ctx, take, world, past)
 	}
 	if err != nil {
@@ -237,12 +227,10 @@ func hosts() map[string]string {
 // leastHost is how long the name of a machine is at least, for it to be told from a word.
 const leastHost = 4
 
-// missing is why a rerun may have lacked something that the session began with, "" if what
-// differs does not come from that or nothing says that something was lacking.
-func (a *App) missing(id string, world *rerun.World, state []byte, differs string) string {
+// missing is why a rerun may have lacked something that the session began with, "" if
+// nothing says that something was lacking.
+func (a *App) missing(id string, world *rerun.World, state []byte) string {
 	switch _, repository := gitstate.Find(a.Root); {
-	case !slices.Contains([]string{"request", "result", "files", "course"}, differs):
-		return ""
 	case !world.Whole && a.Store().copied(id):
 		return "it was imported, and with a session come only the files that it changed"
 	case !world.Whole && world.Tree != "":
@@ -286,57 +274,53 @@ type staging struct {
 	furnish func(ctx context.Context, root string) error // puts more into the copy than its files
 	there   *workspace.Workspace                         // where the files of then may be still; nil if nowhere
 	hidden  []string                                     // folders that commands do not see
-	was     map[string]string                            // what stands for words of the record, and
-	is      map[string]string                            // for those of the rerun
-	learn   bool                                         // what the rerun comes to, rather than compare
+	was, is map[string]string                            // what stands for words of the record, and of the rerun
 	except  rerun.Exceptions
-	golden  rerun.Golden // what is known of the one that is learnt
-}
-
-// again runs a take again. Where it does not come to the same it is run more often: what
-// differs between two runs in the same world may differ from the record.
-func (a *App) again(ctx context.Context, s staging) (*rerun.Report, *rerun.Golden, error) {
-	f, gone, err := a.once(ctx, s)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer gone()
-	report := f.Compare(s.except)
-	var more []*rerun.Follower
-	for d := report.Difference; d != nil && d.Chancy() && len(more) < maxAgain; d = report.Difference {
-		again, gone, err := a.once(ctx, s)
-		if err != nil {
-			return nil, nil, err
-		}
-		defer gone()
-		more = append(more, again)
-		report = f.Compare(s.except, more...)
-	}
-	if !s.learn || f.Parted() {
-		return report, nil, nil
-	}
-	learnt, err := f.Golden(ctx, s.golden)
-	return report, learnt, err
+	learn   *rerun.Golden // becomes what the rerun comes to; nil to compare only
 }
 
 // maxAgain is how often a take is run again where it differs: a number made by chance may
 // come out the same twice.
 const maxAgain = 3
 
+// again runs a take again. Where it does not come to the same it is run more often: what
+// differs between two runs in the same world may differ from the record. What is to be learnt
+// is learnt unless the rerun takes another course.
+func (a *App) again(ctx context.Context, s staging) (report *rerun.Report, learnt *rerun.Golden, err error) {
+	var runs []*rerun.Follower
+	for range 1 + maxAgain {
+		f, gone, err := a.once(ctx, s)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer gone()
+		runs = append(runs, f)
+		if report = runs[0].Compare(s.except, runs[1:]...); report.Difference == nil || !report.Difference.Chancy() {
+			break
+		}
+	}
+	if s.learn != nil && !runs[0].Parted() {
+		learnt, err = runs[0].Golden(ctx, *s.learn)
+	}
+	return report, learnt, err
+}
+
 // once runs a take again in a folder of its own, which stays until gone is called.
 func (a *App) once(ctx context.Context, s staging) (f *rerun.Follower, gone func(), err error) {
-	a.sweepStages()
 	stage, err := a.stage()
-	if err == nil {
-		stage, err = filepath.EvalSymlinks(stage)
-	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a folder for the copy: %w", err)
 	}
-	clean := func() { removeAll(stage) }
+	open := []io.Closer{}
+	gone = func() {
+		for _, c := range open {
+			_ = c.Close()
+		}
+		removeAll(stage)
+	}
 	defer func() {
 		if err != nil {
-			clean()
+			gone()
 		}
 	}()
 	root, home := filepath.Join(stage, "work", s.within, filepath.Base(s.take.Root)), filepath.Join(stage, "home")
@@ -346,16 +330,21 @@ func (a *App) once(ctx context.Context, s staging) (f *rerun.Follower, gone func
 	if err = errors.Join(s.furnish(ctx, root), a.copyHome(s.take, home, root)); err != nil {
 		return nil, nil, err
 	}
+	files, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, nil, err
+	}
+	open = append(open, files)
+	world, err := s.world.LayOut(ctx, files, s.kept)
+	if err != nil {
+		return nil, nil, inputf("session %s: %v", s.take.ID, err)
+	}
 	copied, err := workspace.Open(root)
 	if err != nil {
 		return nil, nil, err
 	}
-	clean = func() { _ = copied.Close(); removeAll(stage) }
-	world := s.world.Again()
-	if err = world.LayOut(ctx, copied, s.kept); err != nil {
-		return nil, nil, inputf("session %s: %v", s.take.ID, err)
-	}
-	if err = s.date(root); err != nil {
+	open = append(open, copied)
+	if err = s.date(files); err != nil {
 		return nil, nil, err
 	}
 	was := rerun.Side{Paths: map[string]string{s.take.Root: placeholder}, Kept: s.kept}
@@ -364,43 +353,29 @@ func (a *App) once(ctx context.Context, s staging) (f *rerun.Follower, gone func
 	maps.Copy(is.Paths, s.is)
 	f = rerun.Follow(s.take, was, is, world)
 	err = f.Again(ctx, func(ctx context.Context, resume bool) (*supervisor.Session, error) {
+		b, err := a.another(ctx, s, f, root, home)
+		if err != nil {
+			return nil, err
+		}
+		f.LookUp(b.kept(copied))
 		which := Which{ID: s.take.ID}
 		if resume {
 			which = Which{Resume: s.take.ID}
 		}
-		b, err := a.another(s.take, f, root, home, s.hidden)
-		if err != nil {
-			return nil, err
-		}
-		b.Recorded.secrets = a.secretsHere(ctx)
-		f.LookUp(b.kept(copied))
 		return b.Open(ctx, b.Supervise(f), which, event.Discard)
 	})
 	if unfit, ok := errors.AsType[*rerun.UnfitError](err); ok {
-		return nil, nil, inputf("session %s: %v", s.take.ID, unfit)
+		err = inputf("session %s: %v", s.take.ID, unfit)
 	}
-	return f, clean, err
+	return f, gone, err
 }
 
-// secretsHere are the secret files of the workspace.
-func (a *App) secretsHere(ctx context.Context) []string {
-	ws, err := workspace.Open(a.Root)
-	if err != nil {
-		return nil // there is nothing to hide
-	}
-	defer ws.Close()
-	files, _ := a.protect(ws).hidden(ctx)
-	return files
-}
+// placeholder stands for the workspace in what is compared.
+const placeholder = "<workspace>"
 
 // date gives files of the copy the times of then: those that they still have, or one
 // before the session.
-func (s staging) date(root string) error {
-	dir, err := os.OpenRoot(root)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
+func (s staging) date(files *os.Root) error {
 	for name, state := range s.world.Start {
 		if state.Link != "" || state.Hash == "" || state.Hash == "dir" {
 			continue
@@ -411,7 +386,7 @@ func (s staging) date(root string) error {
 				then = info.ModTime()
 			}
 		}
-		if err := dir.Chtimes(filepath.FromSlash(name), then, then); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := files.Chtimes(filepath.FromSlash(name), then, then); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -430,29 +405,26 @@ func (a *App) stageDir() string {
 	return os.TempDir()
 }
 
-// stage makes a folder to run a session again in.
+// stage makes a folder to run a session again in, and removes those that a killed program left.
 func (a *App) stage() (string, error) {
 	if err := os.MkdirAll(a.stageDir(), 0o700); err != nil {
 		return "", err
 	}
-	return os.MkdirTemp(a.stageDir(), stages)
-}
-
-// sweepStages removes those that a killed program left.
-func (a *App) sweepStages() {
 	left, _ := filepath.Glob(filepath.Join(a.stageDir(), stages+"*"))
 	for _, dir := range left {
 		if info, err := os.Lstat(dir); err == nil && info.IsDir() && a.Env.Now().Sub(info.ModTime()) > stageAge {
 			removeAll(dir)
 		}
 	}
+	dir, err := os.MkdirTemp(a.stageDir(), stages)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
 }
 
 // stageAge is how old a folder must be for nobody to work in it any more.
 const stageAge = 24 * time.Hour
-
-// placeholder stands for the workspace in what is compared.
-const placeholder = "<workspace>"
 
 // within is where the copy of the workspace lies below the folder for it: as deep in its
 // repository as the workspace, and with as many folders above as a linked work tree needs.
@@ -478,7 +450,7 @@ func (a *App) within() string {
 
 // another is the program for a rerun: with the settings of this one, but always
 // confined, offline, and with a state of its own.
-func (a *App) another(take *rerun.Take, f *rerun.Follower, root, home string, hidden []string) (*App, error) {
+func (a *App) another(ctx context.Context, s staging, f *rerun.Follower, root, home string) (*App, error) {
 	env, o := a.Env, a.Options
 	env.Now, env.WrapStore, env.Disk = f.Now, nil, nil
 	o.Mode, o.Script, o.Ephemeral, o.Attended, o.AddDirs, o.Driver = cmp.Or(o.Mode, f.Mode()), "", false, false, nil, Driver{}
@@ -492,16 +464,19 @@ func (a *App) another(take *rerun.Take, f *rerun.Follower, root, home string, hi
 	b.elsewhere = slices.Concat(a.elsewhere, []string{a.Root, a.Project})
 	b.Root, b.Project, b.Home, b.Trust.Path = root, root, home, filepath.Join(home, "trust.json")
 	b.mcpServers, b.mcpLeft, b.telemetry = nil, nil, telemetry.Settings{}
-	b.Play = f
-	b.Recorded = &Recorded{Follower: f, others: take.OfOthers(), hidden: hidden, keyed: take.Keyed()}
-	if model := take.Model(); model != "" {
+	b.Play, b.Recorded = f, &Recorded{Follower: f, calls: s.take.Requests(), hidden: s.hidden}
+	if ws, err := workspace.Open(a.Root); err == nil { // else there is nothing to hide
+		b.Recorded.secrets, _ = a.protect(ws).hidden(ctx)
+		ws.Close()
+	}
+	if model := s.take.Model(); model != "" {
 		b.chosen.Store(&model)
 	}
 	c := &b.Config
 	c.Safety.Sandbox, c.Safety.Network = "require", nil
 	c.Storage.Fsync, c.Provider.ToolMode = "never", "native"
 	b.Store().Records.Store = f.Store(b.Store().Logs)
-	c.Runtime.MaxSteps = take.MaxSteps(c.Runtime.MaxSteps)
+	c.Runtime.MaxSteps = s.take.MaxSteps(c.Runtime.MaxSteps)
 	return b, nil
 }
 

@@ -2,12 +2,11 @@ package rerun
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"coder/internal/agent/compact"
 	"coder/internal/core/lazy"
 )
 
@@ -99,7 +98,7 @@ func alike(a, b string) bool {
 // but for where exactly: how much is left out depends on how long the words for
 // durations and paths are.
 func alikeButCut(a, b string) bool {
-	x, y := gaps().Split(a, -1), gaps().Split(b, -1)
+	x, y := compact.Gaps(a), compact.Gaps(b)
 	if len(x) == 1 || len(x) != len(y) {
 		return false
 	}
@@ -111,33 +110,23 @@ func alikeButCut(a, b string) bool {
 	return true
 }
 
-var gaps = lazy.Regexp(`\[\d+ bytes are not shown here`)
-
 // nearGap is how many lines on either side of a gap may be on one side only.
 const nearGap = 16
 
 // alikeWithin reports whether two runs of lines are the same but for a few at the
-// beginning, after a gap, and at the end, before one.
+// beginning, after a gap, and at the end, before one. The line that was cut is not compared.
 func alikeWithin(a, b []string, after, before bool) bool {
-	first, last := 0, 0
-	if after {
-		first = nearGap
-	}
-	if before {
-		last = nearGap
-	}
-	for skip := -first; skip <= first; skip++ {
+	for skip := -nearGap; skip <= nearGap; skip++ {
 		x, y := a[min(max(skip, 0), len(a)):], b[min(max(-skip, 0), len(b)):]
-		n := min(len(x), len(y))
-		if max(len(x), len(y))-n > last {
+		from, to := 0, min(len(x), len(y))
+		if !after && skip != 0 || before && max(len(x), len(y)) > to+nearGap || !before && len(x) != len(y) {
 			continue
 		}
-		from, to := 0, n
 		if after {
-			from = min(2, n) // the rest of the line with the gap, and one that was cut
+			from = min(2, to)
 		}
 		if before {
-			to = max(n-1, from)
+			to = max(to-1, from)
 		}
 		if slices.Equal(x[from:to], y[from:to]) {
 			return true
@@ -178,31 +167,4 @@ func swap(text, from, to string) string {
 		}
 		text = after
 	}
-}
-
-// words is a value in one order, to tell whether two calls ask for the same.
-func words(value any) string {
-	switch v := value.(type) {
-	case string:
-		return v
-	case json.RawMessage:
-		var decoded any
-		if json.Unmarshal(v, &decoded) != nil {
-			return string(v)
-		}
-		return words(decoded)
-	case map[string]any:
-		var b strings.Builder
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			fmt.Fprintf(&b, "%s: %s\n", k, words(v[k]))
-		}
-		return b.String()
-	case []any:
-		var lines []string
-		for _, one := range v {
-			lines = append(lines, strings.TrimRight(words(one), "\n"))
-		}
-		return strings.Join(lines, "\n")
-	}
-	return fmt.Sprint(value)
 }

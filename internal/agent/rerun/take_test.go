@@ -33,12 +33,13 @@ func TestAFailureOfTheModelIsThatOfTheRecord(t *testing.T) {
 	if !errors.Is(err, provider.ErrContextTooLong) || errors.Is(err, provider.ErrAuth) || err.Error() != "9001 tokens" {
 		t.Errorf("the failure is %v", err)
 	}
-	f, err := asked(t, event.Record{Event: event.TaskFailed{Reason: "ask the model: 9001 tokens", Code: "context_length_exceeded"}})
-	if !errors.Is(err, errDiffers) {
-		t.Errorf("where the record does not tell what failed, the failure is %v", err)
+	_, err = asked(t, event.Record{Event: event.TaskFailed{Reason: "in the words of an earlier version", Code: "context_length_exceeded"}})
+	if !errors.Is(err, provider.ErrContextTooLong) || err.Error() != "in the words of an earlier version" {
+		t.Errorf("where the record does not tell it apart, the failure is %v", err)
 	}
-	if r := f.Compare(Exceptions{}); r.Difference == nil || r.Missing == "" {
-		t.Errorf("where the record does not tell what failed, the report is %+v", r)
+	f, err := asked(t, event.Record{Event: event.TaskFailed{Reason: "step limit reached (7)", Steps: 7}})
+	if r := f.Compare(Exceptions{}); !errors.Is(err, errDiffers) || r.Difference == nil || r.Difference.What != ofCourse {
+		t.Errorf("where something else failed, the failure is %v, and the report is %+v", err, r)
 	}
 }
 
@@ -64,15 +65,12 @@ func TestWhatAFlagLetPassIsLetPassAgain(t *testing.T) {
 		unasked       event.Unasked
 		risky, passes bool
 	}{
-		{"", false, false}, {event.WaivableUnasked, false, true}, {event.WaivableUnasked, true, false}, {event.RisksUnasked, true, true},
+		{"", true, true}, {event.WaivableUnasked, false, true}, {event.WaivableUnasked, true, false}, {event.RisksUnasked, true, true},
 	} {
 		call := event.ToolCallRequested{CallID: "c", Tool: "bash", Input: []byte(`{"x":1}`), Verdict: event.Allowed, DecidedBy: event.ActorPolicy, Reasons: []string{"auto-approve: any words"}, Unasked: tt.unasked}
 		f := Follow(New("s", "/ws", []event.Record{{Seq: 1, Event: call}}), Side{}, Side{}, NewWorld(nil, nil))
-		if got := f.LetPass("bash", []byte(`{"x":1}`), tt.risky); got != tt.passes {
+		if got := f.LetPass("c", tt.risky); got != tt.passes {
 			t.Errorf("unasked %q, risky %v: %v", tt.unasked, tt.risky, got)
-		}
-		if untold(call) != (tt.unasked == "") {
-			t.Errorf("unasked %q: told %v", tt.unasked, !untold(call))
 		}
 	}
 }
@@ -86,8 +84,8 @@ func TestACallWithoutItsKeysBeginsAProcess(t *testing.T) {
 			{Seq: 2, Task: "t", Event: call},
 			{Seq: 3, Task: "t", Event: event.ToolCallCompleted{CallID: "c", Tool: "write", Output: []byte(`{"error":"any words"}`)}},
 		})
-		if got := len(take.ends); (got == 1) != keyless || untold(call) == keyless {
-			t.Errorf("keyless %v: %d processes ended, told %v", keyless, got, !untold(call))
+		if got := len(take.ends); (got == 2) != keyless {
+			t.Errorf("keyless %v: %d processes ended", keyless, got)
 		}
 	}
 }
@@ -98,7 +96,7 @@ func TestACommandThatIsATurnIsKnownByItsTask(t *testing.T) {
 		{Seq: 2, Event: event.TaskCreated{TaskID: "t", Title: "/init now", Intent: "Draft it"}},
 	})
 	f := Follow(take, Side{}, Side{}, NewWorld(nil, nil))
-	if said, ok := f.upcoming(); !ok || said.Text() != "/init now\nplease" || len(take.streams[main]) != 1 {
+	if said, ok := f.said(); !ok || said.Text() != "/init now\nplease" || len(take.streams[main]) != 1 {
 		t.Errorf("said is %q, %v, of %d records", said.Text(), ok, len(take.streams[main]))
 	}
 }
