@@ -311,8 +311,8 @@ func (a *App) once(ctx context.Context, s staging) (f *rerun.Follower, gone func
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a folder for the copy: %w", err)
 	}
-	open := []io.Closer{}
-	gone = func() {
+	var open []io.Closer
+	clean := func() {
 		for _, c := range open {
 			_ = c.Close()
 		}
@@ -320,7 +320,7 @@ func (a *App) once(ctx context.Context, s staging) (f *rerun.Follower, gone func
 	}
 	defer func() {
 		if err != nil {
-			gone()
+			clean()
 		}
 	}()
 	root, home := filepath.Join(stage, "work", s.within, filepath.Base(s.take.Root)), filepath.Join(stage, "home")
@@ -367,7 +367,7 @@ func (a *App) once(ctx context.Context, s staging) (f *rerun.Follower, gone func
 	if unfit, ok := errors.AsType[*rerun.UnfitError](err); ok {
 		err = inputf("session %s: %v", s.take.ID, unfit)
 	}
-	return f, gone, err
+	return f, clean, err
 }
 
 // placeholder stands for the workspace in what is compared.

@@ -157,7 +157,7 @@ func (r *reader) walk(list map[string]leaf, record, path, shown string, value an
 	case map[string]any:
 		search := v["name"] == "glob" || v["toolName"] == "glob"
 		for k, one := range v {
-			if search && (k == "output" || k == "text") {
+			if search && (k == "output" || k == "content") {
 				one = inOneOrder(one)
 			}
 			r.walk(list, record, strings.TrimPrefix(path+"."+k, "."), strings.TrimPrefix(shown+"."+k, "."), one)
