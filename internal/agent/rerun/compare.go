@@ -81,7 +81,7 @@ func (f *Follower) Compare(except Exceptions, again ...*Follower) *Report {
 	for _, other := range again {
 		c.add(other.pairs)
 	}
-	return &Report{Session: f.take.ID, Steps: f.take.Steps(), Records: len(f.pairs), Difference: c.first(slices.Clone(f.pairs)), Unsure: f.world.Unsure}
+	return &Report{Session: f.take.ID, Steps: len(f.take.replies()), Records: len(f.pairs), Difference: c.first(slices.Clone(f.pairs)), Unsure: f.world.Unsure}
 }
 
 // comparison compares a take with its rerun, and with other reruns in the same world.
@@ -177,30 +177,21 @@ func (c *comparison) differing(p pair) *Difference {
 	return &Difference{What: kind(p.was.Event, filesOnly), Was: was.String(), Is: is.String()}
 }
 
+// kinds are what a difference is of, by the kind of its records. Of any other it is the course.
+var kinds = map[string]string{
+	"MessageAdded": ofRequest, "ContextReplaced": ofRequest, "ToolCallRequested": ofDecision, "ToolCallCompleted": ofResult,
+	"UserInteractionRequested": ofQuestion, "UserInteractionResponded": ofQuestion,
+}
+
 // kind says in a word what differs.
 func kind(e event.Event, filesOnly bool) string {
-	switch e := e.(type) {
-	case event.MessageAdded:
-		if _, ok := reply(e); ok {
-			return ofReply
-		}
-		return ofRequest
-	case event.ToolCallRequested:
-		if !filesOnly {
-			return ofDecision
-		}
-		return ofFiles
-	case event.ToolCallCompleted:
-		if !filesOnly {
-			return ofResult
-		}
-		return ofFiles
-	case event.InteractionRequested, event.InteractionResponded:
-		return ofQuestion
-	case event.ContextReplaced:
-		return ofRequest
+	if _, ok := reply(e); ok {
+		return ofReply
 	}
-	return ofCourse
+	if filesOnly {
+		return ofFiles
+	}
+	return cmp.Or(kinds[nameOf(e)], ofCourse)
 }
 
 // same reports whether two leaves say the same but for what may differ.

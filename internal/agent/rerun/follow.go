@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -34,28 +33,34 @@ type Follower struct {
 	clock   atomic.Value // of time.Time
 	mu      sync.Mutex   // guards the fields below
 	left    map[string][]event.Record
-	streams namer                   // of the rerun's tasks
-	calls   map[string]event.Record // by the id that a call has now, its request on record
-	asked   map[string]uip.Request  // by the id that a question has now, the one on record
-	ends    []uint64                // of processes, that are still to come
-	ended   bool                    // the process under way
-	open    bool                    // a turn is
-	cancel  context.CancelFunc      // of the input under way
-	change  func(mode string)       // has the turn under way go on in another mode
-	parted  bool                    // the rerun took another course, which ended it
-	pairs   []pair                  // what it came to so far
-	window  int                     // that the server told of; 0 if it did not yet
+	streams namer                  // of the rerun's tasks
+	calls   map[string]call        // by the id that a call has now
+	asked   map[string]uip.Request // by the id that a question has now, the one on record
+	ends    []uint64               // of processes, that are still to come
+	ended   bool                   // the process under way
+	open    bool                   // a turn is
+	cancel  context.CancelFunc     // of the input under way
+	change  func(mode string)      // has the turn under way go on in another mode
+	parted  bool                   // the rerun took another course, which ended it
+	pairs   []pair                 // what it came to so far
+	window  int                    // that the server told of; 0 if it did not yet
 }
 
 // pair is a record and the one that a rerun made in its place. Without one the record
 // stands alone, and where the rerun made one more there is no record.
 type pair struct{ was, is event.Record }
 
+// call is the request of a call on record, and its stream.
+type call struct {
+	asked  event.Record
+	stream string
+}
+
 // Follow begins to follow a rerun of take, in the copy that world was laid out in.
 func Follow(take *Take, was, is Side, world *World) *Follower {
 	f := &Follower{
 		take: take, was: was, is: is, world: world, ends: slices.Clone(take.ends), left: make(map[string][]event.Record),
-		calls: make(map[string]event.Record), asked: make(map[string]uip.Request), cancel: func() {}, change: func(string) {},
+		calls: make(map[string]call), asked: make(map[string]uip.Request), cancel: func() {}, change: func(string) {},
 	}
 	for stream, list := range take.streams {
 		f.left[stream] = list
@@ -86,19 +91,11 @@ func (f *Follower) beyond(r event.Record) bool { return len(f.ends) > 0 && r.Seq
 
 // Store is where the records of the rerun go: to store, as far as they are those of the
 // take.
-func (f *Follower) Store(store event.Store) event.Store { return following{f, store} }
+func (f *Follower) Store(store event.Store) event.Store { return following{store, f} }
 
 type following struct {
-	f     *Follower
-	store event.Store
-}
-
-func (s following) Claim(ctx context.Context, session string) (func() error, error) {
-	return s.store.Claim(ctx, session)
-}
-
-func (s following) Read(ctx context.Context, session string, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
-	return s.store.Read(ctx, session, after, logs...)
+	event.Store
+	f *Follower
 }
 
 func (s following) Append(ctx context.Context, last uint64, rs ...event.Record) error {
@@ -109,7 +106,7 @@ func (s following) Append(ctx context.Context, last uint64, rs ...event.Record) 
 			return err
 		}
 	}
-	if err := s.store.Append(ctx, last, rs...); err != nil {
+	if err := s.Store.Append(ctx, last, rs...); err != nil {
 		return err
 	}
 	for _, r := range rs {
@@ -188,7 +185,7 @@ func (f *Follower) pair(ctx context.Context, r event.Record) error {
 	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
 		f.open = f.open && stream != main
 	case event.ToolCallRequested:
-		f.calls[e.CallID] = was
+		f.calls[e.CallID] = call{was, stream}
 	case event.InteractionRequested:
 		f.asked[e.ID] = was.Event.(event.InteractionRequested).Request
 	}
@@ -240,61 +237,64 @@ func handsOver(e event.Event) bool {
 	return false
 }
 
-// Run is what the turn under way was run with, or the one that comes next, and the
-// window that the server told of since.
+// Run is what the process that begins now is run with.
 func (f *Follower) Run() event.Run {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var run event.Run
-	for i, r := range f.turn() {
-		switch e := r.Event.(type) {
-		case event.TaskCreated:
-			if i == 0 && e.Run != nil {
-				run = *e.Run
-			}
-		case event.TaskStarted: // by the process under way, which took the turn up
-			if e.Run != nil && !f.beyond(r) {
-				run = *e.Run
-			}
-		}
-	}
-	run.Window = cmp.Or(f.window, run.Window)
-	return run
+	_, next := f.runs()
+	return next
 }
 
-// turn are the records of the turn under way, or of the one that comes next, or else of the last.
-func (f *Follower) turn() (turn []event.Record) {
-	list := f.take.streams[main]
-	made, begun := len(list)-len(f.left[main]), -1
+// Window is the model's window: what the server told of since, else that of the turn.
+func (f *Follower) Window() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last, next := f.runs()
+	if f.open {
+		next = last
+	}
+	return cmp.Or(f.window, next.Window)
+}
+
+// runs are what the last turn was run with, and what the next one is that the process under
+// way runs or takes up.
+func (f *Follower) runs() (last, next event.Run) {
+	list, of := f.take.streams[main], (*event.Run)(nil)
+	made, found := len(list)-len(f.left[main]), false
 	for n, r := range list {
-		if _, begins := r.Event.(event.TaskCreated); !begins {
-			continue
+		switch e := r.Event.(type) {
+		case event.TaskCreated:
+			of = cmp.Or(e.Run, new(event.Run))
+		case event.TaskStarted:
+			of = e.Run
+		default:
+			of = nil
 		}
-		if begun >= 0 && n >= made && (f.open || begun >= made) {
-			return list[begun:n]
+		switch {
+		case of == nil:
+		case n < made:
+			last = *of
+		case !found && !f.beyond(r):
+			next, found = *of, true
 		}
-		begun = n
 	}
-	if begun < 0 {
-		return nil
+	if !found {
+		next = last
 	}
-	return list[begun:]
+	return last, next
 }
 
 // Written is what another program wrote for a command of the turn.
 func (f *Follower) Written(command string) (text string, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	turn := f.turn()
-	if len(turn) == 0 {
-		return "", false
+	of := make(map[string]bool) // tasks
+	for _, e := range each[event.TaskCreated](f.take.streams[main]) {
+		name, _, _ := strings.Cut(e.Intent, " ")
+		of[e.TaskID] = strings.EqualFold(name, "/"+command)
 	}
-	task, _ := turn[0].Event.(event.TaskCreated)
-	if name, _, _ := strings.Cut(task.Intent, " "); !strings.EqualFold(name, "/"+command) {
-		return "", false
-	}
-	for _, r := range turn {
-		if m, is := r.Event.(event.MessageAdded); is && r.Task == task.TaskID && r.Actor == event.ActorUser && m.Message.Role == chat.User {
+	for r, m := range each[event.MessageAdded](f.left[main]) {
+		if of[r.Task] && r.Actor == event.ActorUser && m.Message.Role == chat.User {
 			return f.here(m.Message.Text()), true
 		}
 	}

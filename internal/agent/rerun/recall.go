@@ -63,22 +63,23 @@ func interrupted(e event.ToolCallCompleted) bool {
 func (f *Follower) Recall(ctx context.Context, callID string) (res tool.Result, known bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	asked, found := f.calls[callID]
-	last, completed := f.take.done[asked.Seq]
-	call, _ := asked.Event.(event.ToolCallRequested)
+	c, found := f.calls[callID]
+	last, completed := f.take.done[c.asked.Seq]
+	asked, _ := c.asked.Event.(event.ToolCallRequested)
 	done, _ := last.Event.(event.ToolCallCompleted)
+	completed = completed && last.Actor != event.ActorRecovery
 	switch {
 	case !found:
 		return res, true, errDiffers
-	case (!completed || last.Actor == event.ActorRecovery) && f.handedOn(callID): // what was done for it is on record
+	case !completed && f.handedOn(callID): // what was done for it is on record
 		return res, false, nil
-	case !completed || last.Actor == event.ActorRecovery:
-		return res, true, f.cutOff(ctx, asked, call)
+	case !completed:
+		return res, true, f.cutOff(ctx, c)
 	case interrupted(done):
 		f.cancel()
 		err := f.wait(ctx)
 		return tool.Result{Value: done.Output}, true, errors.Join(f.world.put(context.WithoutCancel(ctx), done.Changes), err)
-	case !outside(call):
+	case !outside(asked):
 		return res, false, nil
 	}
 	res = tool.Result{Value: json.RawMessage(f.here(string(done.Output))), Failed: done.IsError, Saw: make(map[string]string)}
@@ -101,39 +102,29 @@ func (f *Follower) handedOn(callID string) bool {
 
 // cutOff waits with a call that the end of the process cut off. If the record goes on
 // in its stream as if the call had come to its end, that is a difference.
-func (f *Follower) cutOff(ctx context.Context, asked event.Record, call event.ToolCallRequested) error {
-	for stream, list := range f.take.streams {
-		at := slices.IndexFunc(list, func(r event.Record) bool { return r.Seq == asked.Seq })
-		if at < 0 {
-			continue
+func (f *Follower) cutOff(ctx context.Context, c call) error {
+	goesOn := slices.IndexFunc(f.left[c.stream], func(r event.Record) bool {
+		switch r.Event.(type) {
+		case event.ToolCallRequested, event.ToolCallCompleted, event.InteractionRequested, event.InteractionResponded: // of calls beside it
+			return f.beyond(r)
 		}
-		on := slices.IndexFunc(list[at:], func(r event.Record) bool {
-			switch r.Event.(type) {
-			case event.ToolCallRequested, event.ToolCallCompleted, event.InteractionRequested, event.InteractionResponded: // of calls beside it
-				return f.beyond(r)
-			}
-			return true
-		})
-		if on < 0 && len(f.ends) == 0 || on >= 0 && !f.beyond(list[at+on]) {
-			f.left[stream] = nil
-			if on >= 0 {
-				f.left[stream] = list[at+on:]
-			}
-			return f.part(stream, event.Record{Event: event.ToolCallCompleted{Tool: call.Tool, Unknown: true}})
-		}
+		return true
+	})
+	if goesOn < 0 && len(f.ends) > 0 || goesOn >= 0 && f.beyond(f.left[c.stream][goesOn]) {
+		return f.wait(ctx)
 	}
-	return f.wait(ctx)
+	f.left[c.stream] = f.left[c.stream][max(goesOn, 0):]
+	return f.part(c.stream, event.Record{Event: event.ToolCallCompleted{Tool: keyOf(c.asked.Event).about, Unknown: true}})
 }
 
 // upcoming is the first request that is still to come of a call with an id, or else of a tool.
 func (f *Follower) upcoming(id, name string) (first event.ToolCallRequested, ok bool) {
 	for _, list := range f.left {
-		for _, r := range list {
-			e, is := r.Event.(event.ToolCallRequested)
-			if is && e.CallID == id {
+		for _, e := range each[event.ToolCallRequested](list) {
+			if e.CallID == id {
 				return e, true
 			}
-			if is && e.Tool == name && !ok {
+			if e.Tool == name && !ok {
 				first, ok = e, true
 			}
 		}

@@ -11,6 +11,7 @@ package rerun
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -204,12 +205,21 @@ func typed(list []event.Record, n int) bool {
 	return ok
 }
 
+// each yields the events of a kind, with their records.
+func each[E event.Event](records []event.Record) iter.Seq2[event.Record, E] {
+	return func(yield func(event.Record, E) bool) {
+		for _, r := range records {
+			if e, ok := r.Event.(E); ok && !yield(r, e) {
+				return
+			}
+		}
+	}
+}
+
 // FirstRun is the first turn's record of what it was run with.
 func (t *Take) FirstRun() (event.Record, event.Run) {
-	for _, r := range t.streams[main] {
-		if e, ok := r.Event.(event.TaskCreated); ok {
-			return r, flags(e.Run)
-		}
+	for r, e := range each[event.TaskCreated](t.streams[main]) {
+		return r, flags(e.Run)
 	}
 	return event.Record{}, event.Run{}
 }
@@ -222,31 +232,35 @@ func (t *Take) Start() time.Time {
 	return t.Records[0].Time
 }
 
-// Steps is how many replies of a model there are on record.
-func (t *Take) Steps() int { return t.step(^uint64(0)) }
-
-// step is how many replies there were by a record.
-func (t *Take) step(seq uint64) (n int) {
-	for _, r := range t.Records {
-		if _, ok := reply(r.Event); ok && r.Seq <= seq {
-			n++
-		}
-	}
-	return n
-}
-
 // reply is what a model said, if that is what an event is.
 func reply(e event.Event) (event.MessageAdded, bool) {
 	m, ok := e.(event.MessageAdded)
 	return m, ok && m.Message.Role == chat.Assistant && m.Model != ""
 }
 
+// replies are those on record.
+func (t *Take) replies() (all []event.Record) {
+	for r, e := range each[event.MessageAdded](t.Records) {
+		if _, ok := reply(e); ok {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// step is how many replies there were by a record.
+func (t *Take) step(seq uint64) int {
+	all := t.replies()
+	if n := slices.IndexFunc(all, func(r event.Record) bool { return r.Seq > seq }); n >= 0 {
+		return n
+	}
+	return len(all)
+}
+
 // Model is the model that replied first, or "".
 func (t *Take) Model() string {
-	for _, r := range t.Records {
-		if e, ok := reply(r.Event); ok {
-			return e.Model
-		}
+	for _, r := range t.replies() {
+		return r.Event.(event.MessageAdded).Model
 	}
 	return ""
 }
@@ -254,25 +268,21 @@ func (t *Take) Model() string {
 // MaxSteps is the limit that a turn ran into, or one that all turns keep to if it
 // is more than usual.
 func (t *Take) MaxSteps(usual int) int {
-	most, limit := make(map[string]int), 0
-	for _, r := range t.Records {
-		if _, ok := reply(r.Event); ok {
-			most[r.Task]++
-		}
-		if e, ok := r.Event.(event.TaskFailed); ok {
-			limit = cmp.Or(e.Steps, limit)
-		}
-		usual = max(usual, most[r.Task])
+	steps, limit := make(map[string]int), 0
+	for _, r := range t.replies() {
+		steps[r.Task]++
+		usual = max(usual, steps[r.Task])
+	}
+	for _, e := range each[event.TaskFailed](t.Records) {
+		limit = cmp.Or(e.Steps, limit)
 	}
 	return cmp.Or(limit, usual)
 }
 
 // Requests are the calls on record.
 func (t *Take) Requests() (all []event.ToolCallRequested) {
-	for _, r := range t.Records {
-		if e, ok := r.Event.(event.ToolCallRequested); ok {
-			all = append(all, e)
-		}
+	for _, e := range each[event.ToolCallRequested](t.Records) {
+		all = append(all, e)
 	}
 	return all
 }
@@ -280,8 +290,8 @@ func (t *Take) Requests() (all []event.ToolCallRequested) {
 // Repository is the record that names the state of the repository in which the session
 // began, and that name.
 func (t *Take) Repository() (event.Record, string) {
-	for _, r := range t.Records {
-		if e, ok := r.Event.(event.ToolCallRequested); ok && e.Repository != "" {
+	for r, e := range each[event.ToolCallRequested](t.Records) {
+		if e.Repository != "" {
 			return r, e.Repository
 		}
 	}
