@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"coder/internal/agent/rerun"
 	"coder/internal/core/event"
@@ -111,8 +110,7 @@ func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Re
 // maskedPast is what files held, without keys.
 type maskedPast struct {
 	*past
-	mask    *secret.Concealer
-	changed atomic.Bool // something was blotted out
+	mask *secret.Concealer
 }
 
 func (p *maskedPast) Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error) {
@@ -120,11 +118,7 @@ func (p *maskedPast) Content(ctx context.Context, s event.FileState, limit int64
 	if err != nil || bytes.IndexByte(data, 0) >= 0 {
 		return data, err
 	}
-	text := p.mask.Text(string(data))
-	if text != string(data) {
-		p.changed.Store(true)
-	}
-	return []byte(text), nil
+	return []byte(p.mask.Text(string(data))), nil
 }
 
 // withoutSecrets leaves files out that are known to hold secrets, and tells
