@@ -148,7 +148,7 @@ var plan = []struct {
 	{"agent/orchestrator", "chat clock clip compact complexity conversation display event frontmatter hooks jsonx mention mode nearest prompt provider secret skills tool toolrun uip usercommand verify"},
 	{"agent/ledger", "chat compact conversation event lazy prompt sanitize"},
 	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator sanitize seal session task timeline tool toolrun uip undo"},
-	{"agent/rerun", "atomicfile chat compact event lazy mode orchestrator provider repofile secret supervisor tool uip undo workspace"},
+	{"agent/rerun", "atomicfile chat compact event lazy mode orchestrator provider repofile secret supervisor tool uip undo"},
 
 	// what people see, and how they answer
 	{"ui/rendertest", "chat display event uip"},
@@ -171,7 +171,7 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config conversation display event fulltext git ledger mcp mode orchestrator patch prompt provenance sanitize session skills trust undo"},
-	{"app", "anthropic asof atomicfile audit authkey bash bundle catalogue chat clip codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex gitstate hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace worktree"},
+	{"app", "anthropic asof atomicfile audit authkey bash bundle catalogue chat codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex gitstate hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace worktree"},
 	{"cli", "acp app asof atomicfile audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy program provenance provider repl repofile rerun rule sanitize scripted session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo verify worktree"},
 
 	// beyond one machine: the second program, coder-fleet
