@@ -49,12 +49,13 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 		return ctx.Err()
 	}
 	said, replied := reply(r.Event)
+	summarises := req.System == compact.SummarySystem
 	switch e := r.Event.(type) {
 	case event.ContextReplaced:
 		switch summed := len(e.Messages) > 0 && compact.IsSummary(e.Messages[0]); {
-		case req.System == compact.SummarySystem && summed:
+		case summarises && summed:
 			return []provider.Delta{provider.TextDelta(f.here(compact.Summary(e.Messages[0]))), provider.Done{Stop: provider.StopEnd}}, nil
-		case req.System != compact.SummarySystem: // the provider found it too long
+		case !summarises: // the provider found it too long
 			f.window = cmp.Or(e.Window, f.window)
 			return nil, &provider.Error{Kind: provider.ErrContextTooLong, Status: 400, Window: e.Window, Err: errors.New("as it is on record")}
 		}
@@ -67,6 +68,7 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 	case event.MessageAdded:
 		failed, _ := then.Event.(event.TaskFailed)
 		switch _, canceled := then.Event.(event.TaskCanceled); {
+		case replied && summarises:
 		case replied && !said.Interrupted:
 			return append(f.deltas(said), provider.Done{Stop: provider.Stop(said.Stop), Usage: said.Usage, Model: said.Model, Sent: said.Sent}), nil
 		case replied && failure(failed) != nil:
