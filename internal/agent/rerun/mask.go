@@ -7,22 +7,26 @@ import (
 	"coder/internal/core/lazy"
 )
 
-// gap stands for what two texts do not have in common. It is no character.
-const gap = "\uffff"
+// What stands for that which two texts do not have in common: within a line, and some lines.
+// Neither is a character.
+const (
+	gap   = "\uffff"
+	lines = "\ufffe"
+)
 
 // common is what two texts from the same world have in common, in order, with a gap wherever
 // they differ.
 func common(a, b string) string {
 	x, y := strings.SplitAfter(a, "\n"), strings.SplitAfter(b, "\n")
 	if len(x) != len(y) {
-		return between(x, y)
+		return between(x, y, lines)
 	}
 	var all strings.Builder
 	for i := range x { // line by line, so that what varies stays in its line
 		if x[i] == y[i] {
 			all.WriteString(x[i])
 		} else {
-			all.WriteString(between(tokens(x[i]), tokens(y[i])))
+			all.WriteString(between(tokens(x[i]), tokens(y[i]), gap))
 		}
 	}
 	return all.String()
@@ -36,8 +40,8 @@ var words = lazy.Regexp(`(?s)[\pL\pN_]+|\s+|.`)
 // maxVaried bounds how many parts are compared with each other.
 const maxVaried = 2000
 
-// between is what two lists have in common, in order.
-func between(a, b []string) string {
+// between is what two lists have in common, in order, with gaps.
+func between(a, b []string, gap string) string {
 	if len(a) > maxVaried || len(b) > maxVaried {
 		return strings.Join(a, "")
 	}
@@ -72,14 +76,29 @@ func between(a, b []string) string {
 // fits reports whether a text is what others have in common, with anything in the gaps. Where
 // nothing varied no other text fits.
 func fits(text, common string) bool {
-	parts := strings.Split(common, gap)
+	x, y := []string{text}, []string{strings.ReplaceAll(common, lines, gap)}
+	if common == y[0] { // what varies stays in its line
+		x, y = strings.SplitAfter(text, "\n"), strings.SplitAfter(common, "\n")
+	}
+	if len(x) != len(y) || !strings.ContainsAny(common, gap+lines) {
+		return false
+	}
+	for i := range x {
+		if x[i] != y[i] && !fills(x[i], strings.Split(y[i], gap)) {
+			return false
+		}
+	}
+	return true
+}
+
+// fills reports whether a text is these parts with anything between them.
+func fills(text string, parts []string) bool {
 	last := len(parts) - 1
 	text, ok := strings.CutPrefix(text, parts[0])
 	for _, part := range parts[1:max(last, 1)] {
-		if !ok {
-			return false
+		if ok {
+			_, text, ok = strings.Cut(text, part)
 		}
-		_, text, ok = strings.Cut(text, part)
 	}
 	return ok && last > 0 && strings.HasSuffix(text, parts[last])
 }
