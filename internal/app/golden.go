@@ -67,7 +67,9 @@ type SavedGolden struct {
 // SaveGolden makes a golden session of one on record: what it comes to with the settings that
 // a golden session is run with, those of the command line and the project. Where that is not
 // what is on record the first difference is returned.
-func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Record, except rerun.Exceptions) (*SavedGolden, error) {
+func (a *App) SaveGolden(
+	ctx context.Context, id, dir string, records []event.Record, except rerun.Exceptions,
+) (*SavedGolden, error) {
 	if _, err := os.Lstat(dir); err == nil {
 		return nil, inputf("%s exists already; choose another name, or remove it first", dir)
 	}
@@ -80,7 +82,8 @@ func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Re
 	for i, r := range records {
 		records[i].Event = event.Masked(r.Event, mask)
 	}
-	take, kept := rerun.New(id, a.recordedRoot(ctx, id), records), &maskedPast{past: &past{contents: a.kept(ws), app: a}, mask: mask}
+	take := rerun.New(id, a.recordedRoot(ctx, id), records)
+	kept := &maskedPast{past: &past{contents: a.kept(ws), app: a}, mask: mask}
 	world, state, err := a.worldOf(ctx, take, take, kept, kept.past)
 	if err != nil {
 		return nil, err
@@ -90,7 +93,8 @@ func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Re
 		return nil, inputf("session %s: %v", id, err)
 	}
 	g := rerun.Golden{
-		Session: id, Root: "/workspace/" + filepath.Base(a.Root), Platform: platform(), Version: Version, Made: a.Env.Now(), Trusted: a.Trusted == trust.Trusted,
+		Session: id, Root: "/workspace/" + filepath.Base(a.Root), Platform: platform(),
+		Version: Version, Made: a.Env.Now(), Trusted: a.Trusted == trust.Trusted,
 		Except: except.Records, Ignore: except.Ignore,
 	}
 	if notesOf(state).Repository {
@@ -134,7 +138,8 @@ func withoutSecrets(world *rerun.World) (left []string, err error) {
 	}
 	slices.Sort(left)
 	if len(world.Start) > maxGoldenFiles || size > maxGoldenBytes {
-		return nil, fmt.Errorf("it began with %d files of %d bytes; a golden session has at most %d of %d: record it in a smaller folder", len(world.Start), size, maxGoldenFiles, maxGoldenBytes)
+		return nil, fmt.Errorf("it began with %d files of %d bytes; a golden session has at most %d of %d: "+
+			"record it in a smaller folder", len(world.Start), size, maxGoldenFiles, maxGoldenBytes)
 	}
 	return left, nil
 }
@@ -159,7 +164,9 @@ func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Re
 
 // runBare runs a take again with the settings of the command line and the
 // project, as a stranger to this machine.
-func (a *App) runBare(ctx context.Context, take *rerun.Take, world *rerun.World, kept rerun.Contents, g rerun.Golden, learn bool) (*rerun.Report, *rerun.Golden, error) {
+func (a *App) runBare(
+	ctx context.Context, take *rerun.Take, world *rerun.World, kept rerun.Contents, g rerun.Golden, learn bool,
+) (*rerun.Report, *rerun.Golden, error) {
 	home, err := a.stage()
 	if err != nil {
 		return nil, nil, err

@@ -24,7 +24,8 @@ const maxHistory = 16 << 20
 
 // bareGit is git in a folder of a copy, with no settings but those of the copy.
 func (a *App) bareGit(ctx context.Context, dir string) (func(in []byte, args ...string) ([]byte, error), error) {
-	env := append(a.ChildEnv(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+	env := append(a.ChildEnv(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+	env = append(env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
 	git, err := a.door.With(env).Git(ctx, dir)
 	return func(in []byte, args ...string) ([]byte, error) {
 		cmd := git.Command(ctx, args...)
@@ -82,7 +83,8 @@ func (a *App) packRepository(ctx context.Context, g *rerun.Golden, state []byte)
 	ids := without(nil)
 	pack, err := git(ids, "pack-objects", "--stdout", "-q")
 	if err == nil && len(pack) > maxHistory {
-		err = fmt.Errorf("the history of its repository takes %d MB, and a golden session has at most %d: record it in a smaller repository", len(pack)>>20, maxHistory>>20)
+		err = fmt.Errorf("the history of its repository takes %d MB, and a golden session has at most %d: "+
+			"record it in a smaller repository", len(pack)>>20, maxHistory>>20)
 	}
 	if err != nil {
 		return nil, err
@@ -178,5 +180,6 @@ func configOf(name, address string) string {
 		}, cmp.Or(text, without))
 		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 	}
-	return "[core]\n\trepositoryformatversion = 0\n\tbare = false\n[user]\n\tname = " + value(name, "golden") + "\n\temail = " + value(address, "golden@localhost") + "\n"
+	const core = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
+	return core + "[user]\n\tname = " + value(name, "golden") + "\n\temail = " + value(address, "golden@localhost") + "\n"
 }

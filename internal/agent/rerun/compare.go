@@ -81,7 +81,10 @@ func (f *Follower) Compare(except Exceptions, again ...*Follower) *Report {
 	for _, other := range again {
 		c.add(other.pairs)
 	}
-	return &Report{Session: f.take.ID, Steps: len(f.take.replies()), Records: len(f.pairs), Difference: c.first(slices.Clone(f.pairs)), Unsure: f.world.Unsure}
+	return &Report{
+		Session: f.take.ID, Steps: len(f.take.replies()), Records: len(f.pairs),
+		Difference: c.first(slices.Clone(f.pairs)), Unsure: f.world.Unsure,
+	}
 }
 
 // comparison compares a take with its rerun, and with other reruns in the same world.
@@ -96,7 +99,8 @@ type comparison struct {
 
 func newComparison(take *Take, was, is Side, except Exceptions) *comparison {
 	reading := func(side Side) *reader { return &reader{side, except, make(map[event.FileState]string)} }
-	c := &comparison{take: take, was: reading(was), is: reading(is), except: except, calls: make(map[string]event.ToolCallRequested)}
+	c := &comparison{take: take, was: reading(was), is: reading(is), except: except}
+	c.calls = make(map[string]event.ToolCallRequested)
 	for _, e := range take.Requests() {
 		c.calls[e.CallID] = e
 	}
@@ -179,7 +183,8 @@ func (c *comparison) differing(p pair) *Difference {
 
 // kinds are what a difference is of, by the kind of its records. Of any other it is the course.
 var kinds = map[string]string{
-	"MessageAdded": ofRequest, "ContextReplaced": ofRequest, "ToolCallRequested": ofDecision, "ToolCallCompleted": ofResult,
+	"MessageAdded": ofRequest, "ContextReplaced": ofRequest,
+	"ToolCallRequested": ofDecision, "ToolCallCompleted": ofResult,
 	"UserInteractionRequested": ofQuestion, "UserInteractionResponded": ofQuestion,
 }
 
@@ -196,7 +201,7 @@ func kind(e event.Event, filesOnly bool) string {
 
 // same reports whether two leaves say the same but for what may differ.
 func (l leaf) same(as leaf) bool {
-	return l.text == as.text && l.file == as.file || alike(l.text, as.text) || l.holds != nil && as.holds != nil && alike(l.held(), as.held())
+	return l.text == as.text || alike(l.text, as.text) || l.holds != nil && as.holds != nil && alike(l.held(), as.held())
 }
 
 // explained reports whether l differs from is no more than is and again do, which were
@@ -207,7 +212,8 @@ func (l leaf) explained(is, again leaf) bool {
 }
 
 // processIDs are the ways in which a command names processes by their numbers.
-var processIDs = lazy.Regexp(`\$\$|\$\{?(?:PPID|BASHPID|!)|[Gg]etp?pid|\b[Pp]rocess\.pid\b|\bps\b|\bpgrep\b|\bpstree\b|\bjobs -[a-z]*[lp]`)
+var processIDs = lazy.Regexp(`\$\$|\$\{?(?:PPID|BASHPID|!)|[Gg]etp?pid|` +
+	`\b[Pp]rocess\.pid\b|\bps\b|\bpgrep\b|\bpstree\b|\bjobs -[a-z]*[lp]`)
 
 var numbers = lazy.Regexp(`\b\d{1,7}\b`)
 
@@ -215,12 +221,14 @@ var numbers = lazy.Regexp(`\b\d{1,7}\b`)
 // how far one is.
 var (
 	jobTools = []string{"jobs_list", "job_read", "job_stop"}
-	ofJobs   = []string{"running", "state", "exit_code", "seconds", "output", "stdout", "stderr", "text", "next_offset", "ended", "runs"}
+	ofJobs   = []string{
+		"running", "state", "exit_code", "seconds", "output", "stdout", "stderr", "text", "next_offset", "ended", "runs",
+	}
 )
 
 // excused reports whether a field may differ for what its call was about.
 func (c *comparison) excused(r event.Record, path string, was, is leaf) bool {
-	if c.moved != nil && (was.change || is.change) { // a change that only one side has here is noticed after another call on the other
+	if c.moved != nil && (was.change || is.change) { // the other side may have noticed it after another call
 		there, here := c.moved[c.place(c.is, path, was)], c.moved[c.place(c.was, path, is)]
 		return was.change && there || is.change && here
 	}
@@ -235,8 +243,11 @@ func (c *comparison) excused(r event.Record, path string, was, is leaf) bool {
 	}
 	call, ok := c.calls[id]
 	job := background(call) || slices.Contains(jobTools, call.Tool)
-	return ok && (job && slices.Contains(ofJobs, path[strings.LastIndexByte(path, '.')+1:]) || // it ends when it ends
-		processIDs().Match(call.Input) && numbers().ReplaceAllString(was.text, "<pid>") == numbers().ReplaceAllString(is.text, "<pid>"))
+	if job && slices.Contains(ofJobs, path[strings.LastIndexByte(path, '.')+1:]) {
+		return true // it ends when it ends
+	}
+	without := func(l leaf) string { return numbers().ReplaceAllString(l.text, "<pid>") }
+	return ok && processIDs().Match(call.Input) && without(was) == without(is)
 }
 
 // background reports whether a call is of a command in the background.

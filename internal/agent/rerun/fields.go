@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,9 +40,10 @@ var MayDiffer = []Rule{
 	{"*", "sandbox", "a rerun is always confined"}, {"*", "authorActorId", "a rerun is run by nobody"},
 	{"TaskCreated", "title", forMen}, {"TaskCreated", "run", ofToday}, {"TaskStarted", "run", ofToday},
 	{"TaskFailed", "reason", forMen}, {"TaskFailed", "says", notTold}, {"TaskFailed", "steps", notTold},
-	{"ToolCallRequested", "reasons", forMen}, {"ToolCallRequested", "title", forMen}, {"ToolCallRequested", "readOnly", forMen},
+	{"ToolCallRequested", "reasons", forMen}, {"ToolCallRequested", "title", forMen},
+	{"ToolCallRequested", "readOnly", forMen}, {"ToolCallCompleted", "summary", forMen},
 	{"ToolCallRequested", "tree", newIDs}, {"ToolCallRequested", "repository", newIDs},
-	{"ToolCallRequested", "unasked", ofToday}, {"ToolCallRequested", "keyless", notTold}, {"ToolCallCompleted", "summary", forMen},
+	{"ToolCallRequested", "unasked", ofToday}, {"ToolCallRequested", "keyless", notTold},
 	{"MessageAdded", "reminded", forMen}, {"MessageAdded", "model", ofToday}, {"MessageAdded", "usage", measured},
 	{"MessageAdded", "stop", measured}, {"MessageAdded", "window", measured}, {"MessageAdded", "tools", measured},
 	{"MessageAdded", "blocks", forMen},
@@ -114,9 +116,10 @@ func (r *reader) leaves(e event.Event) map[string]leaf {
 		r.states(list, "saw ", was.Saw)
 		was.Changes, was.Saw = nil, nil
 		e = was
-	case event.InteractionRequested: // which is best, and whether there is more to see, is told by the files of a call that was cut off
+	case event.InteractionRequested: // which is best, and whether there is more to see, is told by files
 		if was.Author == event.ActorRecovery {
-			was.Options = slices.DeleteFunc(slices.Clone(was.Options), func(o uip.Option) bool { return o.ID == supervisor.Look })
+			looks := func(o uip.Option) bool { return o.ID == supervisor.Look }
+			was.Options = slices.DeleteFunc(slices.Clone(was.Options), looks)
 			for i := range was.Options {
 				was.Options[i].Default, was.Options[i].Style = false, ""
 			}
@@ -217,7 +220,8 @@ func (r *reader) changes(list map[string]leaf, changes []event.FileChange) {
 
 // cache reports whether a file is one that a program writes for itself, with times in it.
 func cache(name string) bool {
-	return strings.HasSuffix(name, ".pyc") || strings.HasSuffix(name, "/__pycache__") || strings.HasSuffix(name, "/.pytest_cache")
+	base := path.Base(name)
+	return path.Ext(base) == ".pyc" || base == "__pycache__" || base == ".pytest_cache"
 }
 
 // state is what became of a file.
@@ -232,7 +236,8 @@ func (r *reader) state(s event.FileState) leaf {
 	case s.Hash == "dir":
 		return leaf{file: true, text: "folder"}
 	}
-	return leaf{file: true, text: fmt.Sprintf("%s %04o", s.Hash, s.Mode), holds: func() (string, bool) { return r.content(s) }}
+	holds := func() (string, bool) { return r.content(s) }
+	return leaf{file: true, text: fmt.Sprintf("%s %04o", s.Hash, s.Mode), holds: holds}
 }
 
 // maxCompared is how long a file may be of which parts may differ.

@@ -205,7 +205,8 @@ func (f *Follower) intervene(stream string, was event.Record) {
 			f.cancel() // the person interrupted here
 		}
 	case event.ModeChanged:
-		if stream == main && f.open && !f.beyond(then) && then.Actor == event.ActorUser && !typed(f.left[main], 1) && !handsOver(was.Event) {
+		byHand := then.Actor == event.ActorUser && !typed(f.left[main], 1) && !handsOver(was.Event)
+		if stream == main && f.open && !f.beyond(then) && byHand {
 			f.change(e.Mode) // between two steps
 		}
 	}

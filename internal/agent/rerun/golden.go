@@ -50,7 +50,7 @@ type Golden struct {
 	Later map[uint64][]event.FileState `json:"later,omitempty"`
 
 	Records  []event.Record    `json:"-"`
-	Contents map[string][]byte `json:"-"` // by hash
+	contents map[string][]byte // what others left later, and calls that were not made again, by hash
 	files    map[string][]byte // what the files of the start hold, by path
 }
 
@@ -65,14 +65,14 @@ const (
 	files     = "files"
 	stateFile = "repository.tar"
 	packFile  = "objects.pack"
-	contents  = "contents" // what others left later, and calls that are not made again
+	leftLater = "contents"
 )
 
 // Golden is what the rerun came to, with nothing in it of where it was run.
 func (f *Follower) Golden(ctx context.Context, g Golden) (*Golden, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	g.Form, g.files, g.Contents, g.Later = goldenForm, make(map[string][]byte), make(map[string][]byte), make(map[uint64][]event.FileState)
+	g.Form, g.files, g.Later = goldenForm, make(map[string][]byte), make(map[uint64][]event.FileState)
 	g.Records, g.Start, g.Except = nil, nil, slices.Clone(g.Except)
 	for _, name := range slices.Sorted(maps.Keys(f.world.Start)) {
 		s, data, err := f.world.named(ctx, f.world.Start[name])
@@ -101,7 +101,7 @@ func (f *Follower) Golden(ctx context.Context, g Golden) (*Golden, error) {
 	for i, seq := range g.Except {
 		g.Except[i] = cmp.Or(became[seq], seq)
 	}
-	maps.Copy(g.Contents, f.world.used)
+	g.contents = f.world.used
 	return &g, nil
 }
 
@@ -195,8 +195,8 @@ func write(data []byte, name ...string) error {
 
 // WriteExpected writes what is expected, and what the model says.
 func (g *Golden) WriteExpected(dir string) error {
-	for name, data := range g.Contents {
-		if err := write(data, dir, contents, name); err != nil {
+	for name, data := range g.contents {
+		if err := write(data, dir, leftLater, name); err != nil {
 			return err
 		}
 	}
@@ -238,7 +238,8 @@ func ReadGolden(dir string) (*Golden, error) {
 		return nil, fmt.Errorf("%s: %w", manifest, err)
 	}
 	if g.Form == 1 && g.Branch != "" {
-		return nil, fmt.Errorf("%s: an earlier version saved it, without the history of its repository: save it again", manifest)
+		const old = "%s: an earlier version saved it, without the history of its repository: save it again"
+		return nil, fmt.Errorf(old, manifest)
 	}
 	if g.Form < 1 || g.Form > goldenForm || g.Root == "" || g.Session == "" {
 		return nil, fmt.Errorf("%s: this is not a golden session of form %d", manifest, goldenForm)
@@ -288,7 +289,7 @@ type Kept struct{ Dir string }
 // Content is what a file held.
 func (k Kept) Content(_ context.Context, s event.FileState, limit int64) ([]byte, error) {
 	in := repofile.Below(k.Dir)
-	for _, name := range []string{path.Join(contents, s.Hash), path.Join(files, s.Path)} {
+	for _, name := range []string{path.Join(leftLater, s.Hash), path.Join(files, s.Path)} {
 		if !fs.ValidPath(name) || strings.ContainsRune(s.Hash, '/') {
 			continue
 		}

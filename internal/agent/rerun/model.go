@@ -54,10 +54,12 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 	case event.ContextReplaced:
 		switch summed := len(e.Messages) > 0 && compact.IsSummary(e.Messages[0]); {
 		case summarises && summed:
-			return []provider.Delta{provider.TextDelta(f.here(compact.Summary(e.Messages[0]))), provider.Done{Stop: provider.StopEnd}}, nil
+			text := f.here(compact.Summary(e.Messages[0]))
+			return []provider.Delta{provider.TextDelta(text), provider.Done{Stop: provider.StopEnd}}, nil
 		case !summarises: // the provider found it too long
 			f.window = cmp.Or(e.Window, f.window)
-			return nil, &provider.Error{Kind: provider.ErrContextTooLong, Status: 400, Window: e.Window, Err: errors.New("as it is on record")}
+			err := errors.New("as it is on record")
+			return nil, &provider.Error{Kind: provider.ErrContextTooLong, Status: 400, Window: e.Window, Err: err}
 		}
 	case event.TaskCanceled:
 		return nil, interrupted()
@@ -70,7 +72,8 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 		switch _, canceled := then.Event.(event.TaskCanceled); {
 		case replied && summarises:
 		case replied && !said.Interrupted:
-			return append(f.deltas(said), provider.Done{Stop: provider.Stop(said.Stop), Usage: said.Usage, Model: said.Model, Sent: said.Sent}), nil
+			end := provider.Done{Stop: provider.Stop(said.Stop), Usage: said.Usage, Model: said.Model, Sent: said.Sent}
+			return append(f.deltas(said), end), nil
 		case replied && failure(failed) != nil:
 			return f.deltas(said), failure(failed)
 		case replied:
@@ -117,7 +120,8 @@ func (f *Follower) deltas(e event.MessageAdded) (list []provider.Delta) {
 		case chat.Text:
 			list = append(list, provider.TextDelta(f.here(string(p))))
 		case chat.ToolCall:
-			list = append(list, provider.CallDelta{Index: calls, ID: p.ID, Name: p.Name, Args: f.here(cmp.Or(p.Broken, string(p.Args))), Extra: p.Extra})
+			args := f.here(cmp.Or(p.Broken, string(p.Args)))
+			list = append(list, provider.CallDelta{Index: calls, ID: p.ID, Name: p.Name, Args: args, Extra: p.Extra})
 			calls++
 		}
 	}

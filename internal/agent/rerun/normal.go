@@ -21,17 +21,21 @@ const (
 // The expressions for what may differ.
 var (
 	times = lazy.Regexp(`\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: ?Z| ?[+-]\d\d:?\d\d)?)?` +
-		`|\b(?:` + weekday + `,? )?` + month + ` {1,2}\d{1,2},? (?:\d\d:\d\d(?::\d\d)?| ?\d{4})(?: [AP]M)?(?: [A-Z]{3,5})?(?: [+-]\d{4})?(?: \d{4})?\b` +
+		`|\b(?:` + weekday + `,? )?` + month + ` {1,2}\d{1,2},? (?:\d\d:\d\d(?::\d\d)?| ?\d{4})` +
+		`(?: [AP]M)?(?: [A-Z]{3,5})?(?: [+-]\d{4})?(?: \d{4})?\b` +
 		`|\b(?:` + weekday + `,? )?\d{1,2} ` + month + ` \d{4}(?: \d\d:\d\d(?::\d\d)?)?` +
 		`|\b\d\d:\d\d:\d\d(?:\.\d+)?\b` +
 		`|\b1[5-9]\d{8}(?:\d{3}|\d{6}|\d{9}|\.\d+)?\b`)
-	durations = lazy.Regexp(`\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|s|secs?|seconds?|minutes?)\b|\b\d+m\d+(?:\.\d+)?s\b|\(cached\)|\b(?:\d+|an?) (?:second|minute|hour|day|week|month|year)s? ago\b`)
+	durations = lazy.Regexp(`\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|s|secs?|seconds?|minutes?)\b|\b\d+m\d+(?:\.\d+)?s\b|` +
+		`\(cached\)|\b(?:\d+|an?) (?:second|minute|hour|day|week|month|year)s? ago\b`)
 	listed    = lazy.Regexp(`(?m)^( *)([bcdlps-][rwxsStT-]{9}[.+@]?) +\d+ +(\S+) +(\S+) +(\d+) (.*)$`)
 	total     = lazy.Regexp(`(?m)^( *total) \S+(\n *[bcdlps-][rwxsStT-]{9})`)
 	dangling  = lazy.Regexp(`(?m)^(?:dangling|unreachable) (?:blob|commit|tree|tag) [0-9a-f]{40,64}\n?`)
 	stored    = lazy.Regexp(`\b\d+ objects, \d+ kilobytes\b`) // the copy borrows objects
 	tempNames = lazy.Regexp(`/tmp/[\w.+-]*(?:\d{4,}|tmp\.\w{6,})[\w.+-]*`)
-	ids       = lazy.Regexp(`\b(task|ui|call|mention|bang|undo|job|hook)_[a-z2-7]{12}\b|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b[0-9a-f]{40}\b|\b[0-9a-f]{7,12}\b|\b[Pp][Ii][Dd]:? ?\d+\b|\bCODER_COMMAND=[\w.-]+`)
+	ids       = lazy.Regexp(`\b(task|ui|call|mention|bang|undo|job|hook)_[a-z2-7]{12}\b|` +
+		`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|` +
+		`\b[0-9a-f]{40}\b|\b[0-9a-f]{7,12}\b|\b[Pp][Ii][Dd]:? ?\d+\b|\bCODER_COMMAND=[\w.-]+`)
 )
 
 // dates are the variables by which git dates what a rerun commits.
@@ -55,7 +59,8 @@ func normal(text string) string {
 	text = dangling().ReplaceAllString(stored().ReplaceAllString(text, "<objects>"), "")
 	text = oneline().ReplaceAllString(text, "<id> ")
 	return ids().ReplaceAllStringFunc(text, func(id string) string {
-		if len(id) <= 12 && !strings.ContainsAny(id, "_=") && (!strings.ContainsAny(id, "0123456789") || !strings.ContainsAny(id, "abcdefPp")) {
+		mixed := strings.ContainsAny(id, "0123456789") && strings.ContainsAny(id, "abcdefPp")
+		if len(id) <= 12 && !strings.ContainsAny(id, "_=") && !mixed {
 			return id // a number, or a word
 		}
 		return "<id>"
@@ -142,11 +147,14 @@ var digits = lazy.Regexp(`<id>|\b\d{7,12}\b`)
 
 // swap puts what stands for paths in their place, the longest first.
 func (s Side) swap(text string) string {
-	for _, from := range slices.SortedFunc(maps.Keys(s.Paths), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }) {
+	longest := func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
+	for _, from := range slices.SortedFunc(maps.Keys(s.Paths), longest) {
 		text = swap(text, from, s.Paths[from])
 	}
 	return text
 }
+
+var longer = lazy.Regexp(`^[a-zA-Z0-9_-]`)
 
 // swap replaces a path where it stands as such.
 func swap(text, from, to string) string {
@@ -160,7 +168,7 @@ func swap(text, from, to string) string {
 		if !ok {
 			return b.String()
 		}
-		if after != "" && strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", rune(after[0])) {
+		if longer().MatchString(after) {
 			b.WriteString(from) // another path that begins alike
 		} else {
 			b.WriteString(to)

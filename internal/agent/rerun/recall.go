@@ -15,9 +15,10 @@ import (
 )
 
 // Tools of other programs: how their names begin, by which a message gets what it names of
-// theirs, and which runs commands on events.
+// theirs, which runs commands on events, and those of language servers, which answer when they are ready.
 const (
 	ofOthers  = "mcp__"
+	ofServers = "lsp_"
 	resources = "mcp_resource"
 	onEvents  = "hook"
 )
@@ -28,7 +29,7 @@ func OfOthers(name string) bool { return strings.HasPrefix(name, ofOthers) || na
 // outside reports whether a call reached beyond this machine's confined
 // commands and files: it is not made again, and what came of it is on record.
 func outside(e event.ToolCallRequested) bool {
-	if Keyed(e) || e.Tool == resources || e.Tool == onEvents || strings.HasPrefix(e.Tool, "lsp_") { // language servers answer when they are ready
+	if Keyed(e) || e.Tool == resources || e.Tool == onEvents || strings.HasPrefix(e.Tool, ofServers) {
 		return true
 	}
 	var args map[string]json.RawMessage
@@ -38,11 +39,16 @@ func outside(e event.ToolCallRequested) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(e.Effects, func(f event.Effect) bool { return f.Kind == event.EffectNet || f.Kind == event.EffectUnknown })
+	return slices.ContainsFunc(e.Effects, func(f event.Effect) bool {
+		return f.Kind == event.EffectNet || f.Kind == event.EffectUnknown
+	})
 }
 
 // unbounded are the arguments by which a command asks to run without bounds.
-var unbounded = []string{"unconfined", "outside_sandbox", "with_escalated_permissions", "dangerously_disable_sandbox", "dangerouslydisablesandbox"}
+var unbounded = []string{
+	"unconfined", "outside_sandbox", "with_escalated_permissions",
+	"dangerously_disable_sandbox", "dangerouslydisablesandbox",
+}
 
 // Keyed reports whether a call cannot be made again because the keys that it was made
 // with are not on record. What it notes down has none.
@@ -82,7 +88,7 @@ func (f *Follower) Recall(ctx context.Context, callID string) (res tool.Result, 
 	case !outside(asked):
 		return res, false, nil
 	}
-	res = tool.Result{Value: json.RawMessage(f.here(string(done.Output))), Failed: done.IsError, Saw: make(map[string]string)}
+	res.Value, res.Failed, res.Saw = json.RawMessage(f.here(string(done.Output))), done.IsError, make(map[string]string)
 	for _, s := range done.Saw {
 		res.Saw[s.Path] = s.Hash
 	}
@@ -105,8 +111,8 @@ func (f *Follower) handedOn(callID string) bool {
 func (f *Follower) cutOff(ctx context.Context, c call) error {
 	goesOn := slices.IndexFunc(f.left[c.stream], func(r event.Record) bool {
 		switch r.Event.(type) {
-		case event.ToolCallRequested, event.ToolCallCompleted, event.InteractionRequested, event.InteractionResponded: // of calls beside it
-			return f.beyond(r)
+		case event.ToolCallRequested, event.ToolCallCompleted, event.InteractionRequested, event.InteractionResponded:
+			return f.beyond(r) // else it is of a call beside this one
 		}
 		return true
 	})
@@ -149,8 +155,13 @@ func (f *Follower) LetPass(id string, risky bool) bool {
 	if !ok || e.Verdict != event.Allowed || e.DecidedBy != event.ActorPolicy {
 		return false
 	}
-	older := e.Unasked == "" && len(e.Reasons) > 0 // its record does not tell, but only what was let pass has reasons
-	return older || e.Unasked == event.RisksUnasked || e.Unasked == event.WaivableUnasked && !risky || strings.HasPrefix(e.Tool, ofOthers)
+	switch e.Unasked {
+	case event.RisksUnasked:
+		return true
+	case event.WaivableUnasked:
+		return !risky
+	}
+	return len(e.Reasons) > 0 || strings.HasPrefix(e.Tool, ofOthers) // an older record has reasons for what was let pass
 }
 
 // Ask answers a question as it was answered.
@@ -167,7 +178,8 @@ func (f *Follower) Ask(ctx context.Context, q uip.Request) (uip.Response, error)
 	answer.ID, answer.TaskID = q.ID, q.TaskID
 	answer.Parts = slices.Clone(answer.Parts)
 	for i, part := range answer.Parts {
-		if n := slices.IndexFunc(asked.Parts, func(p uip.Request) bool { return p.ID == part.ID }); n >= 0 && n < len(q.Parts) {
+		n := slices.IndexFunc(asked.Parts, func(p uip.Request) bool { return p.ID == part.ID })
+		if n >= 0 && n < len(q.Parts) {
 			answer.Parts[i].ID, answer.Parts[i].TaskID = q.Parts[n].ID, q.TaskID
 		}
 	}

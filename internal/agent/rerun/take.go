@@ -48,7 +48,8 @@ func (t *Take) Until(n int) *Take {
 
 // New reads a session, oldest record first.
 func New(id, root string, records []event.Record) *Take {
-	t := &Take{ID: id, Root: root, Records: records, streams: make(map[string][]event.Record), done: make(map[uint64]event.Record)}
+	t := &Take{ID: id, Root: root, Records: records}
+	t.streams, t.done = make(map[string][]event.Record), make(map[uint64]event.Record)
 	streams, p, requests, open := namer{}, process{}, make(map[string]uint64), false
 	for _, r := range records {
 		stream := streams.of(r)

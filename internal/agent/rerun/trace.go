@@ -41,8 +41,9 @@ type trace struct {
 // were.
 func Trace(ctx context.Context, whole, take *Take, kept Files) (*World, error) {
 	w := trace{
-		World: NewWorld(nil, make(map[uint64][]event.FileState)), kept: kept, known: make(map[string]event.FileState), listed: make(map[string]bool),
-		names: make(map[event.FileState]string), before: make(map[string]uint64), turn: make(map[string]string),
+		World: NewWorld(nil, make(map[uint64][]event.FileState)), kept: kept,
+		known: make(map[string]event.FileState), listed: make(map[string]bool), names: make(map[event.FileState]string),
+		before: make(map[string]uint64), turn: make(map[string]string),
 		found: make(map[[2]string]event.FileState), since: make(map[string]uint64),
 	}
 	w.Whole, w.World.kept = false, kept
@@ -79,7 +80,8 @@ func (w *trace) requested(ctx context.Context, e event.ToolCallRequested) {
 	for _, s := range e.Before { // the folder of a file to be made was there, unless it is to be made, too
 		dir := path.Dir(s.Path)
 		made := func(s event.FileState) bool { return s.Hash == "" && !s.Lost && strings.HasPrefix(dir+"/", s.Path+"/") }
-		if _, known := w.known[dir]; !known && dir != "." && s.Hash == "" && fs.ValidPath(dir) && !slices.ContainsFunc(e.Before, made) {
+		_, known := w.known[dir]
+		if !known && dir != "." && s.Hash == "" && fs.ValidPath(dir) && !slices.ContainsFunc(e.Before, made) {
 			w.was(ctx, event.FileState{Path: dir, Hash: "dir"}, w.seq)
 		}
 	}
@@ -180,8 +182,8 @@ func (w *trace) reverted(ctx context.Context, e event.ToolCallCompleted, seq uin
 	for _, n := range r.Kept {
 		changed = append(changed, n.Path)
 	}
-	for _, name := range r.NotUndone {
-		if _, known := w.found[[2]string{r.Turn.ID, strings.TrimSuffix(name, "/")}]; !known { // a command that was cut off may have made it
+	for _, name := range r.NotUndone { // a command that was cut off may have made it
+		if _, known := w.found[[2]string{r.Turn.ID, strings.TrimSuffix(name, "/")}]; !known {
 			changed = append(changed, name)
 		}
 	}

@@ -63,7 +63,8 @@ func (e *MissingError) Error() string {
 	if len(list) > shownMissing {
 		list, more = list[:shownMissing], fmt.Sprintf(" and %d more", len(list)-shownMissing)
 	}
-	return lost + "what " + strings.Join(list, ", ") + more + " held was not kept, and neither git nor the workspace has it any more"
+	return lost + "what " + strings.Join(list, ", ") + more +
+		" held was not kept, and neither git nor the workspace has it any more"
 }
 
 const shownMissing = 5
@@ -78,7 +79,8 @@ func (w *World) LayOut(ctx context.Context, copy *os.Root, kept Contents) (*Worl
 		Start: w.Start, Whole: w.Whole, Tree: w.Tree, Unsure: w.Unsure, later: w.later,
 		copy: copy, kept: kept,
 	}
-	for _, s := range slices.Concat(slices.Collect(maps.Values(w.Start)), slices.Concat(slices.Collect(maps.Values(w.later))...)) {
+	all := slices.Collect(maps.Values(w.Start))
+	for _, s := range slices.Concat(all, slices.Concat(slices.Collect(maps.Values(w.later))...)) {
 		if err := check(s); err != nil { // before anything is laid out
 			return nil, err
 		}
