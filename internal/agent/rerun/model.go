@@ -44,7 +44,7 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 	if list := f.left[stream]; len(list) > 1 {
 		then = list[1]
 	}
-	interrupted := func() error {
+	stop := func() error {
 		f.cancel()
 		return ctx.Err()
 	}
@@ -62,7 +62,7 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 			return nil, &provider.Error{Kind: provider.ErrContextTooLong, Status: 400, Window: e.Window, Err: err}
 		}
 	case event.TaskCanceled:
-		return nil, interrupted()
+		return nil, stop()
 	case event.TaskFailed:
 		if err := failure(e); err != nil {
 			return nil, err
@@ -77,9 +77,9 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 		case replied && failure(failed) != nil:
 			return f.deltas(said), failure(failed)
 		case replied:
-			return f.deltas(said), interrupted()
+			return f.deltas(said), stop()
 		case canceled && then.Actor == event.ActorUser: // the model is told of the interruption first
-			return nil, interrupted()
+			return nil, stop()
 		}
 	}
 	return nil, f.part(stream, event.Record{Event: event.MessageAdded{Message: chat.Say(chat.Assistant, "")}})
