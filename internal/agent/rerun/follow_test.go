@@ -102,6 +102,16 @@ func TestAProcessEndsWhereItDid(t *testing.T) {
 	}
 }
 
+func TestATakeOfTheBeginningEndsAsIfItsProcessHad(t *testing.T) {
+	r := follow(t, New("s", "/ws", numbered(created("t"), replied("t", "x"), replied("t", "y"))).Until(1), keeper{}, nil)
+	if err := r.make(created("t")); err != nil || !r.ended {
+		t.Fatalf("it does not end: %v", err)
+	}
+	if err := r.make(replied("t", "x")); !errors.Is(err, errEnded) || r.Parted() {
+		t.Errorf("more is made: %v, parted %v", err, r.Parted())
+	}
+}
+
 func TestTheClockIsThatOfTheRecord(t *testing.T) {
 	r := follow(t, New("s", "/ws", numbered(created("t"), replied("t", "x"), replied("t", "y"))), keeper{}, nil)
 	if !r.Now().Equal(began) {
@@ -188,9 +198,26 @@ func TestAProcessRunsWithItsFlagsAndInItsMode(t *testing.T) {
 	check("two", 50, mode.Plan)
 }
 
+// TestTheWindowOfATurnIsItsOwn: the next one may be run with another.
+func TestTheWindowOfATurnIsItsOwn(t *testing.T) {
+	with := func(task string, window int) event.Record {
+		return of(task, event.ActorUser, event.TaskCreated{TaskID: task, Run: &event.Run{Window: window}})
+	}
+	r := follow(t, New("s", "/ws", numbered(with("t", 100), of("t", "", event.TaskCompleted{TaskID: "t"}), with("u", 200))), keeper{}, nil)
+	for _, made := range []struct {
+		record event.Record
+		window int
+	}{{with("t", 100), 100}, {of("t", "", event.TaskCompleted{TaskID: "t"}), 200}, {with("u", 200), 200}} {
+		if err := r.make(made.record); err != nil || r.Window() != made.window {
+			t.Errorf("after record %d the window is %d, want %d: %v", r.last, r.Window(), made.window, err)
+		}
+	}
+}
+
 func TestWhatAnotherProgramWroteForACommand(t *testing.T) {
 	task := of("t", event.ActorUser, event.TaskCreated{TaskID: "t", Intent: "/mcp__a__b now"})
-	r := follow(t, New("s", "/ws", numbered(task, said("t", "in /ws do this"))), keeper{}, nil)
+	told := of("t", "", event.MessageAdded{Message: chat.Say(chat.User, "by the program")})
+	r := follow(t, New("s", "/ws", numbered(task, told, said("t", "in /ws do this"))), keeper{}, nil)
 	if text, ok := r.Written("MCP__a__b"); !ok || text != "in "+r.world.root()+" do this" {
 		t.Errorf("it wrote %q, %v", text, ok)
 	}

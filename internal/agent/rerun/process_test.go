@@ -25,17 +25,18 @@ func TestWhereProcessesEnd(t *testing.T) {
 		records []event.Record
 		ends    []uint64
 	}{
-		"none did":                     {[]event.Record{created("t"), replied("t", "x"), end}, nil},
-		"a turn has no end":            {[]event.Record{created("t"), replied("t", "x")}, []uint64{3}},
-		"the books are closed":         {[]event.Record{created("t"), replied("t", "x"), recovery(event.TaskCanceled{TaskID: "t"})}, []uint64{3}},
-		"twice":                        {[]event.Record{created("t"), recovery(event.ToolCallCompleted{}), replied("t", "x"), recovery(event.TaskCanceled{TaskID: "t"})}, []uint64{2, 4}},
-		"with other flags":             {[]event.Record{with(nil), end, with(&event.Run{Allowed: "read"}), end}, []uint64{3}},
-		"the same flags":               {[]event.Record{with(&event.Run{Window: 1}), end, with(&event.Run{Window: 2}), end}, nil},
-		"taken up with other flags":    {[]event.Record{with(nil), of("t", "", event.TaskStarted{TaskID: "t", Run: &event.Run{}}), end}, []uint64{2}},
-		"in another mode":              {[]event.Record{created("t"), mode, recovery(event.ToolCallCompleted{}), end}, []uint64{2}},
-		"asked and answered":           {[]event.Record{created("t"), asks("q"), answers("q", supervisor.GoOn), replied("t", "x"), end}, []uint64{2}},
-		"asked, and asked again later": {[]event.Record{created("t"), asks("q"), asks("r"), answers("r", supervisor.GoOn), end}, []uint64{2, 3}},
-		"a look before the answer":     {[]event.Record{created("t"), asks("q"), answers("q", supervisor.Look), asks("r"), answers("r", supervisor.Drop), end}, []uint64{2}},
+		"none did":                      {[]event.Record{created("t"), replied("t", "x"), end}, nil},
+		"a turn has no end":             {[]event.Record{created("t"), replied("t", "x")}, []uint64{3}},
+		"the books are closed":          {[]event.Record{created("t"), replied("t", "x"), recovery(event.TaskCanceled{TaskID: "t"})}, []uint64{3}},
+		"twice":                         {[]event.Record{created("t"), recovery(event.ToolCallCompleted{}), replied("t", "x"), recovery(event.TaskCanceled{TaskID: "t"})}, []uint64{2, 4}},
+		"with other flags":              {[]event.Record{with(nil), end, with(&event.Run{Allowed: "read"}), end}, []uint64{3}},
+		"the same flags":                {[]event.Record{with(&event.Run{Window: 1}), end, with(&event.Run{Window: 2}), end}, nil},
+		"taken up with other flags":     {[]event.Record{with(nil), of("t", "", event.TaskStarted{TaskID: "t", Run: &event.Run{}}), end}, []uint64{2}},
+		"in another mode":               {[]event.Record{created("t"), mode, recovery(event.ToolCallCompleted{}), end}, []uint64{2}},
+		"asked and answered":            {[]event.Record{created("t"), asks("q"), answers("q", supervisor.GoOn), replied("t", "x"), end}, []uint64{2}},
+		"asked, and asked again later":  {[]event.Record{created("t"), asks("q"), asks("r"), answers("r", supervisor.GoOn), end}, []uint64{2, 3}},
+		"a look, and asked again later": {[]event.Record{created("t"), asks("q"), answers("q", supervisor.Look), asks("r"), asks("u"), answers("u", supervisor.Drop), end}, []uint64{2, 5}},
+		"a look before the answer":      {[]event.Record{created("t"), asks("q"), answers("q", supervisor.Look), asks("r"), answers("r", supervisor.Drop), end}, []uint64{2}},
 	} {
 		if got := New("s", "/ws", numbered(tt.records...)).ends; !slices.Equal(got, tt.ends) {
 			t.Errorf("%s: processes end at %v, want %v", name, got, tt.ends)
