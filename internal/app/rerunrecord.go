@@ -31,7 +31,7 @@ type Recorded struct {
 func (r *Recorded) judged(p policy.Policy) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		o, err := p.Judge(ctx, c)
-		if err == nil && o.Verdict == policy.Ask && r.LetPass(c.Call.ID, !o.Waivable()) {
+		if err == nil && o.Verdict == policy.Ask && r.LetPass(c.Call.ID, c.Tool, !o.Waivable()) {
 			asks := policy.Func(func(context.Context, policy.Case) (policy.Opinion, error) { return o, nil })
 			return policy.Fearless(asks).Judge(ctx, c)
 		}
@@ -87,6 +87,9 @@ func (r *Recorded) Find(_ context.Context, name string) (func(context.Context, s
 
 // resources are what messages named of other programs.
 func (r *Recorded) resources() *orchestrator.Resources {
+	if !slices.ContainsFunc(r.calls, func(c event.ToolCallRequested) bool { return c.Tool == mcp.ResourceTool }) {
+		return nil
+	}
 	set, err := tool.NewSet(recordedTool{nil, mcp.ResourceTool, r})
 	if err != nil {
 		panic(err) // one tool cannot be there twice

@@ -2,6 +2,7 @@ package rerun
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -78,6 +79,7 @@ func (x Exceptions) without(text string) string {
 // what differs between them may differ from the record.
 func (f *Follower) Compare(except Exceptions, again ...*Follower) *Report {
 	c := newComparison(f.take, f.was, f.is, except)
+	c.later = f.world.later
 	for _, other := range again {
 		c.add(other.pairs)
 	}
@@ -94,7 +96,9 @@ type comparison struct {
 	except  Exceptions
 	again   []map[uint64]event.Record          // of the other reruns, by the record
 	calls   map[string]event.ToolCallRequested // on record, by id
-	moved   map[string]bool                    // changes of files by commands in the background, by side, file and outcome
+	jobs    bool                               // there are commands in the background
+	pairs   []pair
+	later   map[uint64][]event.FileState // what others left, or a command in the background
 }
 
 func newComparison(take *Take, was, is Side, except Exceptions) *comparison {
@@ -102,7 +106,7 @@ func newComparison(take *Take, was, is Side, except Exceptions) *comparison {
 	c := &comparison{take: take, was: reading(was), is: reading(is), except: except}
 	c.calls = make(map[string]event.ToolCallRequested)
 	for _, e := range take.Requests() {
-		c.calls[e.CallID] = e
+		c.calls[e.CallID], c.jobs = e, c.jobs || background(e)
 	}
 	return c
 }
@@ -118,7 +122,7 @@ func (c *comparison) add(pairs []pair) {
 
 // first is the first difference of pairs that the other reruns do not explain.
 func (c *comparison) first(pairs []pair) *Difference {
-	c.survey(pairs)
+	c.pairs = pairs
 	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(a.was.Seq, b.was.Seq) })
 	for i, p := range pairs {
 		d := c.differing(p)
@@ -228,9 +232,8 @@ var (
 
 // excused reports whether a field may differ for what its call was about.
 func (c *comparison) excused(r event.Record, path string, was, is leaf) bool {
-	if c.moved != nil && (was.change || is.change) { // the other side may have noticed it after another call
-		there, here := c.moved[c.place(c.is, path, was)], c.moved[c.place(c.was, path, is)]
-		return was.change && there || is.change && here
+	if c.jobs && (was.change || is.change) {
+		return was.change && c.noticed(c.is, path, was) || is.change && c.noticed(c.was, path, is)
 	}
 	id := ""
 	switch e := r.Event.(type) {
@@ -258,26 +261,32 @@ func background(e event.ToolCallRequested) bool {
 	return json.Unmarshal(e.Input, &args) == nil && args.Background
 }
 
-// survey finds what became of files in a session with commands in the background: a change by
-// one is noticed after whatever call is next.
-func (c *comparison) survey(pairs []pair) {
-	if !slices.ContainsFunc(c.take.Requests(), background) {
-		return
+// noticed reports whether a change of a file is noticed anywhere on a side: what a command in
+// the background does is found by whatever call is next, or was there before that.
+func (c *comparison) noticed(side *reader, path string, change leaf) bool {
+	ctx, found := context.Background(), []event.FileState(nil)
+	if side == c.was {
+		found = slices.Concat(slices.Collect(maps.Values(c.later))...)
 	}
-	c.moved = make(map[string]bool)
-	for _, p := range pairs {
-		for side, e := range map[*reader]event.Event{c.was: p.was.Event, c.is: p.is.Event} {
-			done, _ := e.(event.ToolCallCompleted)
-			list := make(map[string]leaf)
-			side.changes(list, done.Changes)
-			for path, l := range list {
-				c.moved[c.place(side, path, l)] = true
+	for _, p := range c.pairs {
+		made := p.is.Event
+		if side == c.was {
+			made = p.was.Event
+		}
+		switch e := made.(type) {
+		case event.ToolCallRequested:
+			if kept, ok := side.side.Kept.(Files); ok && e.Tree != "" {
+				all, _ := kept.Files(ctx, e.Tree)
+				found = append(found, all...)
+			}
+		case event.ToolCallCompleted:
+			changes, _ := expand(ctx, side.side.Kept, e.Changes)
+			for _, one := range changes {
+				found = append(found, one.After)
 			}
 		}
 	}
-}
-
-// place names a change of a file on a side.
-func (c *comparison) place(side *reader, path string, l leaf) string {
-	return fmt.Sprintf("%t\x00%s\x00%s", side == c.was, path, l.held())
+	return slices.ContainsFunc(found, func(s event.FileState) bool {
+		return side.change(s.Path) == path && side.state(s).held() == change.held()
+	})
 }

@@ -214,9 +214,12 @@ func (r *reader) changes(list map[string]leaf, changes []event.FileChange) {
 		}
 		l := r.state(c.After)
 		l.change = true
-		list["files "+withoutKeys().Text(r.side.swap(name))] = l
+		list[r.change(name)] = l
 	}
 }
+
+// change is the path of what a call did to a file.
+func (r *reader) change(name string) string { return "files " + withoutKeys().Text(r.side.swap(name)) }
 
 // cache reports whether a file is one that a program writes for itself, with times in it.
 func cache(name string) bool {

@@ -183,6 +183,36 @@ func TestChangesOfJobsAreNoticedAfterAnyCall(t *testing.T) {
 	}
 }
 
+// TestAJobMayBeThereBeforeTheNextCall: then no call is said to have done it.
+func TestAJobMayBeThereBeforeTheNextCall(t *testing.T) {
+	list := func(changes []event.FileChange, tree string) []event.Record {
+		next := of("t", "", event.ToolCallRequested{CallID: "d", Tool: "bash", Tree: tree})
+		return numbered(requested("t", "c", "bash", `{"background":true}`), of("t", "", event.ToolCallCompleted{CallID: "c", Tool: "bash", Changes: changes}), next)
+	}
+	made, kept := []event.FileChange{{After: file("j", "h")}}, keeper{trees: map[string][]event.FileState{"all": {file("j", "h")}, "none": nil}}
+	later := map[uint64][]event.FileState{2: {file("j", "h")}}
+	for name, tt := range map[string]struct {
+		was, is []event.Record
+		later   map[uint64][]event.FileState
+		same    bool
+	}{
+		"in the rerun":       {list(made, ""), list(nil, "all"), nil, true},
+		"on record":          {list(nil, ""), list(made, ""), later, true},
+		"nowhere, in rerun":  {list(made, ""), list(nil, "none"), later, false},
+		"nowhere, on record": {list(nil, ""), list(made, "all"), nil, false},
+	} {
+		c := newComparison(New("s", "/ws", tt.was), Side{}, Side{Kept: kept}, Exceptions{})
+		c.later = tt.later
+		var pairs []pair
+		for i, r := range tt.was {
+			pairs = append(pairs, pair{r, tt.is[i]})
+		}
+		if d := c.first(pairs); (d == nil) != tt.same {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
 func TestHowFarAnInterruptedCallGotIsChance(t *testing.T) {
 	done := func(out string) event.Event {
 		return event.ToolCallCompleted{Tool: "bash", Output: []byte(out)}

@@ -148,10 +148,10 @@ func (f *Follower) Planned(ctx context.Context, name string) (event.ToolCallRequ
 // LetPass reports whether a call that would be asked about now was let pass
 // unasked: by a flag of that run, or because its tool, which is not there to be
 // judged, was always allowed. Risky says that it may not be let pass for good.
-func (f *Follower) LetPass(id string, risky bool) bool {
+func (f *Follower) LetPass(id, name string, risky bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	e, ok := f.upcoming(id, "")
+	e, ok := f.upcoming(id, name)
 	if !ok || e.Verdict != event.Allowed || e.DecidedBy != event.ActorPolicy {
 		return false
 	}

@@ -69,7 +69,7 @@ func TestWhatAFlagLetPassIsLetPassAgain(t *testing.T) {
 	} {
 		call := event.ToolCallRequested{CallID: "c", Tool: "bash", Input: []byte(`{"x":1}`), Verdict: event.Allowed, DecidedBy: event.ActorPolicy, Reasons: []string{"auto-approve: any words"}, Unasked: tt.unasked}
 		f := Follow(New("s", "/ws", []event.Record{{Seq: 1, Event: call}}), Side{}, Side{}, NewWorld(nil, nil))
-		if got := f.LetPass("c", tt.risky); got != tt.passes {
+		if got := f.LetPass("c", "bash", tt.risky); got != tt.passes {
 			t.Errorf("unasked %q, risky %v: %v", tt.unasked, tt.risky, got)
 		}
 	}

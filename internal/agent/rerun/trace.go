@@ -50,11 +50,11 @@ func Trace(ctx context.Context, whole, take *Take, kept Files) (*World, error) {
 	for _, r := range whole.Records {
 		switch e := r.Event.(type) {
 		case event.TaskCreated:
-			w.turn[e.TaskID] = cmp.Or(e.ParentID, e.TaskID)
+			w.turn[e.TaskID] = e.ParentID
 		case event.ToolCallRequested:
 			w.requested(ctx, e)
 		case event.ToolCallCompleted:
-			if err := w.completed(ctx, e, w.turn[r.Task]); err != nil {
+			if err := w.completed(ctx, e, cmp.Or(w.turn[r.Task], r.Task)); err != nil {
 				return nil, err
 			}
 		}
