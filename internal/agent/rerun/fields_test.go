@@ -52,6 +52,16 @@ func TestFieldsThatMayDifferAreNotCompared(t *testing.T) {
 	}
 }
 
+// TestUndoingNamesRecordsByTheirNumbers, which a rerun numbers anew.
+func TestUndoingNamesRecordsByTheirNumbers(t *testing.T) {
+	for tool, same := range map[string]bool{"undo": true, "redo": true, "bash": false} {
+		was, is := event.ToolCallRequested{Tool: tool, Input: []byte(`{"of":1}`)}, event.ToolCallRequested{Tool: tool, Input: []byte(`{"of":2}`)}
+		if d := differs(was, is); (d == "") != same {
+			t.Errorf("%s: %q", tool, d)
+		}
+	}
+}
+
 // TestAnOlderRecordMayLackAField, and one that has it is compared by it.
 func TestAnOlderRecordMayLackAField(t *testing.T) {
 	older, newer := event.TaskFailed{Reason: "ask the model: gone"}, event.TaskFailed{Reason: "in other words", Says: "gone", Steps: 7}

@@ -276,11 +276,12 @@ func TestWhatThePersonSaid(t *testing.T) {
 		"words that a command is for": {[]event.Record{command("/x y"), said("t", "many words")}, 2, "/x y", false, 0},
 		"a command that is no turn":   {[]event.Record{local("/undo"), created("t")}, 2, "/undo", false, 0},
 		"one that is said last":       {[]event.Record{requested("", "undo_1", "undo", `{}`), local("/undo")}, 1, "/undo", false, 0},
+		"one that changes nothing":    {[]event.Record{requested("", "undo_1", "undo", `{}`), local("/cost")}, 1, "", false, 0},
 		"nothing is on record":        {[]event.Record{requested("", "undo_1", "undo", `{}`), created("t")}, 1, "", false, 0},
 	} {
 		f := Follow(New("s", "/ws", numbered(tt.records...)).Until(tt.cut), Side{}, Side{}, NewWorld(nil, nil))
 		got, ok := f.said()
-		if ok != (tt.text != "") || got.Text() != tt.text || got.AsWritten != tt.written || len(got.Pictures) != tt.pictures {
+		if ok != (tt.text != "") || ok && got.Text() != tt.text || got.AsWritten != tt.written || len(got.Pictures) != tt.pictures {
 			t.Errorf("%s: %q, %v, as written %v, %d pictures", name, got.Text(), ok, got.AsWritten, len(got.Pictures))
 		}
 	}

@@ -24,8 +24,9 @@ func TestWhatMayDiffer(t *testing.T) {
 		"task_hac3jmey3u22 and ui_aaaabbbbcccc":                                                "task_zzzzyyyyxxxx and ui_ddddeeeeffff",
 		"2644698 two":                                                                          "a644698 two",
 		"3187537 two\n1a2b3c4 one":                                                             "8028905 two\n4028905 one",
-		"pid 4711":                                                                             "pid 12",
-		"8f14e45f-ceea-467f-a9b1-0123456789ab is its id":                                       "00000000-ceea-467f-a9b1-0123456789ab is its id",
+		"A=1\nGIT_AUTHOR_DATE=2026-11-16T06:24:08+00:00\nB=2":                                  "A=1\nB=2",
+		"pid 4711": "pid 12",
+		"8f14e45f-ceea-467f-a9b1-0123456789ab is its id": "00000000-ceea-467f-a9b1-0123456789ab is its id",
 	}
 	for a, b := range same {
 		if !alike(a, b) {

@@ -199,6 +199,17 @@ func TestACallWithoutAnEndIsWaitedForOnlyIfAProcessEnded(t *testing.T) {
 	}
 }
 
+// TestACallOutsideOfATurnHasAnEnd, or its record is damaged.
+func TestACallOutsideOfATurnHasAnEnd(t *testing.T) {
+	r := follow(t, New("s", "/ws", numbered(requested("", "c", "undo", `{}`))), keeper{}, nil)
+	if err := r.make(requested("", "c", "undo", `{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, known, err := r.Recall(t.Context(), "c"); !known || !errors.Is(err, errDiffers) || !r.Parted() {
+		t.Errorf("known %v: %v", known, err)
+	}
+}
+
 // TestACallIsPlannedByItsIdAndElseByItsTool: a rerun makes some ids itself.
 func TestACallIsPlannedByItsIdAndElseByItsTool(t *testing.T) {
 	titled := func(id, tool, title string) event.Record {

@@ -144,9 +144,7 @@ func (w *trace) was(ctx context.Context, s event.FileState, seq uint64) {
 		w.later[seq] = append(w.later[seq], s)
 	case !known:
 		w.Start[s.Path] = s
-	case s.Mode == 0: // it says less
-		return
-	case w.Start[s.Path] == before: // it says more
+	case s.Mode > 0 && w.Start[s.Path] == before: // it says more
 		w.Start[s.Path] = s
 	}
 	w.known[s.Path] = s

@@ -1,6 +1,7 @@
 package rerun
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -86,7 +87,8 @@ func TestTheBeginningIsWhatCallsFoundFirst(t *testing.T) {
 
 // TestWhatUndoingMet: what others made of a file is not on record, only that they did.
 func TestWhatUndoingMet(t *testing.T) {
-	made := changing("c", nil, "", nil, event.FileChange{Before: file("a", "1"), After: file("a", "2")}, event.FileChange{Before: file("b", "1"), After: file("b", "2")})
+	made := changing("c", nil, "", nil, event.FileChange{Before: file("a", "1"), After: file("a", "2")}, event.FileChange{Before: file("b", "1"), After: file("b", "2")},
+		event.FileChange{Before: event.FileState{Path: "f"}, After: event.FileState{Path: "f", Hash: "dir"}})
 	undone := func(tool string, p undo.Plan) []event.Record {
 		p.Turn.ID = "t"
 		out, _ := json.Marshal(p)
@@ -101,6 +103,8 @@ func TestWhatUndoingMet(t *testing.T) {
 		"all is brought back":    {undone("undo", undo.Plan{Restored: []string{"a", "b"}}), ""},
 		"a person had done so":   {undone("undo", undo.Plan{Restored: []string{"a"}}), "3:b=1"},
 		"what a command made":    {undone("undo", undo.Plan{Restored: []string{"a", "b"}, NotUndone: []string{"n", "d/"}}), "3:d=dir 3:n=" + stand},
+		"a folder of the turn":   {undone("undo", undo.Plan{Restored: []string{"a", "b"}, NotUndone: []string{"f/"}}), ""},
+		"left, and then read":    {append(undone("undo", undo.Plan{Kept: []undo.Note{{Path: "a"}}, Restored: []string{"b"}}), changing("r", nil, "", []event.FileState{file("a", "3")})...), "3:a=3"},
 		"redone":                 {undone("redo", undo.Plan{Restored: []string{"a"}}), ""},
 		"redone, but left":       {undone("redo", undo.Plan{Kept: []undo.Note{{Path: "b"}}}), "3:b=" + stand},
 		"it says something else": {[]event.Record{of("", "", event.ToolCallCompleted{CallID: "u", Tool: "undo", Output: []byte(`"no"`)})}, ""},
@@ -202,6 +206,19 @@ func TestWhatCannotBeHadIsNamed(t *testing.T) {
 	}
 	if text, _ := w.copy.ReadFile("x"); string(text) != byOthers {
 		t.Errorf("x holds %q", text)
+	}
+}
+
+func TestLayingOutIsInterrupted(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	copy, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer copy.Close()
+	if _, err := NewWorld([]event.FileState{file("a", "lost")}, nil).LayOut(ctx, copy, keeper{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
 	}
 }
 
