@@ -110,7 +110,6 @@ func (b *bench) Emit(_ context.Context, r event.Record) error {
 	return nil
 }
 
-// told is what the model was told in request n, one "role: text" a line.
 // failure is how the next task fails.
 func (b *bench) failure() *event.TaskFailed {
 	var failed event.TaskFailed
@@ -122,6 +121,7 @@ func (b *bench) failure() *event.TaskFailed {
 	return &failed
 }
 
+// told is what the model was told in request n, one "role: text" a line.
 func (b *bench) told(n int) string {
 	var lines []string
 	for _, m := range b.model.Seen()[n].Messages {

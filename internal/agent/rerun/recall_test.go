@@ -111,7 +111,7 @@ func TestAReplyThatBrokeOffBreaksOff(t *testing.T) {
 // TestWhatTheEndOfAProcessCutOffIsWaitedFor until the session is stopped.
 func TestWhatTheEndOfAProcessCutOffIsWaitedFor(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
-	list := numbered(created("t"), of("t", event.ActorRecovery, event.TaskCanceled{TaskID: "t"}))
+	list := numbered(created("t"), of("t", "", event.TaskStarted{TaskID: "t", Run: &event.Run{}}), replied("t", "by the next process"))
 	r := follow(t, New("s", "/ws", list), keeper{}, nil)
 	if err := r.make(created("t")); err != nil {
 		t.Fatal(err)
