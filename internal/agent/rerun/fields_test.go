@@ -121,7 +121,7 @@ func TestFilesAreComparedByWhatTheyHold(t *testing.T) {
 	left := func(s event.FileState) event.Event {
 		return event.ToolCallCompleted{Tool: "x", Output: []byte(`{}`), Changes: []event.FileChange{{After: s}}}
 	}
-	kept := keeper{contents: map[string]string{"1": "made 2026-11-16 06:24\n", "2": "made 2027-01-02 09:00\n", "3": "unmade\nhere", "4": "bin\x00a", "5": "bin\x00b"}}
+	kept := keeper{contents: map[string]string{"1": "made 2026-11-16 06:24\n", "2": "made 2027-01-02 09:00\n", "3": "unmade\nhere", "4": "bin\x00 2026-11-16", "5": "bin\x00 2027-01-02"}}
 	side := Side{Kept: kept}
 	none := keeper{}
 	for name, tt := range map[string]struct {

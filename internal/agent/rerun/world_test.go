@@ -64,6 +64,7 @@ func TestTheBeginningIsWhatCallsFoundFirst(t *testing.T) {
 		"and then as it was left":    {[][]event.Record{changing("c", nil, "", nil, change(a1, a2)), changing("d", nil, "", []event.FileState{a2})}, "a=1", "", false},
 		"one that is made":           {[][]event.Record{changing("c", []event.FileState{none("x/n")}, "", nil)}, "x=dir x/n=", "", false},
 		"in a folder that is made":   {[][]event.Record{changing("c", []event.FileState{none("x"), none("x/n")}, "", nil)}, "x= x/n=", "", false},
+		"in one of a folder made":    {[][]event.Record{changing("c", []event.FileState{none("x"), none("x/y/n")}, "", nil)}, "x= x/y/n=", "", false},
 		"all files":                  {[][]event.Record{changing("c", nil, "first", nil)}, "a=1 b=1", "", true},
 		"all files, changed later":   {[][]event.Record{changing("c", nil, "first", nil), changing("d", nil, "second", nil)}, "a=1 b=1", "2:a=2 2:b=", true},
 		"a file that nobody had":     {[][]event.Record{changing("c", nil, "first", nil), changing("d", nil, "", []event.FileState{file("z", "1")})}, "a=1 b=1", "2:z=1", true},
