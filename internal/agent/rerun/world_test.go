@@ -117,6 +117,17 @@ func TestWhatUndoingMet(t *testing.T) {
 	}
 }
 
+// TestWhatASubtaskChangedBelongsToItsTurn: undoing that brings it back, or says what it left.
+func TestWhatASubtaskChangedBelongsToItsTurn(t *testing.T) {
+	sub := of("u", "", event.TaskCreated{TaskID: "u", ParentID: "t", CallID: "c"})
+	done := of("u", "", event.ToolCallCompleted{CallID: "d", Changes: []event.FileChange{{Before: file("a", "1"), After: file("a", "2")}}})
+	undone := of("", "", event.ToolCallCompleted{CallID: "x", Tool: "undo", Output: []byte(`{"turn":{"id":"t"}}`)})
+	asked := of("", "", event.ToolCallRequested{CallID: "x", Tool: "undo"})
+	if _, _, later := traced(t, keeper{}, created("t"), sub, done, asked, undone); later != "3:a=1" {
+		t.Errorf("others did %q", later)
+	}
+}
+
 func TestWhatHappenedAfterATakeDoesNotMatter(t *testing.T) {
 	records := numbered(slices.Concat(changing("c", nil, "", nil, event.FileChange{Before: file("a", "1"), After: file("a", "2")}), changing("d", nil, "", []event.FileState{file("a", "3")}))...)
 	whole := New("s", "/ws", records)
