@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"coder/internal/agent/rerun"
 	"coder/internal/agent/supervisor"
@@ -197,15 +195,11 @@ func (a *App) once(ctx context.Context, s staging) (f *rerun.Follower, gone func
 	if err = errors.Join(os.MkdirAll(root, 0o755), os.MkdirAll(home, 0o700)); err != nil {
 		return nil, nil, err
 	}
-	files, err := os.OpenRoot(root)
+	world, files, err := a.layOut(ctx, s, root, home)
 	if err != nil {
 		return nil, nil, err
 	}
 	open = append(open, files)
-	world, err := a.layOut(ctx, s, files, home)
-	if err != nil {
-		return nil, nil, err
-	}
 	copied, err := workspace.Open(root)
 	if err != nil {
 		return nil, nil, err
@@ -234,41 +228,8 @@ func (a *App) once(ctx context.Context, s staging) (f *rerun.Follower, gone func
 	return f, clean, err
 }
 
-// layOut puts everything into the copy that a session began with.
-func (a *App) layOut(ctx context.Context, s staging, files *os.Root, home string) (*rerun.World, error) {
-	root := files.Name()
-	if err := errors.Join(s.furnish(ctx, root), a.copyHome(s.take, home, root)); err != nil {
-		return nil, err
-	}
-	world, err := s.world.LayOut(ctx, files, s.kept)
-	if err != nil {
-		return nil, inputf("session %s: %v", s.take.ID, err)
-	}
-	return world, s.date(files)
-}
-
 // placeholder stands for the workspace in what is compared.
 const placeholder = "<workspace>"
-
-// date gives files of the copy the times of then: those that they still have, or one
-// before the session.
-func (s staging) date(files *os.Root) error {
-	for name, state := range s.world.Start {
-		if state.Link != "" || state.Hash == "" || state.Hash == "dir" {
-			continue
-		}
-		then := s.take.Start().Add(-time.Hour)
-		if s.there != nil {
-			if info, err := s.there.Lstat(name); err == nil && info.ModTime().Before(s.take.Start()) {
-				then = info.ModTime()
-			}
-		}
-		if err := files.Chtimes(filepath.FromSlash(name), then, then); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
-}
 
 // another is the program for a rerun: with the settings of this one, but always
 // confined, offline, and with a state of its own.

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -46,6 +48,45 @@ func (a *App) stage() (string, error) {
 
 // stageAge is how old a folder must be for nobody to work in it any more.
 const stageAge = 24 * time.Hour
+
+// layOut puts everything into a copy that a session began with.
+func (a *App) layOut(ctx context.Context, s staging, root, home string) (world *rerun.World, files *os.Root, err error) {
+	if err := errors.Join(s.furnish(ctx, root), a.copyHome(s.take, home, root)); err != nil {
+		return nil, nil, err
+	}
+	if files, err = os.OpenRoot(root); err != nil {
+		return nil, nil, err
+	}
+	if world, err = s.world.LayOut(ctx, files, s.kept); err != nil {
+		err = inputf("session %s: %v", s.take.ID, err)
+	} else {
+		err = s.date(files)
+	}
+	if err != nil {
+		files.Close()
+	}
+	return world, files, err
+}
+
+// date gives files of the copy the times of then: those that they still have, or one
+// before the session.
+func (s staging) date(files *os.Root) error {
+	for name, state := range s.world.Start {
+		if state.Link != "" || state.Hash == "" || state.Hash == "dir" {
+			continue
+		}
+		then := s.take.Start().Add(-time.Hour)
+		if s.there != nil {
+			if info, err := s.there.Lstat(name); err == nil && info.ModTime().Before(s.take.Start()) {
+				then = info.ModTime()
+			}
+		}
+		if err := files.Chtimes(filepath.FromSlash(name), then, then); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
 
 // within is where the copy of the workspace lies below the folder for it: as deep in its
 // repository as the workspace, and with as many folders above as a linked work tree needs.

@@ -364,7 +364,7 @@ var mayOpen = map[string]string{
 	"app/sessions.go":                 "lists the folders of sessions, which is never waited for",
 	"app/golden.go":                   "lists its own folders and reads the name of a branch, which is never waited for",
 	"agent/rerun/golden.go":           "writes into a folder that it has just made",
-	"app/rerun.go":                    "writes into a folder that it has just made, and reads by way of repofile",
+	"app/rerunstage.go":               "writes into a folder that it has just made, and reads by way of repofile",
 	"app/goldenrepo.go":               "writes the configuration of a repository that it has just made",
 	"app/sessionstart.go":             "lists its own folder, which is never waited for",
 	"record/gitstate/gitstate.go":     "lists the folders of git, which is never waited for; writes into those of a copy",
@@ -488,7 +488,7 @@ var temporary = map[string]string{
 	"host/authkey/authkey.go":          "in our home, swept at the start",
 	"host/atomicfile/atomicfile.go":    "beside what is ours, or in a folder of ours: swept at the start",
 	"cli/editor.go":                    "in our home, swept at the start",
-	"app/rerun.go":                     "removed at the end, else swept by the next rerun",
+	"app/rerunstage.go":                "removed at the end, else swept by the next rerun",
 	"cli/demo.go":                      "the person is told where it is, and it stays",
 	"core/event/eventtest/simulate.go": "for tests",
 }

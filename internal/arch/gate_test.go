@@ -15,7 +15,7 @@ var mayPrepare = map[string]string{
 	"policy/grant/grant.go":     "the gate",
 	"tool/files/buffer.go":      "a tool around a tool",
 	"tool/codenav/edited.go":    "a tool around a tool",
-	"app/rerun.go":              "a tool around a tool",
+	"app/rerunrecord.go":        "a tool around a tool",
 	"tool/tooltest/tooltest.go": "the suite that every tool passes",
 }
 
