@@ -50,7 +50,9 @@ func (a *App) stage() (string, error) {
 const stageAge = 24 * time.Hour
 
 // layOut puts everything into a copy that a session began with.
-func (a *App) layOut(ctx context.Context, s staging, root, home string) (world *rerun.World, files *os.Root, err error) {
+func (a *App) layOut(
+	ctx context.Context, s staging, root, home string,
+) (world *rerun.World, files *os.Root, err error) {
 	if err := errors.Join(s.furnish(ctx, root), a.copyHome(s.take, home, root)); err != nil {
 		return nil, nil, err
 	}

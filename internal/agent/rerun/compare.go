@@ -232,9 +232,6 @@ var (
 
 // excused reports whether a field may differ for what its call was about.
 func (c *comparison) excused(r event.Record, path string, was, is leaf) bool {
-	if c.jobs && (was.change || is.change) {
-		return was.change && c.noticed(c.is, path, was) || is.change && c.noticed(c.was, path, is)
-	}
 	id := ""
 	switch e := r.Event.(type) {
 	case event.ToolCallCompleted:
@@ -245,6 +242,13 @@ func (c *comparison) excused(r event.Record, path string, was, is leaf) bool {
 		}
 	}
 	call, ok := c.calls[id]
+	if c.jobs && (was.change || is.change) {
+		excuses := func(side *reader, change leaf) bool {
+			same, other := c.noticed(side, path, change)
+			return same || background(call) && !other // whether it ended within its own call is chance
+		}
+		return was.change && excuses(c.is, was) || is.change && excuses(c.was, is)
+	}
 	job := background(call) || slices.Contains(jobTools, call.Tool)
 	if job && slices.Contains(ofJobs, path[strings.LastIndexByte(path, '.')+1:]) {
 		return true // it ends when it ends
@@ -261,9 +265,9 @@ func background(e event.ToolCallRequested) bool {
 	return json.Unmarshal(e.Input, &args) == nil && args.Background
 }
 
-// noticed reports whether a change of a file is noticed anywhere on a side: what a command in
-// the background does is found by whatever call is next, or was there before that.
-func (c *comparison) noticed(side *reader, path string, change leaf) bool {
+// noticed reports whether a change of a file is noticed anywhere on a side, or another one of
+// it: what a command in the background does is found by whatever call is next, or was there before that.
+func (c *comparison) noticed(side *reader, path string, change leaf) (same, other bool) {
 	ctx, found := context.Background(), []event.FileState(nil)
 	if side == c.was {
 		found = slices.Concat(slices.Collect(maps.Values(c.later))...)
@@ -286,7 +290,11 @@ func (c *comparison) noticed(side *reader, path string, change leaf) bool {
 			}
 		}
 	}
-	return slices.ContainsFunc(found, func(s event.FileState) bool {
-		return side.change(s.Path) == path && side.state(s).held() == change.held()
-	})
+	for _, s := range found {
+		if side.change(s.Path) == path {
+			alike := side.state(s).held() == change.held()
+			same, other = same || alike, other || !alike
+		}
+	}
+	return same, other
 }

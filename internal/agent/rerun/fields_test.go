@@ -181,7 +181,8 @@ func TestChangesOfJobsAreNoticedAfterAnyCall(t *testing.T) {
 		different uint64
 	}{
 		"a call later":           {`{"background":true}`, list(`{"background":true}`, made, nil), list(`{"background":true}`, nil, made), 0},
-		"in no call":             {`{"background":true}`, list(`{"background":true}`, made, nil), list(`{"background":true}`, nil, nil), 2},
+		"only in its own call":   {`{"background":true}`, list(`{"background":true}`, made, nil), list(`{"background":true}`, nil, nil), 0},
+		"only in another call":   {`{"background":true}`, list(`{"background":true}`, nil, made), list(`{"background":true}`, nil, nil), 4},
 		"with another outcome":   {`{"background":true}`, list(`{"background":true}`, made, nil), list(`{"background":true}`, nil, other), 2},
 		"not in the background":  {`{}`, list(`{}`, made, nil), list(`{}`, nil, made), 2},
 		"in the background, but": {`{"background":false}`, list(`{}`, made, nil), list(`{}`, nil, made), 2},
@@ -199,7 +200,7 @@ func TestAJobMayBeThereBeforeTheNextCall(t *testing.T) {
 		next := of("t", "", event.ToolCallRequested{CallID: "d", Tool: "bash", Tree: tree})
 		return numbered(requested("t", "c", "bash", `{"background":true}`), of("t", "", event.ToolCallCompleted{CallID: "c", Tool: "bash", Changes: changes}), next)
 	}
-	made, kept := []event.FileChange{{After: file("j", "h")}}, keeper{trees: map[string][]event.FileState{"all": {file("j", "h")}, "none": nil}}
+	made, kept := []event.FileChange{{After: file("j", "h")}}, keeper{trees: map[string][]event.FileState{"all": {file("j", "h")}, "none": nil, "other": {file("j", "g")}}}
 	later := map[uint64][]event.FileState{2: {file("j", "h")}}
 	for name, tt := range map[string]struct {
 		was, is []event.Record
@@ -208,8 +209,10 @@ func TestAJobMayBeThereBeforeTheNextCall(t *testing.T) {
 	}{
 		"in the rerun":       {list(made, ""), list(nil, "all"), nil, true},
 		"on record":          {list(nil, ""), list(made, ""), later, true},
-		"nowhere, in rerun":  {list(made, ""), list(nil, "none"), later, false},
-		"nowhere, on record": {list(nil, ""), list(made, "all"), nil, false},
+		"nowhere, in rerun":  {list(made, ""), list(nil, "none"), later, true},
+		"nowhere, on record": {list(nil, ""), list(made, "all"), nil, true},
+		"otherwise, later":   {list(nil, ""), list(made, ""), map[uint64][]event.FileState{2: {file("j", "g")}}, false},
+		"otherwise, in all":  {list(made, ""), list(nil, "other"), nil, false},
 	} {
 		c := newComparison(New("s", "/ws", tt.was), Side{}, Side{Kept: kept}, Exceptions{})
 		c.later = tt.later
