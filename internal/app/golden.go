@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"coder/internal/agent/rerun"
 	"coder/internal/core/event"
@@ -68,7 +67,9 @@ type SavedGolden struct {
 // SaveGolden makes a golden session of one on record: what it comes to with the settings that
 // a golden session is run with, those of the command line and the project. Where that is not
 // what is on record the first difference is returned.
-func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Record, except rerun.Exceptions) (*SavedGolden, error) {
+func (a *App) SaveGolden(
+	ctx context.Context, id, dir string, records []event.Record, except rerun.Exceptions,
+) (*SavedGolden, error) {
 	if _, err := os.Lstat(dir); err == nil {
 		return nil, inputf("%s exists already; choose another name, or remove it first", dir)
 	}
@@ -81,7 +82,8 @@ func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Re
 	for i, r := range records {
 		records[i].Event = event.Masked(r.Event, mask)
 	}
-	take, kept := rerun.New(id, a.recordedRoot(ctx, id), records), &maskedPast{past: &past{contents: a.kept(ws), app: a}, mask: mask}
+	take := rerun.New(id, a.recordedRoot(ctx, id), records)
+	kept := &maskedPast{past: &past{contents: a.kept(ws), app: a}, mask: mask}
 	world, state, err := a.worldOf(ctx, take, take, kept, kept.past)
 	if err != nil {
 		return nil, err
@@ -90,9 +92,9 @@ func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Re
 	if err != nil {
 		return nil, inputf("session %s: %v", id, err)
 	}
-	root := "/workspace/" + filepath.Base(a.Root)
 	g := rerun.Golden{
-		Session: id, Root: take.Root, Platform: platform(), Version: Version, Made: a.Env.Now(), Trusted: a.Trusted == trust.Trusted,
+		Session: id, Root: "/workspace/" + filepath.Base(a.Root), Platform: platform(),
+		Version: Version, Made: a.Env.Now(), Trusted: a.Trusted == trust.Trusted,
 		Except: except.Records, Ignore: except.Ignore,
 	}
 	if notesOf(state).Repository {
@@ -106,17 +108,13 @@ func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Re
 	if err != nil || learnt == nil {
 		return &SavedGolden{report, left, true}, err
 	}
-	if learnt, err = learnt.At(root); err != nil {
-		return nil, err
-	}
 	return &SavedGolden{report, left, false}, learnt.Write(dir)
 }
 
 // maskedPast is what files held, without keys.
 type maskedPast struct {
 	*past
-	mask    *secret.Concealer
-	changed atomic.Bool // something was blotted out
+	mask *secret.Concealer
 }
 
 func (p *maskedPast) Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error) {
@@ -124,11 +122,7 @@ func (p *maskedPast) Content(ctx context.Context, s event.FileState, limit int64
 	if err != nil || bytes.IndexByte(data, 0) >= 0 {
 		return data, err
 	}
-	text := p.mask.Text(string(data))
-	if text != string(data) {
-		p.changed.Store(true)
-	}
-	return []byte(text), nil
+	return []byte(p.mask.Text(string(data))), nil
 }
 
 // withoutSecrets leaves files out that are known to hold secrets, and tells
@@ -144,7 +138,8 @@ func withoutSecrets(world *rerun.World) (left []string, err error) {
 	}
 	slices.Sort(left)
 	if len(world.Start) > maxGoldenFiles || size > maxGoldenBytes {
-		return nil, fmt.Errorf("it began with %d files of %d bytes; a golden session has at most %d of %d: record it in a smaller folder", len(world.Start), size, maxGoldenFiles, maxGoldenBytes)
+		return nil, fmt.Errorf("it began with %d files of %d bytes; a golden session has at most %d of %d: "+
+			"record it in a smaller folder", len(world.Start), size, maxGoldenFiles, maxGoldenBytes)
 	}
 	return left, nil
 }
@@ -169,7 +164,9 @@ func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Re
 
 // runBare runs a take again with the settings of the command line and the
 // project, as a stranger to this machine.
-func (a *App) runBare(ctx context.Context, take *rerun.Take, world *rerun.World, kept rerun.Contents, g rerun.Golden, learn bool) (*rerun.Report, *rerun.Golden, error) {
+func (a *App) runBare(
+	ctx context.Context, take *rerun.Take, world *rerun.World, kept rerun.Contents, g rerun.Golden, learn bool,
+) (*rerun.Report, *rerun.Golden, error) {
 	home, err := a.stage()
 	if err != nil {
 		return nil, nil, err
@@ -192,7 +189,7 @@ func (a *App) runBare(ctx context.Context, take *rerun.Take, world *rerun.World,
 		return nil, nil, err
 	}
 	s := staging{
-		take: take, world: world, kept: kept, hidden: []string{a.Home, home}, learn: learn, golden: g,
+		take: take, world: world, kept: kept, hidden: []string{a.Home, home},
 		except: rerun.Exceptions{Records: g.Except, Ignore: g.Ignore},
 		within: outer(g.Within),
 		was:    map[string]string{g.Platform: "<platform>"}, is: hosts(),
@@ -201,6 +198,9 @@ func (a *App) runBare(ctx context.Context, take *rerun.Take, world *rerun.World,
 		},
 	}
 	s.is[platform()] = "<platform>"
+	if learn {
+		s.learn = &g
+	}
 	return b.again(ctx, s)
 }
 

@@ -24,7 +24,8 @@ const maxHistory = 16 << 20
 
 // bareGit is git in a folder of a copy, with no settings but those of the copy.
 func (a *App) bareGit(ctx context.Context, dir string) (func(in []byte, args ...string) ([]byte, error), error) {
-	env := append(a.ChildEnv(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+	env := append(a.ChildEnv(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+	env = append(env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
 	git, err := a.door.With(env).Git(ctx, dir)
 	return func(in []byte, args ...string) ([]byte, error) {
 		cmd := git.Command(ctx, args...)
@@ -56,48 +57,55 @@ func (a *App) packRepository(ctx context.Context, g *rerun.Golden, state []byte)
 	if err := layOutRepository(state, to, ".", filepath.Join(from.Common, "objects")); err != nil {
 		return nil, err
 	}
-	git, err := a.bareGit(ctx, stage)
-	if err != nil {
+	if g.Pack, left, err = a.packObjects(ctx, stage); err != nil {
 		return nil, err
 	}
-	list, err := git(nil, "rev-list", "--objects", "--all", "--reflog", "--indexed-objects", "--missing=allow-any")
-	if err != nil {
-		return nil, err
-	}
-	without := func(hidden map[string]bool) (ids []byte) {
-		left = nil
-		for line := range strings.Lines(string(list)) {
-			switch id, name, _ := strings.Cut(strings.TrimSpace(line), " "); {
-			case strings.HasPrefix(id, "?"): // it is missing
-			case hidden[id] || secret.Is(name):
-				if name += " (in git's history)"; !slices.Contains(left, name) {
-					left = append(left, name)
-				}
-			default:
-				ids = append(ids, id+"\n"...)
-			}
-		}
-		return ids
-	}
-	ids := without(nil)
-	pack, err := git(ids, "pack-objects", "--stdout", "-q")
-	if err == nil && len(pack) > maxHistory {
-		err = fmt.Errorf("the history of its repository takes %d MB, and a golden session has at most %d: record it in a smaller repository", len(pack)>>20, maxHistory>>20)
-	}
-	if err != nil {
-		return nil, err
-	}
-	hidden, err := secretBlobs(git, ids)
-	if err == nil && len(hidden) > 0 {
-		pack, err = git(without(hidden), "pack-objects", "--stdout", "-q")
-	}
-	if err != nil {
-		return nil, err
-	}
-	g.Pack = pack
 	g.Name, g.Address = a.committer(ctx)
 	g.State, err = gitstate.Alone(state, bareNotes(state))
 	return left, err
+}
+
+// packObjects packs the objects of a repository, but for those that may hold secrets.
+func (a *App) packObjects(ctx context.Context, dir string) (pack []byte, left []string, err error) {
+	git, err := a.bareGit(ctx, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := git(nil, "rev-list", "--objects", "--all", "--reflog", "--indexed-objects", "--missing=allow-any")
+	if err != nil {
+		return nil, nil, err
+	}
+	ids, left := objects(list, nil)
+	pack, err = git(ids, "pack-objects", "--stdout", "-q")
+	if err == nil && len(pack) > maxHistory {
+		err = fmt.Errorf("the history of its repository takes %d MB, and a golden session has at most %d: "+
+			"record it in a smaller repository", len(pack)>>20, maxHistory>>20)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	hidden, err := secretBlobs(git, ids)
+	if err == nil && len(hidden) > 0 {
+		ids, left = objects(list, hidden)
+		pack, err = git(ids, "pack-objects", "--stdout", "-q")
+	}
+	return pack, left, err
+}
+
+// objects are those of a list of git's that may be shown, and the names of the others.
+func objects(list []byte, hidden map[string]bool) (ids []byte, left []string) {
+	for line := range strings.Lines(string(list)) {
+		switch id, name, _ := strings.Cut(strings.TrimSpace(line), " "); {
+		case strings.HasPrefix(id, "?"): // it is missing
+		case hidden[id] || secret.Is(name):
+			if name += " (in git's history)"; !slices.Contains(left, name) {
+				left = append(left, name)
+			}
+		default:
+			ids = append(ids, id+"\n"...)
+		}
+	}
+	return ids, left
 }
 
 // bareNotes are the notes of a state but for what is this user's alone.
@@ -178,5 +186,6 @@ func configOf(name, address string) string {
 		}, cmp.Or(text, without))
 		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 	}
-	return "[core]\n\trepositoryformatversion = 0\n\tbare = false\n[user]\n\tname = " + value(name, "golden") + "\n\temail = " + value(address, "golden@localhost") + "\n"
+	const core = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
+	return core + "[user]\n\tname = " + value(name, "golden") + "\n\temail = " + value(address, "golden@localhost") + "\n"
 }

@@ -29,7 +29,7 @@ func (a *App) window(model string) (tokens int, known bool) {
 // not say.
 func (a *App) servedWindow(model string) int {
 	if a.Recorded != nil {
-		return a.Recorded.Run().Window
+		return a.Recorded.Window()
 	}
 	if a.scripted() {
 		return 0

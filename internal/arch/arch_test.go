@@ -85,7 +85,7 @@ var plan = []struct {
 	{"tool/mcp", "chat child clip clock display event jsonx lazy program sanitize tool uip"},
 
 	// whether it may
-	{"policy", "chat tool"},
+	{"policy", "chat event tool"}, // an opinion holds what the record has of it
 	{"policy/risk", "lazy lists policy program repofile tool"},
 	{"policy/rule", "policy risk secret tool"},
 	{"policy/mode", "policy tool"},
@@ -134,7 +134,7 @@ var plan = []struct {
 	{"agent/hooks", "bash chat clip dialect event jsonx nearest tool toolrun uip"},
 	{"agent/orchestrator", "chat clock clip compact complexity conversation display event frontmatter hooks jsonx mention mode nearest prompt provider secret skills tool toolrun uip usercommand verify"},
 	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator sanitize seal session task timeline tool toolrun uip undo"},
-	{"agent/rerun", "atomicfile chat compact event lazy mode orchestrator provider repofile secret supervisor tool uip undo workspace"},
+	{"agent/rerun", "atomicfile chat compact event lazy mode orchestrator provider repofile secret supervisor tool uip undo"},
 
 	// what is read of a session
 	{"report/telemetry", "chat event"},
@@ -166,7 +166,7 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config conversation display event fulltext git ledger mcp mode orchestrator patch prompt provenance sanitize session skills trust undo"},
-	{"app", "anthropic asof atomicfile audit authkey bash bundle catalogue chat clip codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex gitstate hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usage usercommand verify web workspace worktree"},
+	{"app", "anthropic asof atomicfile audit authkey bash bundle catalogue chat codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex gitstate hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usage usercommand verify web workspace worktree"},
 	{"serve", "app drive event inbox orchestrator sanitize supervisor uip"},
 	{"cli", "acp app asof atomicfile audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy program provenance provider repl repofile rerun rule sanitize scripted serve session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo usage verify worktree"},
 
@@ -366,7 +366,7 @@ var mayOpen = map[string]string{
 	"app/sessions.go":                 "lists the folders of sessions, which is never waited for",
 	"app/golden.go":                   "lists its own folders and reads the name of a branch, which is never waited for",
 	"agent/rerun/golden.go":           "writes into a folder that it has just made",
-	"app/rerun.go":                    "writes into a folder that it has just made, and reads by way of repofile",
+	"app/rerunstage.go":               "writes into a folder that it has just made, and reads by way of repofile",
 	"app/goldenrepo.go":               "writes the configuration of a repository that it has just made",
 	"app/sessionstart.go":             "lists its own folder, which is never waited for",
 	"record/gitstate/gitstate.go":     "lists the folders of git, which is never waited for; writes into those of a copy",
@@ -488,7 +488,7 @@ var temporary = map[string]string{
 	"host/authkey/authkey.go":       "in our home, swept at the start",
 	"host/atomicfile/atomicfile.go": "beside what is ours, or in a folder of ours: swept at the start",
 	"cli/editor.go":                 "in our home, swept at the start",
-	"app/rerun.go":                  "removed at the end, else swept by the next rerun",
+	"app/rerunstage.go":             "removed at the end, else swept by the next rerun",
 	"cli/demo.go":                   "the person is told where it is, and it stays",
 }
 

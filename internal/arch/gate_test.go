@@ -14,7 +14,7 @@ var mayPrepare = map[string]string{
 	"policy/grant/grant.go":  "the gate",
 	"tool/files/buffer.go":   "a tool around a tool",
 	"tool/codenav/edited.go": "a tool around a tool",
-	"app/rerun.go":           "a tool around a tool",
+	"app/rerunrecord.go":     "a tool around a tool",
 }
 
 // mayRunUnjudged are the files that have calls run without a verdict, and why they may.

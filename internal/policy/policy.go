@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/event"
 	"coder/internal/tool"
 )
 
@@ -59,6 +60,7 @@ type Opinion struct {
 	Verdict  Verdict
 	Reasons  []Reason
 	ReadOnly bool
+	Unasked  event.Unasked // what was let pass of it
 }
 
 // Reason is one ground. A Lasting reason may be waived for good by the person
@@ -173,21 +175,21 @@ func All(ps ...Policy) Policy {
 // Fearless wraps p for places where nothing of value can be harmed, such as a
 // container made for one run: whatever p would ask about passes.
 func Fearless(p Policy) Policy {
-	return letting(p, func(Opinion) bool { return true }, Reason{By: "auto-approve", Text: "let pass unasked, risks included"})
+	return letting(p, func(Opinion) bool { return true }, Reason{By: "auto-approve", Text: "let pass unasked, risks included"}, event.RisksUnasked)
 }
 
 // Unasked wraps p for runs that were told to go ahead: what p would merely ask
 // about passes, as long as every reason may be waived for good. A risk that
 // must be asked about every time is still asked about, a denial still denies.
 func Unasked(p Policy) Policy {
-	return letting(p, Opinion.Waivable, Reason{By: "auto-approve", Text: "let pass unasked", Lasting: true})
+	return letting(p, Opinion.Waivable, Reason{By: "auto-approve", Text: "let pass unasked", Lasting: true}, event.WaivableUnasked)
 }
 
-func letting(p Policy, pass func(Opinion) bool, why Reason) Policy {
+func letting(p Policy, pass func(Opinion) bool, why Reason, unasked event.Unasked) Policy {
 	return Func(func(ctx context.Context, c Case) (Opinion, error) {
 		o, err := Judge(ctx, p, c)
 		if o.Verdict == Ask && pass(o) {
-			o.Verdict, o.Reasons = Allow, append(slices.Clip(o.Reasons), why)
+			o.Verdict, o.Reasons, o.Unasked = Allow, append(slices.Clip(o.Reasons), why), unasked
 		}
 		return o, err
 	})

@@ -16,7 +16,7 @@ func Samples() []event.Event {
 		event.TaskCreated{TaskID: "t1", Title: "tidy", Intent: "tidy <up> & \"quote\"", Priority: event.Foreground, AgentID: "main", ParentID: "t0", CallID: "call_0", Author: "user", Run: &event.Run{Window: 9, Config: "/c.json", Allowed: "read", Disallowed: "bash", System: "s", Appended: "a"}},
 		event.TaskStarted{TaskID: "t1", AgentID: "main", Author: "main", Run: &event.Run{Window: 9, Config: "/c.json", Allowed: "read", Disallowed: "bash", System: "s", Appended: "a"}},
 		event.TaskCompleted{TaskID: "t1", Summary: "tidied\nup", Author: "main"},
-		event.TaskFailed{TaskID: "t1", Reason: "no words: 没有", Code: "rate_limited", Author: "main"},
+		event.TaskFailed{TaskID: "t1", Reason: "no words: 没有", Code: "rate_limited", Says: "no words: 没有", Steps: 9, Author: "main"},
 		event.TaskCanceled{TaskID: "t1", Reason: "Esc", Author: "user"},
 		event.InteractionRequested{Request: uip.Request{
 			ID: "ui_1", TaskID: "t1", Author: "main", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
@@ -33,7 +33,7 @@ func Samples() []event.Event {
 		event.InteractionResponded{Response: uip.Response{ID: "ui_1", TaskID: "t1", Author: "user", Option: uip.Reject, Input: "why?", Comment: "not now", Dismissed: true, Parts: []uip.Response{{ID: "ui_1.1", Option: uip.Approve}}, Via: "stdin", Args: json.RawMessage(`{"command":"ls"}`), Stop: true}},
 		event.ToolCallRequested{
 			Title: "ls", CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Input: json.RawMessage(`{"command":"ls > x && :"}`), Timestamp: 1700000000000,
-			Effects: []event.Effect{{Kind: event.EffectExec, Target: "ls <x> & y"}}, Confined: "writes only below /w", ReadOnly: true, Verdict: "ask", Reasons: []string{"writes"}, DecidedBy: "user",
+			Effects: []event.Effect{{Kind: event.EffectExec, Target: "ls <x> & y"}}, Confined: "writes only below /w", Keyless: true, Unasked: event.RisksUnasked, ReadOnly: true, Verdict: "ask", Reasons: []string{"writes"}, DecidedBy: "user",
 			Before: []event.FileState{file("a.txt"), {Path: "none"}}, Tree: "tree", Repository: "state",
 		},
 		event.ToolCallCompleted{

@@ -378,3 +378,12 @@ func FuzzSection(f *testing.F) {
 		}
 	})
 }
+
+func TestSummaryIsWhatAMessageHoldsBesideItsReminders(t *testing.T) {
+	m := Message("the story\n</summary>\ngoes on", Keep{Words: []string{"fix it"}}, 1000)
+	for _, m := range []chat.Message{m, chat.Say(chat.User, m.Text()+"\n<reminder>\nbe brief\n</reminder>")} {
+		if got := Summary(m); got != "the story\n</summary>\ngoes on" {
+			t.Errorf("the summary is %q", got)
+		}
+	}
+}

@@ -14,8 +14,12 @@ import (
 // Header is the first line of the message that stands for what was said before.
 const Header = "[COMPACTION_SUMMARY]"
 
-// summaryTag opens the summary proper, after everything that is read back.
-const summaryTag = "\n<summary>\n"
+// summaryTag opens the summary proper, after everything that is read back, and summaryEnd
+// closes it.
+const (
+	summaryTag = "\n<summary>\n"
+	summaryEnd = "\n</summary>"
+)
 
 const preamble = `What was said before this point, summarised to save room. The user's own words still hold. Carry on from here: do not start
 over, and do not ask again for what is written below.`
@@ -109,6 +113,15 @@ func IsSummary(m chat.Message) bool {
 	return strings.HasPrefix(text, Header+"\n") && strings.Contains(text, summaryTag)
 }
 
+// Summary is the summary proper of such a message, to which reminders may be added.
+func Summary(m chat.Message) string {
+	_, text, _ := strings.Cut(m.Text(), summaryTag)
+	if end := strings.LastIndex(text, summaryEnd); end >= 0 {
+		text = text[:end]
+	}
+	return strings.TrimSpace(text)
+}
+
 // section is the items of a part of a summary message. The parts that are read
 // back stand before the summary and have an item on each line, so that nothing
 // anyone said can be taken for the end of one.
@@ -149,7 +162,7 @@ func Message(summary string, k Keep, room int) chat.Message {
 	if summary = strings.TrimSpace(summary); len(summary) > left {
 		summary = cutHead(summary, left) + "\n[the summary was cut here]"
 	}
-	b.WriteString(summaryTag + summary + "\n</summary>")
+	b.WriteString(summaryTag + summary + summaryEnd)
 	return chat.Say(chat.User, b.String())
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/lazy"
 )
 
 // An Archive keeps the whole of a result that is shortened, where the model can
@@ -167,6 +168,11 @@ func seeAt(path string) string {
 }
 
 const archiveMark = "all of it is in "
+
+// Gaps is a text as it was before and after the parts that were left out of it to save room.
+func Gaps(text string) []string { return gap().Split(text, -1) }
+
+var gap = lazy.Regexp(`\[\d+ bytes are not shown here; `)
 
 // archivedAt is where all of a text that was shortened before is kept.
 func archivedAt(text string) string {

@@ -141,8 +141,7 @@ func Fallback(old []chat.Message) string {
 	names := make(map[string]string) // what the call with an id was
 	for _, m := range old {
 		if IsSummary(m) {
-			_, earlier, _ = strings.Cut(m.Text(), summaryTag)
-			earlier = strings.TrimSpace(strings.TrimSuffix(earlier, "</summary>"))
+			earlier = Summary(m)
 			continue
 		}
 		if m.Role == chat.User && goal == "" {

@@ -110,6 +110,17 @@ func (b *bench) Emit(_ context.Context, r event.Record) error {
 	return nil
 }
 
+// failure is how the next task fails.
+func (b *bench) failure() *event.TaskFailed {
+	var failed event.TaskFailed
+	b.onEach = func(e event.Event) {
+		if f, ok := e.(event.TaskFailed); ok {
+			failed = f
+		}
+	}
+	return &failed
+}
+
 // told is what the model was told in request n, one "role: text" a line.
 func (b *bench) told(n int) string {
 	var lines []string

@@ -285,7 +285,7 @@ func (o *Orchestrator) retryShorter(ctx context.Context, st *turnState, sent int
 	size := func() int { return o.fixed(st) + o.count(o.Talk.View()) }
 	before := int(o.gauge.factor() * float64(sent))
 	if st.refusals++; st.refusals > maxRefusals {
-		return fmt.Errorf("ask the model: %w", tooLong)
+		return notAnswered(tooLong)
 	}
 	window := 0
 	if e, ok := errors.AsType[*provider.Error](tooLong); ok {
@@ -303,11 +303,11 @@ func (o *Orchestrator) retryShorter(ctx context.Context, st *turnState, sent int
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return errors.Join(fmt.Errorf("ask the model: %w", tooLong), err)
+		return errors.Join(notAnswered(tooLong), err)
 	case size() >= before && o.fixed(st) > o.count(o.Talk.View()):
-		return fmt.Errorf("%w; the server says: %w", o.noRoom(st), tooLong)
+		return &askError{fmt.Errorf("%w; the server says: %w", o.noRoom(st), tooLong), tooLong}
 	case size() >= before:
-		return fmt.Errorf("ask the model: %w", tooLong) // it would be refused again
+		return notAnswered(tooLong) // it would be refused again
 	}
 	return o.chatStep(ctx, st)
 }

@@ -9,6 +9,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -37,6 +38,21 @@ const (
 // ErrStepLimit reports that the model was still calling tools when its steps
 // ran out.
 var ErrStepLimit = errors.New("step limit reached")
+
+type stepLimitError struct{ steps int }
+
+func (e *stepLimitError) Error() string { return fmt.Sprintf("%v (%d)", ErrStepLimit, e.steps) }
+func (e *stepLimitError) Unwrap() error { return ErrStepLimit }
+
+// askError is what came of asking the model in place of a reply.
+type askError struct {
+	error
+	why error
+}
+
+func (e *askError) Unwrap() error { return e.error }
+
+func notAnswered(why error) error { return &askError{fmt.Errorf("ask the model: %w", why), why} }
 
 // Engine is what a session runs on: the model and the tools, and what people set
 // and wrote for them. A field that says so may be nil.

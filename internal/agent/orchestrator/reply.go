@@ -88,7 +88,7 @@ func (o *Orchestrator) cutShort(ctx context.Context, st *turnState, reply provid
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return fmt.Errorf("ask the model: %w", why)
+	return notAnswered(why)
 }
 
 func errEmptyReply(stop provider.Stop) error {
@@ -102,7 +102,7 @@ func errEmptyReply(stop provider.Stop) error {
 		why = fmt.Sprintf("it was longer than %d MiB before anything could be used", provider.LongestReply>>20)
 	case provider.StopEnd, provider.StopTools, provider.StopLoop:
 	}
-	return fmt.Errorf("ask the model: %w", &provider.Error{Kind: provider.ErrCutOff, Err: errors.New(why)})
+	return notAnswered(&provider.Error{Kind: provider.ErrCutOff, Err: errors.New(why)})
 }
 
 // tellStop says so when a reply ended for a reason the person should know.

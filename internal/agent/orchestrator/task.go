@@ -122,7 +122,14 @@ func (o *Orchestrator) closeTask(ctx context.Context, st *turnState, turnErr err
 	case errors.Is(turnErr, toolrun.ErrRefused):
 		return o.emit(ctx, st, ActorUser, event.TaskCanceled{TaskID: st.task, Reason: "refused", Author: ActorUser})
 	case turnErr != nil:
-		return o.emit(ctx, st, ActorAgent, event.TaskFailed{TaskID: st.task, Reason: turnErr.Error(), Code: provider.Code(turnErr), Author: o.actor(ActorAgent)})
+		failed := event.TaskFailed{TaskID: st.task, Reason: turnErr.Error(), Code: provider.Code(turnErr), Author: o.actor(ActorAgent)}
+		if e, ok := errors.AsType[*askError](turnErr); ok {
+			failed.Says = e.why.Error()
+		}
+		if e, ok := errors.AsType[*stepLimitError](turnErr); ok {
+			failed.Steps = e.steps
+		}
+		return o.emit(ctx, st, ActorAgent, failed)
 	}
 	done := event.TaskCompleted{TaskID: st.task, Author: o.actor(ActorAgent)}
 	if o.Child != nil {

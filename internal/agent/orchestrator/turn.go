@@ -186,7 +186,7 @@ func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%w (%d)", ErrStepLimit, st.set.MaxSteps)
+	return &stepLimitError{st.set.MaxSteps}
 }
 
 // takeChanges goes on with the settings that the person changed since the last

@@ -119,6 +119,7 @@ func TestTenStepsAndTheStepLimit(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	b = newBench(t, "call read {}\nrepeat")
+	failed := b.failure()
 	_, err := b.RunTurn(t.Context(), "loop", b)
 	if !errors.Is(err, ErrStepLimit) || !strings.Contains(err.Error(), "step limit reached") {
 		t.Errorf("err = %v, want ErrStepLimit", err)
@@ -126,17 +127,21 @@ func TestTenStepsAndTheStepLimit(t *testing.T) {
 	if n := len(b.model.Seen()); n != 4 {
 		t.Errorf("%d requests, want 4", n)
 	}
+	if f := failed; f.Steps != 4 || f.Says != "" {
+		t.Errorf("on record is %+v", f)
+	}
 	b.wellFormed()
 }
 
 func TestAProviderFailureEndsTheTurnAndNotTheSession(t *testing.T) {
 	b := newBench(t, "fail auth bad key\n---\nsay back again")
+	failed := b.failure()
 	_, err := b.RunTurn(t.Context(), "one", b)
 	if !errors.Is(err, provider.ErrAuth) || !strings.Contains(err.Error(), "ask the model") {
 		t.Errorf("err = %v", err)
 	}
-	if !strings.Contains(b.log.String(), "TaskFailed") {
-		t.Errorf("shown: %s", &b.log)
+	if f := failed; f.Says != "not authorised: bad key" || f.Code != "unauthorized" || f.Steps != 0 {
+		t.Errorf("on record is %+v", f)
 	}
 	if got, err := b.RunTurn(t.Context(), "two", b); err != nil || got != "back again" {
 		t.Errorf("got %q, %v", got, err)

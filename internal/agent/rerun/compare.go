@@ -1,7 +1,6 @@
 package rerun
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,15 +8,25 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
-	"coder/internal/agent/supervisor"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/lazy"
-	"coder/internal/core/uip"
 )
+
+// Report is what came of a rerun.
+type Report struct {
+	Session    string      `json:"session"`
+	Steps      int         `json:"steps"`   // replies of the model on record
+	Records    int         `json:"records"` // that were compared
+	Difference *Difference `json:"difference,omitempty"`
+	// Unsure are files that may have been others at the beginning.
+	Unsure []string `json:"unsure,omitempty"`
+	// Missing is why not all files that the session began with can be had, if that may
+	// be where the difference comes from.
+	Missing string `json:"missing,omitempty"`
+}
 
 // Difference is the first record of a rerun that differs.
 type Difference struct {
@@ -32,101 +41,24 @@ type Difference struct {
 	Agreement int    `json:"agreed"` // how many records agreed before it
 }
 
-// Chancy reports whether chance may have made the difference, as in a command's output.
-func (d *Difference) Chancy() bool { return d.What == result || d.What == inFiles || d.What == request }
-
-// A Rule is a field of records that may differ. Record "*" is any, and then Field is a
-// name at any depth.
-type Rule struct{ Record, Field, Why string }
-
+// What a difference is of.
 const (
-	newIDs   = "a rerun makes new ids"
-	itsTime  = "a rerun happens at another time"
-	forMen   = "it says in words what other fields say"
-	measured = "it measures the machine"
-	ofToday  = "the flags of today count, and the record stands in for those not given"
+	ofRequest  = "request"
+	ofReply    = "reply"
+	ofDecision = "decision"
+	ofQuestion = "question"
+	ofResult   = "result"
+	ofFiles    = "files"
+	ofCourse   = "course"
 )
 
-// MayDiffer lists the fields that are not compared. All others are.
-var MayDiffer = []Rule{
-	{"*", "taskId", newIDs}, {"*", "parentTaskId", newIDs}, {"*", "toolCallId", newIDs}, {"*", "tool_call_id", newIDs}, {"*", "interactionId", newIDs},
-	{"*", "callDigest", newIDs}, {"*", "pid", newIDs}, {"*", "commit", newIDs},
-	{"*", "timestamp", itsTime}, {"*", "durationMs", itsTime}, {"*", "duration_ms", itsTime},
-	{"*", "diagnostics", "language servers answer when they are ready"}, {"*", "new_diagnostics", "language servers answer when they are ready"},
-	{"*", "sandbox", "a rerun is always confined"}, {"*", "authorActorId", "a rerun is run by nobody"},
-	{"TaskCreated", "title", forMen}, {"TaskCreated", "run", ofToday}, {"TaskStarted", "run", ofToday}, {"TaskFailed", "code", forMen},
-	{"ToolCallRequested", "reasons", forMen}, {"ToolCallRequested", "title", forMen}, {"ToolCallCompleted", "summary", forMen},
-	{"ToolCallRequested", "readOnly", forMen}, {"ToolCallRequested", "tree", newIDs}, {"ToolCallRequested", "repository", newIDs},
-	{"MessageAdded", "reminded", forMen}, {"MessageAdded", "model", ofToday}, {"MessageAdded", "usage", measured}, {"MessageAdded", "stop", measured},
-	{"MessageAdded", "window", measured}, {"MessageAdded", "tools", measured}, {"MessageAdded", "blocks", forMen},
-	{"MessageAdded", "sent", "the record answers in the model's place, and no request goes over a network"},
-	{"ContextReplaced", "tokensBefore", measured}, {"ContextReplaced", "tokensAfter", measured}, {"ContextReplaced", "window", measured},
-	{"ContextReplaced", "done", forMen}, {"ContextRewound", "to", newIDs}, {"ContextRewound", "undone", measured},
-	{"LocalAdded", "output", "the records of what the command did are compared"}, {"LocalAdded", "blocks", forMen},
-	{"UserInteractionRequested", "display.metadata", forMen}, {"UserInteractionRequested", "display.content", "the call and its files are compared"},
-	{"UserInteractionRequested", "display.description", forMen}, {"UserInteractionRequested", "options.label", forMen},
+// Chancy reports whether chance may have made the difference, as in a command's output.
+func (d *Difference) Chancy() bool {
+	return d.What == ofResult || d.What == ofFiles || d.What == ofRequest
 }
 
-// mayDiffer reports whether a field at a path is one of those.
-var mayDiffer = func() func(record, path string) bool {
-	rules := make(map[Rule]bool)
-	for _, r := range MayDiffer {
-		rules[Rule{Record: r.Record, Field: r.Field}] = true
-	}
-	return func(record, path string) bool {
-		for strings.HasPrefix(path, "parts.") { // of a question: they are questions
-			path = strings.TrimPrefix(path, "parts.")
-		}
-		for at := path; ; at = at[:strings.LastIndexByte(at, '.')] {
-			if rules[Rule{Record: record, Field: at}] {
-				return true
-			}
-			if !strings.Contains(at, ".") {
-				return rules[Rule{Record: "*", Field: path[strings.LastIndexByte(path, '.')+1:]}]
-			}
-		}
-	}
-}()
-
-// leaf is a field of a record that holds no other fields.
-type leaf struct {
-	path string
-	text string
-	load func() (string, bool) // of a file's state: what the file held, if that can be compared
-}
-
-// same reports whether two leaves say the same but for what may differ.
-func (l leaf) same(as leaf) bool {
-	if l.text == as.text || alike(l.text, as.text) {
-		return true
-	}
-	a, b, ok := contents2(l, as)
-	return ok && alike(a, b)
-}
-
-// contents2 are the contents of files that two leaves name.
-func contents2(l, as leaf) (a, b string, ok bool) {
-	if l.load == nil || as.load == nil {
-		return "", "", false
-	}
-	a, first := l.load()
-	b, second := as.load()
-	return a, b, first && second
-}
-
-// explained reports whether l differs from is no more than is and again do, which were
-// made in the same world.
-func (l leaf) explained(is, again leaf) bool {
-	if varies(is.text, again.text).allows(l.text) {
-		return true
-	}
-	a, b, ok := contents2(is, again)
-	if !ok || l.load == nil {
-		return false
-	}
-	was, ok := l.load()
-	return ok && varies(a, b).allows(was)
-}
+// Worldly reports whether it may come from the files or the repository that a session began with.
+func (d *Difference) Worldly() bool { return d.Chancy() || d.What == ofCourse }
 
 // Exceptions are what else may differ in one rerun.
 type Exceptions struct {
@@ -143,223 +75,68 @@ func (x Exceptions) without(text string) string {
 	return text
 }
 
-// reader reads the leaves of records on one side.
-type reader struct {
-	side   Side
-	except Exceptions
-	kept   map[event.FileState]string
-}
-
-// leaves are the fields of an event that are compared, in order.
-func (r *reader) leaves(e event.Event) (list []leaf) {
-	name := nameOf(e)
-	add := func(path, text string) { list = append(list, leaf{path: path, text: r.text(text)}) }
-	switch was := e.(type) {
-	case event.ToolCallRequested:
-		list = r.states(list, "before", was.Before)
-		was.Before = nil
-		if was.Tool == "undo" || was.Tool == "redo" { // these name records by their numbers
-			was.Input = nil
-		}
-		e = was
-	case event.ToolCallCompleted:
-		list = r.states(r.changes(list, was.Changes), "saw", was.Saw)
-		was.Changes, was.Saw = nil, nil
-		if was.Tool == "glob" {
-			was.Output = sorted(was.Output)
-		}
-		e = was
-	case event.MessageAdded:
-		was.Message = untimed(was.Message)
-		e = was
-	case event.InteractionRequested: // which is best, and whether there is more to see, is told by the files of a call that was cut off
-		if was.Author == event.ActorRecovery {
-			was.Options = slices.Clone(was.Options)
-			for i := range was.Options {
-				was.Options[i].Default, was.Options[i].Style = false, ""
-			}
-			was.Options = slices.DeleteFunc(was.Options, func(o uip.Option) bool { return o.ID == supervisor.Look })
-			slices.SortFunc(was.Options, func(a, b uip.Option) int { return strings.Compare(a.ID, b.ID) })
-			e = was
-		}
+// Compare compares the rerun with the record. Again are other reruns in the same world:
+// what differs between them may differ from the record.
+func (f *Follower) Compare(except Exceptions, again ...*Follower) *Report {
+	c := newComparison(f.take, f.was, f.is, except)
+	c.later = f.world.later
+	for _, other := range again {
+		c.add(other.pairs)
 	}
-	data, err := json.Marshal(e)
-	if err != nil {
-		return append(list, leaf{path: "event", text: err.Error()})
-	}
-	walk(name, "", decoded(data), add)
-	return list
-}
-
-func decoded(data []byte) (v any) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	if d.Decode(&v) != nil {
-		return string(data)
-	}
-	return v
-}
-
-// walk calls add for the leaves of a value, but for those that may differ.
-func walk(record, path string, value any, add func(path, text string)) {
-	if path != "" && mayDiffer(record, path) {
-		return
-	}
-	switch v := value.(type) {
-	case nil:
-	case map[string]any:
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			walk(record, strings.TrimPrefix(path+"."+k, "."), v[k], add)
-		}
-	case []any:
-		for i, one := range v { // a number in a path is no name of a field
-			walk(record, path, one, func(at, text string) { add(strings.Replace(at, path, path+"["+strconv.Itoa(i)+"]", 1), text) })
-		}
-	case string:
-		if inner := decoded([]byte(v)); strings.HasPrefix(v, "{") && isObject(inner) {
-			walk(record, path, inner, add)
-			return
-		}
-		add(path, v)
-	default:
-		add(path, fmt.Sprint(v))
+	return &Report{
+		Session: f.take.ID, Steps: len(f.take.replies()), Records: len(f.pairs),
+		Difference: c.first(slices.Clone(f.pairs)), Unsure: f.world.Unsure,
 	}
 }
-
-func isObject(v any) bool {
-	_, ok := v.(map[string]any)
-	return ok
-}
-
-// untimed is a message in which the results of searches by name, the newest first, are in
-// one order.
-func untimed(m chat.Message) chat.Message {
-	m.Parts = slices.Clone(m.Parts)
-	for i, p := range m.Parts {
-		if res, ok := p.(chat.ToolResult); ok && res.Name == "glob" {
-			res.Text = string(sorted(json.RawMessage(res.Text)))
-			m.Parts[i] = res
-		}
-	}
-	return m
-}
-
-// sorted is the result of a search by name in one order.
-func sorted(output json.RawMessage) json.RawMessage {
-	var found map[string]json.RawMessage
-	var matches []json.RawMessage
-	if json.Unmarshal(output, &found) != nil || json.Unmarshal(found["matches"], &matches) != nil {
-		return output
-	}
-	slices.SortFunc(matches, func(a, b json.RawMessage) int { return bytes.Compare(a, b) })
-	found["matches"], _ = json.Marshal(matches)
-	text, _ := json.Marshal(found)
-	return text
-}
-
-// text is a text without what may differ everywhere.
-func (r *reader) text(text string) string {
-	return r.except.without(normal(withoutKeys().Text(r.side.swap(text))))
-}
-
-func (r *reader) states(list []leaf, path string, states []event.FileState) []leaf {
-	for _, s := range states {
-		list = append(list, r.state(path+" "+s.Path, s))
-	}
-	return list
-}
-
-// changes are what a call did to files, one by one, in the order of their names.
-func (r *reader) changes(list []leaf, changes []event.FileChange) []leaf {
-	from := len(list)
-	for _, c := range changes {
-		all := []event.FileChange{c}
-		if r.side.Kept != nil {
-			if each, err := r.side.Kept.Expand(context.Background(), c); err == nil {
-				all = each
-			}
-		}
-		for _, one := range all {
-			if name := cmp.Or(one.After.Path, one.Before.Path); !(one.Before.Hash == "dir" && one.After.Hash == "dir") && !cache(name) {
-				list = append(list, r.state("files "+name, one.After))
-			}
-		}
-	}
-	slices.SortFunc(list[from:], func(a, b leaf) int { return strings.Compare(a.path, b.path) })
-	return slices.CompactFunc(list, func(a, b leaf) bool { return a.path == b.path && a.text == b.text })
-}
-
-// cache reports whether a file is one that a program writes for itself, with times in it.
-func cache(name string) bool {
-	return strings.HasSuffix(name, ".pyc") || strings.HasSuffix(name, "/__pycache__") || strings.HasSuffix(name, "/.pytest_cache")
-}
-
-// state is what became of a file.
-func (r *reader) state(path string, s event.FileState) leaf {
-	l := leaf{path: withoutKeys().Text(r.side.swap(path))}
-	switch {
-	case s.Lost:
-		l.text = "(not kept)"
-	case s.Hash == "":
-		l.text = "(none)"
-	case s.Link != "":
-		l.text = r.text("link to " + s.Link)
-	case s.Hash == "dir":
-		l.text = "folder"
-	default:
-		l.text = fmt.Sprintf("%s %04o", s.Hash, s.Mode)
-		if r.side.Kept != nil {
-			l.load = func() (string, bool) { return r.content(s) }
-		}
-	}
-	return l
-}
-
-// content is what a file held, if it can be compared, with its mode.
-func (r *reader) content(s event.FileState) (string, bool) {
-	if text, known := r.kept[s]; known {
-		return text, true
-	}
-	data, err := r.side.Kept.Content(context.Background(), s, maxFile)
-	if err != nil {
-		return "", false
-	}
-	text := hash(data)
-	if len(data) <= maxCompared && !bytes.ContainsRune(data, 0) {
-		text = r.text(string(data))
-	}
-	r.kept[s] = fmt.Sprintf("%04o\n%s", s.Mode, text)
-	return r.kept[s], true
-}
-
-// maxCompared is how long a file may be of which parts may differ.
-const maxCompared = 1 << 20
-
-// pair is a record and the one that a rerun made in its place. Without one the record
-// stands alone, and where the rerun made one more there is no record.
-type pair struct{ was, is event.Record }
 
 // comparison compares a take with its rerun, and with other reruns in the same world.
 type comparison struct {
 	take    *Take
 	was, is *reader
 	except  Exceptions
-	again   []map[uint64]event.Record // of the other reruns, by the record
-	moved   map[string]bool           // changes of files by commands in the background, by side, file and outcome
+	again   []map[uint64]event.Record          // of the other reruns, by the record
+	calls   map[string]event.ToolCallRequested // on record, by id
+	jobs    bool                               // there are commands in the background
+	pairs   []pair
+	later   map[uint64][]event.FileState // what others left, or a command in the background
 }
 
-// first is the first difference of pairs that the other rerun does not explain.
+func newComparison(take *Take, was, is Side, except Exceptions) *comparison {
+	reading := func(side Side) *reader { return &reader{side, except, make(map[event.FileState]string)} }
+	c := &comparison{take: take, was: reading(was), is: reading(is), except: except}
+	c.calls = make(map[string]event.ToolCallRequested)
+	for _, e := range take.Requests() {
+		c.calls[e.CallID], c.jobs = e, c.jobs || background(e)
+	}
+	return c
+}
+
+// add adds what another rerun came to.
+func (c *comparison) add(pairs []pair) {
+	records := make(map[uint64]event.Record, len(pairs))
+	for _, p := range pairs {
+		records[p.was.Seq] = p.is
+	}
+	c.again = append(c.again, records)
+}
+
+// first is the first difference of pairs that the other reruns do not explain.
 func (c *comparison) first(pairs []pair) *Difference {
-	c.survey(pairs)
+	c.pairs = pairs
 	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(a.was.Seq, b.was.Seq) })
 	for i, p := range pairs {
-		was, is := c.differing(p)
-		if was == "" && is == "" || slices.Contains(c.except.Records, p.was.Seq) {
+		d := c.differing(p)
+		if d == nil || slices.Contains(c.except.Records, p.was.Seq) {
 			continue
 		}
-		d := &Difference{Step: c.take.step(p.was.Seq), Record: p.was.Seq, What: kind(p, was), Was: was, Is: is, Agreement: i}
-		d.About, d.Call = c.about(p)
-		if e, ok := p.is.Event.(event.ToolCallRequested); ok && d.What == decision {
+		d.Step, d.Record, d.Agreement = c.take.step(p.was.Seq), p.was.Seq, i
+		switch e := cmp.Or(p.was.Event, p.is.Event).(type) {
+		case event.ToolCallRequested:
+			d.About, d.Call = e.Tool, e.Title
+		case event.ToolCallCompleted:
+			d.About, d.Call = e.Tool, c.calls[e.CallID].Title
+		}
+		if e, ok := p.is.Event.(event.ToolCallRequested); ok && d.What == ofDecision {
 			d.Cause = strings.Join(e.Reasons, "; ")
 		}
 		return d
@@ -367,72 +144,118 @@ func (c *comparison) first(pairs []pair) *Difference {
 	return nil
 }
 
-// differing are the fields of a pair that differ, in lines for people.
-func (c *comparison) differing(p pair) (was, is string) {
-	if p.was.Event == nil || p.is.Event == nil || nameOf(p.was.Event) != nameOf(p.is.Event) {
-		return c.was.describe(p.was.Event), c.is.describe(p.is.Event)
+// differing is how the records of a pair differ, with their fields in lines for people; nil
+// if they do not.
+func (c *comparison) differing(p pair) *Difference {
+	if nameOf(p.was.Event) != nameOf(p.is.Event) {
+		return &Difference{What: ofCourse, Was: c.was.describe(p.was.Event), Is: c.is.describe(p.is.Event)}
 	}
-	if done, ok := p.was.Event.(event.ToolCallCompleted); ok && isInterrupted(done) {
-		return "", "" // how far it got is chance
+	if done, ok := p.was.Event.(event.ToolCallCompleted); ok && interrupted(done) {
+		return nil // how far it got is chance
 	}
-	inBackground := c.anyCall(p.was, func(e event.ToolCallRequested) bool { return background(e) || slices.Contains(jobTools, e.Tool) })
-	then, now := byPath(c.was.leaves(p.was.Event)), byPath(c.is.leaves(p.is.Event))
+	then, now := c.was.leaves(p.was.Event), c.is.leaves(p.is.Event)
 	var again []map[string]leaf
 	for _, other := range c.again {
 		if r, ok := other[p.was.Seq]; ok && nameOf(r.Event) == nameOf(p.was.Event) {
-			again = append(again, byPath(c.is.leaves(r.Event)))
+			again = append(again, c.is.leaves(r.Event))
 		}
 	}
-	pids := c.namesProcesses(p.was)
-	var a, b strings.Builder
-	for _, path := range slices.Sorted(maps.Keys(merged(then, now))) {
-		x, y := then[path], now[path]
-		if inBackground && slices.Contains(ofJobs, path[strings.LastIndexByte(path, '.')+1:]) || c.elsewhere(x, y, path) {
-			continue // it ends when it ends
-		}
+	both := maps.Clone(then)
+	maps.Copy(both, now)
+	var was, is strings.Builder
+	filesOnly := true
+	for _, path := range slices.Sorted(maps.Keys(both)) {
+		x, before := then[path]
+		y, after := now[path]
 		explains := func(other map[string]leaf) bool { return x.explained(y, other[path]) }
-		if x.same(y) || pids && withoutNumbers(x.text) == withoutNumbers(y.text) || slices.ContainsFunc(again, explains) {
+		if !before && y.older || x.same(y) || c.excused(p.was, path, x, y) || slices.ContainsFunc(again, explains) {
 			continue
 		}
-		show(&a, path, x, then)
-		show(&b, path, y, now)
+		filesOnly = filesOnly && both[path].file
+		if before {
+			fmt.Fprintf(&was, "%s: %s\n", path, x)
+		}
+		if after {
+			fmt.Fprintf(&is, "%s: %s\n", path, y)
+		}
 	}
-	return a.String(), b.String()
+	if was.Len()+is.Len() == 0 {
+		return nil
+	}
+	return &Difference{What: kind(p.was.Event, filesOnly), Was: was.String(), Is: is.String()}
+}
+
+// kinds are what a difference is of, by the kind of its records. Of any other it is the course.
+var kinds = map[string]string{
+	"MessageAdded": ofRequest, "ContextReplaced": ofRequest,
+	"ToolCallRequested": ofDecision, "ToolCallCompleted": ofResult,
+	"UserInteractionRequested": ofQuestion, "UserInteractionResponded": ofQuestion,
+}
+
+// kind says in a word what differs.
+func kind(e event.Event, filesOnly bool) string {
+	if _, ok := reply(e); ok {
+		return ofReply
+	}
+	if filesOnly {
+		return ofFiles
+	}
+	return cmp.Or(kinds[nameOf(e)], ofCourse)
+}
+
+// same reports whether two leaves say the same but for what may differ.
+func (l leaf) same(as leaf) bool {
+	return l.text == as.text || alike(l.text, as.text) || l.holds != nil && as.holds != nil && alike(l.held(), as.held())
+}
+
+// explained reports whether l differs from is no more than is and again do, which were
+// made in the same world.
+func (l leaf) explained(is, again leaf) bool {
+	return fits(l.text, common(is.text, again.text)) ||
+		l.holds != nil && is.holds != nil && again.holds != nil && fits(l.held(), common(is.held(), again.held()))
 }
 
 // processIDs are the ways in which a command names processes by their numbers.
-var processIDs = lazy.Regexp(`\$\$|\$\{?(?:PPID|BASHPID|!)|[Gg]etp?pid|\b[Pp]rocess\.pid\b|\bps\b|\bpgrep\b|\bpstree\b|\bjobs -[a-z]*[lp]`)
+var processIDs = lazy.Regexp(`\$\$|\$\{?(?:PPID|BASHPID|!)|[Gg]etp?pid|` +
+	`\b[Pp]rocess\.pid\b|\bps\b|\bpgrep\b|\bpstree\b|\bjobs -[a-z]*[lp]`)
 
-// namesProcesses reports whether a record is of a command that may print such numbers.
-func (c *comparison) namesProcesses(r event.Record) bool {
-	return c.anyCall(r, func(e event.ToolCallRequested) bool { return processIDs().Match(e.Input) })
-}
+var numbers = lazy.Regexp(`\b\d{1,7}\b`)
 
-// anyCall reports whether a record is the outcome of a call, or tells the model of one, that
-// is such.
-func (c *comparison) anyCall(r event.Record, is func(event.ToolCallRequested) bool) bool {
-	such := func(id string) bool {
-		return slices.ContainsFunc(c.take.Records, func(r event.Record) bool {
-			e, ok := r.Event.(event.ToolCallRequested)
-			return ok && e.CallID == id && is(e)
-		})
+// Commands in the background: the tools that tell of them, and the fields of results that say
+// how far one is.
+var (
+	jobTools = []string{"jobs_list", "job_read", "job_stop"}
+	ofJobs   = []string{
+		"running", "state", "exit_code", "seconds", "output", "stdout", "stderr", "text", "next_offset", "ended", "runs",
 	}
+)
+
+// excused reports whether a field may differ for what its call was about.
+func (c *comparison) excused(r event.Record, path string, was, is leaf) bool {
+	id := ""
 	switch e := r.Event.(type) {
 	case event.ToolCallCompleted:
-		return such(e.CallID)
+		id = e.CallID
 	case event.MessageAdded:
 		for res := range chat.Select[chat.ToolResult](e.Message) {
-			return such(res.CallID)
+			id = res.CallID
 		}
 	}
-	return false
+	call, ok := c.calls[id]
+	if c.jobs && (was.change || is.change) {
+		excuses := func(side *reader, change leaf) bool {
+			same, other := c.noticed(side, path, change)
+			return same || background(call) && !other // whether it ended within its own call is chance
+		}
+		return was.change && excuses(c.is, was) || is.change && excuses(c.was, is)
+	}
+	job := background(call) || slices.Contains(jobTools, call.Tool)
+	if job && slices.Contains(ofJobs, path[strings.LastIndexByte(path, '.')+1:]) {
+		return true // it ends when it ends
+	}
+	without := func(l leaf) string { return numbers().ReplaceAllString(l.text, "<pid>") }
+	return ok && processIDs().Match(call.Input) && without(was) == without(is)
 }
-
-// jobTools are the tools that tell of commands in the background.
-var jobTools = []string{"jobs_list", "job_read", "job_stop"}
-
-// ofJobs are the fields of results that say how far a command in the background is.
-var ofJobs = []string{"running", "state", "exit_code", "seconds", "output", "stdout", "stderr", "text", "next_offset", "ended", "runs"}
 
 // background reports whether a call is of a command in the background.
 func background(e event.ToolCallRequested) bool {
@@ -442,161 +265,36 @@ func background(e event.ToolCallRequested) bool {
 	return json.Unmarshal(e.Input, &args) == nil && args.Background
 }
 
-// survey finds what became of files in a session with commands in the background: a change by
-// one is noticed after whatever call is next.
-func (c *comparison) survey(pairs []pair) {
-	if !slices.ContainsFunc(c.take.Records, func(r event.Record) bool {
-		e, ok := r.Event.(event.ToolCallRequested)
-		return ok && background(e)
-	}) {
-		return
+// noticed reports whether a change of a file is noticed anywhere on a side, or another one of
+// it: what a command in the background does is found by whatever call is next, or was there before that.
+func (c *comparison) noticed(side *reader, path string, change leaf) (same, other bool) {
+	ctx, found := context.Background(), []event.FileState(nil)
+	if side == c.was {
+		found = slices.Concat(slices.Collect(maps.Values(c.later))...)
 	}
-	c.moved = make(map[string]bool)
-	for _, p := range pairs {
-		for side, e := range map[*reader]event.Event{c.was: p.was.Event, c.is: p.is.Event} {
-			if done, ok := e.(event.ToolCallCompleted); ok {
-				for _, l := range side.changes(nil, done.Changes) {
-					c.moved[c.place(side, l)] = true
-				}
+	for _, p := range c.pairs {
+		made := p.is.Event
+		if side == c.was {
+			made = p.was.Event
+		}
+		switch e := made.(type) {
+		case event.ToolCallRequested:
+			if kept, ok := side.side.Kept.(Files); ok && e.Tree != "" {
+				all, _ := kept.Files(ctx, e.Tree)
+				found = append(found, all...)
+			}
+		case event.ToolCallCompleted:
+			changes, _ := expand(ctx, side.side.Kept, e.Changes)
+			for _, one := range changes {
+				found = append(found, one.After)
 			}
 		}
 	}
-}
-
-func (c *comparison) place(side *reader, l leaf) string {
-	text := l.text
-	if l.load != nil {
-		if held, ok := l.load(); ok {
-			text = held
+	for _, s := range found {
+		if side.change(s.Path) == path {
+			alike := side.state(s).held() == change.held()
+			same, other = same || alike, other || !alike
 		}
 	}
-	return fmt.Sprintf("%t\x00%s\x00%s", side == c.was, l.path, text)
-}
-
-// elsewhere reports whether a change of a file that only one side has here is noticed after
-// another call on the other side.
-func (c *comparison) elsewhere(was, is leaf, path string) bool {
-	switch {
-	case c.moved == nil || !strings.HasPrefix(path, "files "):
-		return false
-	case was.path == "":
-		return c.moved[c.place(c.was, is)]
-	case is.path == "":
-		return c.moved[c.place(c.is, was)]
-	}
-	return c.moved[c.place(c.is, was)] || c.moved[c.place(c.was, is)]
-}
-
-var numbers = lazy.Regexp(`\b\d{1,7}\b`)
-
-func withoutNumbers(text string) string { return numbers().ReplaceAllString(text, "<pid>") }
-
-func byPath(list []leaf) map[string]leaf {
-	all := make(map[string]leaf, len(list))
-	for _, l := range list {
-		all[l.path] = l
-	}
-	return all
-}
-
-func merged(a, b map[string]leaf) map[string]leaf {
-	all := maps.Clone(a)
-	maps.Copy(all, b)
-	return all
-}
-
-// show writes a field as people read it: a text of several lines on lines of its own.
-func show(b *strings.Builder, path string, l leaf, in map[string]leaf) {
-	if _, there := in[path]; !there {
-		return
-	}
-	text := l.text
-	if l.load != nil {
-		if held, ok := l.load(); ok {
-			_, text, _ = strings.Cut(held, "\n")
-		}
-	}
-	if text = strings.TrimRight(text, "\n"); strings.Contains(text, "\n") {
-		text = "\n  " + strings.ReplaceAll(text, "\n", "\n  ")
-	}
-	fmt.Fprintf(b, "%s: %s\n", path, text)
-}
-
-// describe is an event that has no counterpart.
-func (r *reader) describe(e event.Event) string {
-	if e == nil {
-		return "nothing: the record ends here\n"
-	}
-	b := &strings.Builder{}
-	fmt.Fprintf(b, "record: %s\n", nameOf(e))
-	all := byPath(r.leaves(e))
-	for _, path := range slices.Sorted(maps.Keys(all)) {
-		show(b, path, all[path], all)
-	}
-	return b.String()
-}
-
-// What a difference is of.
-const (
-	request  = "request"
-	reply    = "reply"
-	decision = "decision"
-	question = "question"
-	result   = "result"
-	inFiles  = "files"
-	course   = "course"
-)
-
-// kind says in a word what differs.
-func kind(p pair, was string) string {
-	if p.was.Event == nil || p.is.Event == nil || nameOf(p.was.Event) != nameOf(p.is.Event) {
-		return course
-	}
-	filesOnly := true
-	for line := range strings.Lines(was) {
-		filesOnly = filesOnly && (strings.HasPrefix(line, " ") || strings.HasPrefix(line, "files ") || strings.HasPrefix(line, "before ") || strings.HasPrefix(line, "saw "))
-	}
-	switch p.was.Event.(type) {
-	case event.MessageAdded:
-		if isReply(p.was.Event) {
-			return reply
-		}
-		return request
-	case event.ToolCallRequested:
-		if filesOnly {
-			return inFiles
-		}
-		return decision
-	case event.ToolCallCompleted:
-		if filesOnly {
-			return inFiles
-		}
-		return result
-	case event.InteractionRequested, event.InteractionResponded:
-		return question
-	case event.ContextReplaced:
-		return request
-	}
-	return course
-}
-
-// about names the tool of a pair, and what a person was shown of the call.
-func (c *comparison) about(p pair) (tool, call string) {
-	switch e := cmp.Or(p.was.Event, p.is.Event).(type) {
-	case event.ToolCallRequested:
-		return e.Tool, e.Title
-	case event.ToolCallCompleted:
-		for _, r := range c.take.Records {
-			if asked, ok := r.Event.(event.ToolCallRequested); ok && asked.CallID == e.CallID && r.Seq < p.was.Seq {
-				call = asked.Title
-			}
-		}
-		return e.Tool, call
-	}
-	return "", ""
-}
-
-func nameOf(e event.Event) string {
-	name, _ := event.Name(e)
-	return name
+	return same, other
 }

@@ -2,8 +2,6 @@ package rerun
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,19 +19,17 @@ func bashCall(input, output string) []event.Record {
 
 // first is the first difference of two lists of records, with others from the same world.
 func first(was, is []event.Record, except Exceptions, again ...[]event.Record) *Difference {
-	c := &comparison{take: New("s", "/ws", was), was: &reader{except: except}, is: &reader{except: except}, except: except}
-	var pairs []pair
-	for i, r := range was {
-		pairs = append(pairs, pair{r, is[i]})
+	c := newComparison(New("s", "/ws", was), Side{}, Side{}, except)
+	pairs := func(is []event.Record) (list []pair) {
+		for i, r := range was {
+			list = append(list, pair{r, is[i]})
+		}
+		return list
 	}
 	for _, other := range again {
-		records := make(map[uint64]event.Record)
-		for i, r := range other {
-			records[was[i].Seq] = r
-		}
-		c.again = append(c.again, records)
+		c.add(pairs(other))
 	}
-	return c.first(pairs)
+	return c.first(pairs(is))
 }
 
 func TestWhatDiffersBetweenRunsInOneWorldMayDiffer(t *testing.T) {
@@ -127,7 +123,7 @@ func TestEveryFieldThatMayDifferSaysWhy(t *testing.T) {
 		}
 		seen[at] = true
 	}
-	if mayDiffer("ToolCallCompleted", "output.stdout") || !mayDiffer("ToolCallCompleted", "output.duration_ms") || mayDiffer("LocalAdded", "input") {
+	if mayDiffer("ToolCallCompleted", "output.stdout") != "" || mayDiffer("ToolCallCompleted", "output.duration_ms") != itsTime || mayDiffer("LocalAdded", "input") != "" {
 		t.Error("the wrong fields may differ")
 	}
 }
@@ -148,22 +144,6 @@ func TestTokensKeepTheWholeLine(t *testing.T) {
 	for _, line := range []string{"", "a b  c\n", "x=1;y_2", "ä€ 12.5\n"} {
 		if got := strings.Join(tokens(line), ""); got != line {
 			t.Errorf("%q becomes %q", line, got)
-		}
-	}
-}
-
-// TestAGoldenSessionLiesInItsRepository: a stranger may write any place into the manifest.
-func TestAGoldenSessionLiesInItsRepository(t *testing.T) {
-	for within, ok := range map[string]bool{".": true, "part": true, "a/b": true, "..": false, "a/../../..": false, "a/../b": false, "./a": false, "/tmp": false, "a//b": false} {
-		dir := t.TempDir()
-		text, _ := json.Marshal(map[string]any{"form": 2, "session": "s", "root": "/w", "within": within})
-		for name, data := range map[string][]byte{manifest: text, stateFile: nil, packFile: nil, model: nil, expected: nil} {
-			if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, err := ReadGolden(dir); (err == nil) != ok {
-			t.Errorf("%q: %v", within, err)
 		}
 	}
 }

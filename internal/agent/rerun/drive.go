@@ -17,102 +17,67 @@ import (
 // process has ended.
 type Open func(ctx context.Context, resume bool) (*supervisor.Session, error)
 
-// Report is what came of a rerun.
-type Report struct {
-	Session    string      `json:"session"`
-	Steps      int         `json:"steps"`   // replies of the model on record
-	Records    int         `json:"records"` // that were held against each other
-	Difference *Difference `json:"difference,omitempty"`
-	// Unsure are files that may have been others at the beginning.
-	Unsure []string `json:"unsure,omitempty"`
-	// Missing is why not all files that the session began with can be had, if that may
-	// be where the difference comes from.
-	Missing string `json:"missing,omitempty"`
+// UnfitError reports a session of which a part cannot be run again.
+type UnfitError struct {
+	Record uint64
+	Why    string
 }
 
-// Again runs the take again. The error is for what kept it from being run at all.
+func (e *UnfitError) Error() string {
+	return fmt.Sprintf("the session cannot be run again from record %d on: %s", e.Record, e.Why)
+}
+
+// Again runs the take again, one process after the other. The error is for what kept it
+// from being run at all.
 func (f *Follower) Again(ctx context.Context, open Open) error {
-	err := f.processes(ctx, open)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if ctx.Err() != nil { // what came of the session then is this one's doing
-		return ctx.Err()
-	}
-	if f.parted {
-		return nil
-	}
-	return err
-}
-
-// Parted reports whether the rerun took another course than the record, which ended it.
-func (f *Follower) Parted() bool { return f.parted }
-
-// Compare compares the rerun with the record. Again are other reruns in the same world:
-// what differs between them may differ from the record.
-func (f *Follower) Compare(except Exceptions, again ...*Follower) *Report {
-	reading := func(side Side) *reader { return &reader{side, except, make(map[event.FileState]string)} }
-	c := &comparison{take: f.take, was: reading(f.was), is: reading(f.is), except: except}
-	for _, other := range again {
-		records := make(map[uint64]event.Record, len(other.pairs))
-		for _, p := range other.pairs {
-			records[p.was.Seq] = p.is
-		}
-		c.again = append(c.again, records)
-	}
-	pairs := slices.Clone(f.pairs)
-	return &Report{Session: f.take.ID, Steps: f.take.Steps(), Records: len(pairs), Difference: c.first(pairs), Unsure: f.world.Unsure}
-}
-
-// processes runs one process after the other, as the record has them.
-func (f *Follower) processes(ctx context.Context, open Open) error {
-	for resume := false; ; resume = true {
+	for resume, over := false, false; !over; resume = true {
 		s, err := open(ctx, resume)
-		if err != nil {
-			return err
+		if err == nil {
+			s.Steer(f.steer)
+			f.mu.Lock()
+			f.change = func(mode string) { _ = s.Change(ctx, mode, event.Discard) } // a turn runs, so it only takes note
+			f.mu.Unlock()
+			err = errors.Join(f.inputs(ctx, s, resume), s.Close())
 		}
-		s.Steer(f.steer)
 		f.mu.Lock()
-		f.change = func(mode string) { _ = s.Change(ctx, mode, event.Discard) } // a turn runs, so it only takes note
-		f.mu.Unlock()
-		err = f.inputs(ctx, s, resume)
-		err = errors.Join(err, s.Close())
-		f.mu.Lock()
-		ended := f.ended && !f.parted
 		_, more := f.next(main)
+		ended, parted := f.ended, f.parted
+		if over = parted || !ended || !more; !over {
+			f.ended, f.ends = false, f.ends[1:]
+		}
 		f.mu.Unlock()
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil: // what came of the session then is this one's doing
 			return ctx.Err()
-		case ended && !more:
-			return nil
-		case !ended:
+		case !parted && !ended && err != nil:
 			return err
 		}
-		f.reopen()
 	}
+	return nil
 }
+
+// input is what makes a session go on.
+type input func(context.Context, *supervisor.Session) error
 
 // inputs runs what the person said, until the process ends or there is no more.
 func (f *Follower) inputs(ctx context.Context, s *supervisor.Session, resumed bool) error {
-	for ctx.Err() == nil {
+	for ; ctx.Err() == nil; resumed = false {
 		f.mu.Lock()
 		r, ok := f.next(main)
-		before, over := len(f.pairs), f.ended || f.parted
+		made, over := len(f.pairs), f.ended || f.parted
+		do, err := f.input(r, resumed)
 		turn, cancel := context.WithCancel(ctx)
 		f.cancel = cancel
 		f.mu.Unlock()
-		if !ok || over {
-			cancel()
-			return nil
-		}
-		act, err := f.input(r, resumed)
-		if err == nil {
-			err = act(turn, s)
+		if ok && !over && err == nil {
+			err = do(turn, s)
 		}
 		cancel()
-		resumed = false
+		if !ok || over {
+			return nil
+		}
 		f.mu.Lock()
-		stuck := len(f.pairs) == before && !f.parted && !f.ended
+		stuck := len(f.pairs) == made && !f.parted && !f.ended
 		f.mu.Unlock()
 		switch {
 		case stuck && err != nil:
@@ -124,20 +89,14 @@ func (f *Follower) inputs(ctx context.Context, s *supervisor.Session, resumed bo
 	return ctx.Err()
 }
 
-// UnfitError reports a session of which a part cannot be run again.
-type UnfitError struct {
-	Record uint64
-	Why    string
-}
-
-func (e *UnfitError) Error() string {
-	return fmt.Sprintf("the session cannot be run again from record %d on: %s", e.Record, e.Why)
-}
-
 // input is what makes the session go on with a record.
-func (f *Follower) input(r event.Record, resumed bool) (func(context.Context, *supervisor.Session) error, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Follower) input(r event.Record, resumed bool) (input, error) {
+	goOn := func(ctx context.Context, s *supervisor.Session) error {
+		if _, err := s.Continue(ctx, event.Discard); !errors.Is(err, supervisor.ErrFinished) {
+			return err
+		}
+		return nil
+	}
 	if f.open && f.takenUp() {
 		return func(ctx context.Context, s *supervisor.Session) error {
 			_, _, err := s.TakeUp(ctx, event.Discard) // other words than a choice are an input of their own
@@ -145,39 +104,28 @@ func (f *Follower) input(r event.Record, resumed bool) (func(context.Context, *s
 		}, nil
 	}
 	if resumed && f.open && !f.abandoned() {
-		return func(ctx context.Context, s *supervisor.Session) error {
-			_, err := s.Continue(ctx, event.Discard)
-			return err
-		}, nil
+		return goOn, nil
 	}
-	said, ok := f.upcoming()
-	if e, mode := r.Event.(event.ModeChanged); mode && !f.take.typed(f.at[main]+1) {
+	if e, ok := r.Event.(event.ModeChanged); ok && !typed(f.left[main], 1) {
 		return func(ctx context.Context, s *supervisor.Session) error {
 			return s.SwitchMode(ctx, e.Mode, event.Discard)
 		}, nil
 	}
-	if !ok && r.Actor == event.ActorRecovery {
+	if said, ok := f.said(); ok {
 		return func(ctx context.Context, s *supervisor.Session) error {
-			_, err := s.Continue(ctx, event.Discard)
-			if errors.Is(err, supervisor.ErrFinished) {
-				return nil
-			}
+			_, err := s.RunSaid(ctx, said, event.Discard)
 			return err
 		}, nil
 	}
-	if !ok {
-		return nil, &UnfitError{r.Seq, "what was said then is not on record"}
+	if r.Actor == event.ActorRecovery {
+		return goOn, nil
 	}
-	return func(ctx context.Context, s *supervisor.Session) error {
-		_, err := s.RunSaid(ctx, said, event.Discard)
-		return err
-	}, nil
+	return nil, &UnfitError{r.Seq, "what was said then is not on record"}
 }
 
 // takenUp reports whether the turn that was left unfinished was put to the person.
 func (f *Follower) takenUp() bool {
-	for _, i := range f.take.streams[main][f.at[main]:] {
-		r := f.take.Records[i]
+	for _, r := range f.left[main] {
 		switch e := r.Event.(type) {
 		case event.ModeChanged: // the process began in another
 			continue
@@ -195,8 +143,8 @@ func (f *Follower) takenUp() bool {
 
 // abandoned reports whether the turn that was left unfinished was not taken up.
 func (f *Follower) abandoned() bool {
-	for _, i := range f.take.streams[main][f.at[main]:] {
-		switch r := f.take.Records[i]; r.Event.(type) {
+	for _, r := range f.left[main] {
+		switch r.Event.(type) {
 		case event.TaskCanceled:
 			return r.Actor == event.ActorRecovery
 		case event.TaskCreated, event.TaskCompleted, event.TaskFailed:
@@ -206,48 +154,56 @@ func (f *Follower) abandoned() bool {
 	return false
 }
 
-// upcoming is the next thing that the person said, from the record that comes next
-// on.
-func (f *Follower) upcoming() (said orchestrator.Said, ok bool) {
-	list := f.take.streams[main]
-	for n := f.at[main]; n < len(list); n++ {
-		switch e := f.take.Records[list[n]].Event.(type) {
+// said is the next thing that the person said.
+func (f *Follower) said() (orchestrator.Said, bool) {
+	for n, r := range f.left[main] {
+		switch e := r.Event.(type) {
 		case event.LocalAdded:
-			return orchestrator.Say(chat.From(chat.Typed, f.here(e.Input))), true
+			return f.words(e.Input), true
 		case event.TaskCreated:
-			return f.prompt(e, list[n:]), true
+			return f.prompt(r, e, f.left[main][n:]), true
 		}
 	}
 	for _, r := range f.take.rest { // of a command the end is said last
 		switch e := r.Event.(type) {
 		case event.LocalAdded:
-			return orchestrator.Say(chat.From(chat.Typed, f.here(e.Input))), runsAgain(e)
+			return f.words(e.Input), runsAgain(e)
 		case event.TaskCreated:
-			return said, false
+			return orchestrator.Said{}, false
 		}
 	}
-	return said, false
+	return orchestrator.Said{}, false
+}
+
+// words are what the person typed.
+func (f *Follower) words(text string) orchestrator.Said {
+	return orchestrator.Say(chat.From(chat.Typed, f.here(text)))
 }
 
 // prompt is what the person said to begin a task.
-func (f *Follower) prompt(task event.TaskCreated, records []int) orchestrator.Said {
-	said := orchestrator.Say(chat.From(chat.Typed, f.here(task.Intent)))
-	for _, i := range records {
-		r := f.take.Records[i]
-		m, ok := r.Event.(event.MessageAdded)
-		if r.Task != task.TaskID || !ok || !event.ByPerson(r) {
+func (f *Follower) prompt(created event.Record, task event.TaskCreated, turn []event.Record) orchestrator.Said {
+	command := strings.HasPrefix(task.Intent, "/")
+	at := slices.IndexFunc(f.take.Records, func(r event.Record) bool { return r.Seq == created.Seq })
+	if at > 0 && !command && strings.HasPrefix(task.Title, "/") {
+		e, ok := f.take.Records[at-1].Event.(event.LocalAdded)
+		if ok && orchestrator.Title(e.Input) == task.Title { // the words are those that it stands for
+			return f.words(e.Input)
+		}
+	}
+	for n, r := range turn {
+		m, ok := byPerson(turn[n:])
+		if r.Task != task.TaskID || !ok {
 			continue
 		}
-		command := strings.HasPrefix(task.Intent, "/")
-		if command && m.Message.Text() != task.Intent {
+		if command && m.Text() != task.Intent {
 			break // the words are those that the command stands for
 		}
-		said = orchestrator.Say(chat.From(chat.Typed, f.here(m.Message.Text())))
+		said := f.words(m.Text())
 		said.AsWritten = command
 		if !strings.Contains(said.Text(), "@") { // what is named is read anew
-			said.Pictures = slices.Collect(chat.Select[chat.Image](m.Message))
+			said.Pictures = slices.Collect(chat.Select[chat.Image](m))
 		}
-		break
+		return said
 	}
-	return said
+	return f.words(task.Intent)
 }

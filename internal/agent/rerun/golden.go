@@ -50,7 +50,8 @@ type Golden struct {
 	Later map[uint64][]event.FileState `json:"later,omitempty"`
 
 	Records  []event.Record    `json:"-"`
-	Contents map[string][]byte `json:"-"` // by hash
+	contents map[string][]byte // what others left later, and calls that were not made again, by hash
+	files    map[string][]byte // what the files of the start hold, by path
 }
 
 // goldenForm is the form of folders that is written and read.
@@ -64,33 +65,33 @@ const (
 	files     = "files"
 	stateFile = "repository.tar"
 	packFile  = "objects.pack"
-	contents  = "contents" // what others left later, and calls that are not made again
+	leftLater = "contents"
 )
 
 // Golden is what the rerun came to, with nothing in it of where it was run.
 func (f *Follower) Golden(ctx context.Context, g Golden) (*Golden, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	g.Form, g.Contents, g.Later = goldenForm, make(map[string][]byte), make(map[uint64][]event.FileState)
+	g.Form, g.files, g.Later = goldenForm, make(map[string][]byte), make(map[uint64][]event.FileState)
 	g.Records, g.Start, g.Except = nil, nil, slices.Clone(g.Except)
+	for _, name := range slices.Sorted(maps.Keys(f.world.Start)) {
+		s, data, err := f.world.named(ctx, f.world.Start[name])
+		if err != nil {
+			return nil, err
+		}
+		g.Start, g.files[s.Path] = append(g.Start, s), data
+	}
 	became := make(map[uint64]uint64, len(f.pairs)) // the records of the rerun, by those of the take
 	for _, p := range f.pairs {
-		r, err := f.portable(ctx, p.is, g.Root)
+		r, err := f.portable(ctx, p.is, &g)
 		if err != nil {
 			return nil, err
 		}
 		g.Records, became[p.was.Seq] = append(g.Records, r), p.is.Seq
 	}
-	for _, name := range slices.Sorted(maps.Keys(f.world.Start)) {
-		s, err := g.hold(ctx, f.world, f.world.Start[name])
-		if err != nil {
-			return nil, err
-		}
-		g.Start = append(g.Start, s)
-	}
 	for seq, list := range f.world.later {
 		for _, s := range list {
-			s, err := g.hold(ctx, f.world, s)
+			s, _, err := f.world.named(ctx, s)
 			if err != nil {
 				return nil, err
 			}
@@ -100,55 +101,43 @@ func (f *Follower) Golden(ctx context.Context, g Golden) (*Golden, error) {
 	for i, seq := range g.Except {
 		g.Except[i] = cmp.Or(became[seq], seq)
 	}
-	f.world.mu.Lock()
-	defer f.world.mu.Unlock()
-	maps.Copy(g.Contents, f.world.used)
+	g.contents = f.world.used
 	return &g, nil
 }
 
-// hold takes in the content of a file, and names it by what it is.
-func (g *Golden) hold(ctx context.Context, w *World, s event.FileState) (event.FileState, error) {
+// named is a file that is named by what it held, and that.
+func (w *World) named(ctx context.Context, s event.FileState) (event.FileState, []byte, error) {
 	if !isFile(s) {
-		return s, nil
+		return s, nil, nil
 	}
-	data, err := w.read(ctx, s)
-	if err != nil {
-		return s, err
-	}
+	data, err := w.content(ctx, s)
 	s.Hash, s.Size = hash(data), int64(len(data))
-	g.Contents[s.Hash] = data
-	return s, nil
+	return s, data, err
 }
 
 // portable is a record that does not tell where it was made, and names contents by what
 // they are. The golden session has those that calls left, to be compared.
-func (f *Follower) portable(ctx context.Context, r event.Record, root string) (event.Record, error) {
-	r.Seal = ""
+func (f *Follower) portable(ctx context.Context, r event.Record, g *Golden) (event.Record, error) {
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
 		e.Tree, e.Repository, e.Confined, e.Before = "", "", "", slices.Clone(e.Before)
 		r.Event = e
 	case event.ToolCallCompleted:
-		var changes []event.FileChange
-		for _, c := range e.Changes {
-			list, err := f.is.Kept.Expand(ctx, c)
-			if err != nil {
-				list = []event.FileChange{c}
-			}
-			for _, one := range list {
-				changes = append(changes, event.FileChange{Before: f.outcome(ctx, one.Before), After: f.outcome(ctx, one.After)})
-			}
+		e.Changes, _ = expand(ctx, f.is.Kept, e.Changes)
+		for i, c := range e.Changes {
+			e.Changes[i] = event.FileChange{Before: f.outcome(ctx, c.Before, g), After: f.outcome(ctx, c.After, g)}
 		}
-		e.Changes, e.DurationMs, e.Saw = changes, 0, slices.Clone(e.Saw)
+		e.DurationMs, e.Saw = 0, slices.Clone(e.Saw)
 		r.Event = e
 	}
+	r.Seal = ""
 	line, err := event.Encode(r)
 	if err != nil {
 		return r, err
 	}
-	text := swap(string(line), f.world.root, root)
+	text := f.moved(string(line), g)
 	for from, to := range f.is.Paths {
-		if from != f.world.root {
+		if from != f.world.root() {
 			text = swap(text, from, to)
 		}
 	}
@@ -156,102 +145,58 @@ func (f *Follower) portable(ctx context.Context, r event.Record, root string) (e
 	return again, err
 }
 
+// moved is a text with the path that stands for the workspace in a golden session.
+func (f *Follower) moved(text string, g *Golden) string {
+	return swap(swap(text, f.world.root(), g.Root), f.take.Root, g.Root)
+}
+
 // outcome takes in what a call left in a file, if that can be compared.
-func (f *Follower) outcome(ctx context.Context, s event.FileState) event.FileState {
-	if !isFile(s) || s.Lost {
+func (f *Follower) outcome(ctx context.Context, s event.FileState, g *Golden) event.FileState {
+	if !isFile(s) || s.Lost || secret.Is(s.Path) {
 		return s
 	}
 	data, err := f.is.Kept.Content(ctx, s, maxCompared)
-	if err != nil || secret.Is(s.Path) {
+	if err != nil {
 		return s
 	}
-	text := []byte(withoutKeys().Text(swap(string(data), f.world.root, f.take.Root)))
-	s.Hash, s.Size = hash(text), int64(len(text))
-	f.world.mu.Lock()
-	defer f.world.mu.Unlock()
-	f.world.used[s.Hash] = text
-	return s
-}
-
-// At is g with another path that stands for the workspace.
-func (g *Golden) At(root string) (*Golden, error) {
-	moved := *g
-	moved.Root, moved.Records = root, nil
-	for _, r := range g.Records {
-		line, err := event.Encode(r)
-		if err != nil {
-			return nil, err
-		}
-		if r, err = decode([]byte(swap(string(line), g.Root, root))); err != nil {
-			return nil, err
-		}
-		moved.Records = append(moved.Records, r)
+	data = []byte(withoutKeys().Text(f.moved(string(data), g)))
+	if !bytes.Equal(g.files[s.Path], data) { // else it is there by its path
+		f.world.use(data)
 	}
-	return &moved, nil
+	s.Hash, s.Size = hash(data), int64(len(data))
+	return s
 }
 
 // Write writes the folder, which must not be there yet.
 func (g *Golden) Write(dir string) error {
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return err
-	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return err
+	err := os.MkdirAll(filepath.Dir(dir), 0o755)
+	if err == nil {
+		err = os.Mkdir(dir, 0o755)
 	}
 	for _, s := range g.Start {
-		if !isFile(s) {
-			continue
-		}
-		name := filepath.Join(dir, files, filepath.FromSlash(s.Path))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(name, g.Contents[s.Hash], 0o644); err != nil {
-			return err
+		if isFile(s) && err == nil {
+			err = write(g.files[s.Path], dir, files, filepath.FromSlash(s.Path))
 		}
 	}
-	if g.State != nil {
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, stateFile), g.State, 0o644), os.WriteFile(filepath.Join(dir, packFile), g.Pack, 0o644)); err != nil {
-			return err
-		}
+	if g.State != nil && err == nil {
+		err = errors.Join(write(g.State, dir, stateFile), write(g.Pack, dir, packFile))
+	}
+	if err != nil {
+		return err
 	}
 	return g.WriteExpected(dir)
 }
 
-// needed reports whether a content is put somewhere after the start, or left by a call under
-// another name than it began with.
-func (g *Golden) needed(hash string) bool {
-	is := func(s event.FileState) bool { return s.Hash == hash }
-	for _, list := range g.Later {
-		if slices.ContainsFunc(list, is) {
-			return true
-		}
-	}
-	for _, r := range g.Records {
-		done, _ := r.Event.(event.ToolCallCompleted)
-		if slices.ContainsFunc(done.Changes, func(c event.FileChange) bool {
-			return is(c.After) && !slices.ContainsFunc(g.Start, func(s event.FileState) bool { return is(s) && s.Path == c.After.Path })
-		}) {
-			return true
-		}
-	}
-	return false
+// write writes a file of the folder.
+func write(data []byte, name ...string) error {
+	file := filepath.Join(name...)
+	return errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, data, 0o644))
 }
 
 // WriteExpected writes what is expected, and what the model says.
 func (g *Golden) WriteExpected(dir string) error {
-	began := make(map[string]bool)
-	for _, s := range g.Start {
-		began[s.Hash] = isFile(s)
-	}
-	for name, data := range g.Contents {
-		if began[name] && !g.needed(name) {
-			continue // it is there by its path
-		}
-		if err := os.MkdirAll(filepath.Join(dir, contents), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, contents, name), data, 0o644); err != nil {
+	for name, data := range g.contents {
+		if err := write(data, dir, leftLater, name); err != nil {
 			return err
 		}
 	}
@@ -262,7 +207,7 @@ func (g *Golden) WriteExpected(dir string) error {
 			return err
 		}
 		to := &rest
-		if isReply(r.Event) {
+		if _, ok := reply(r.Event); ok {
 			to = &said
 		}
 		to.Write(append(line, '\n'))
@@ -293,7 +238,8 @@ func ReadGolden(dir string) (*Golden, error) {
 		return nil, fmt.Errorf("%s: %w", manifest, err)
 	}
 	if g.Form == 1 && g.Branch != "" {
-		return nil, fmt.Errorf("%s: an earlier version saved it, without the history of its repository: save it again", manifest)
+		const old = "%s: an earlier version saved it, without the history of its repository: save it again"
+		return nil, fmt.Errorf(old, manifest)
 	}
 	if g.Form < 1 || g.Form > goldenForm || g.Root == "" || g.Session == "" {
 		return nil, fmt.Errorf("%s: this is not a golden session of form %d", manifest, goldenForm)
@@ -343,7 +289,7 @@ type Kept struct{ Dir string }
 // Content is what a file held.
 func (k Kept) Content(_ context.Context, s event.FileState, limit int64) ([]byte, error) {
 	in := repofile.Below(k.Dir)
-	for _, name := range []string{path.Join(contents, s.Hash), path.Join(files, s.Path)} {
+	for _, name := range []string{path.Join(leftLater, s.Hash), path.Join(files, s.Path)} {
 		if !fs.ValidPath(name) || strings.ContainsRune(s.Hash, '/') {
 			continue
 		}

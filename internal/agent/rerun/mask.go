@@ -3,49 +3,47 @@ package rerun
 import (
 	"slices"
 	"strings"
-	"unicode"
+
+	"coder/internal/core/lazy"
 )
 
-// varies is how two texts from the same world differ: the parts that both have, and
-// between them those that may be anything.
-func varies(a, b string) pattern {
-	if a == b {
-		return pattern{{text: []string{a}}}
-	}
-	var p pattern
+// What stands for that which two texts do not have in common: within a line, and some lines.
+// Neither is a character.
+const (
+	gap   = "\uffff"
+	lines = "\ufffe"
+)
+
+// common is what two texts from the same world have in common, in order, with a gap wherever
+// they differ.
+func common(a, b string) string {
 	x, y := strings.SplitAfter(a, "\n"), strings.SplitAfter(b, "\n")
-	if len(x) == len(y) { // line by line, so that what varies stays in its line
-		for i := range x {
-			if x[i] == y[i] {
-				p = p.with(x[i])
-				continue
-			}
-			p = p.and(between(tokens(x[i]), tokens(y[i])))
-		}
-		return p
+	if len(x) != len(y) {
+		return between(x, y, lines)
 	}
-	return between(x, y)
+	var all strings.Builder
+	for i := range x { // line by line, so that what varies stays in its line
+		if x[i] == y[i] {
+			all.WriteString(x[i])
+		} else {
+			all.WriteString(between(tokens(x[i]), tokens(y[i]), gap))
+		}
+	}
+	return all.String()
 }
 
-// pattern is a run of texts. What stands before a part that is free may be anything.
-type pattern []segment
+// tokens are the words, numbers and signs of a line.
+func tokens(line string) []string { return words().FindAllString(line, -1) }
 
-type segment struct {
-	free bool     // anything may stand before the text
-	text []string // in tokens
-}
+var words = lazy.Regexp(`(?s)[\pL\pN_]+|\s+|.`)
 
-func (p pattern) with(text string) pattern { return p.and(pattern{{text: []string{text}}}) }
-
-func (p pattern) and(more pattern) pattern { return append(p, more...) }
-
-// maxVaried bounds how many parts are held against each other.
+// maxVaried bounds how many parts are compared with each other.
 const maxVaried = 2000
 
-// between is the pattern of two lists: what they have in common, in order.
-func between(a, b []string) (p pattern) {
+// between is what two lists have in common, in order, with gaps.
+func between(a, b []string, gap string) string {
 	if len(a) > maxVaried || len(b) > maxVaried {
-		return pattern{{text: []string{strings.Join(a, "")}}}
+		return strings.Join(a, "")
 	}
 	longest := make([][]uint16, len(a)+1)
 	for i := range longest {
@@ -53,93 +51,54 @@ func between(a, b []string) (p pattern) {
 	}
 	for i, x := range slices.Backward(a) {
 		for j, y := range slices.Backward(b) {
-			if x == y {
+			if longest[i][j] = max(longest[i+1][j], longest[i][j+1]); x == y {
 				longest[i][j] = longest[i+1][j+1] + 1
-			} else {
-				longest[i][j] = max(longest[i+1][j], longest[i][j+1])
 			}
 		}
 	}
-	free, run := false, []string(nil)
-	flush := func() {
-		if free || len(run) > 0 {
-			p = append(p, segment{free, run})
-		}
-		free, run = false, nil
-	}
+	var all strings.Builder
 	for i, j := 0, 0; i < len(a) || j < len(b); {
 		switch {
 		case i < len(a) && j < len(b) && a[i] == b[j]:
-			run = append(run, a[i])
+			all.WriteString(a[i])
 			i, j = i+1, j+1
 			continue
-		case len(run) > 0:
-			flush()
-		}
-		free = true
-		if j == len(b) || i < len(a) && longest[i+1][j] >= longest[i][j+1] {
+		case j == len(b) || i < len(a) && longest[i+1][j] >= longest[i][j+1]:
 			i++
-		} else {
+		default:
 			j++
 		}
+		all.WriteString(gap)
 	}
-	flush()
-	return p
+	return all.String()
 }
 
-// allows reports whether a text fits the pattern.
-func (p pattern) allows(text string) bool {
-	if !slices.ContainsFunc(p, func(s segment) bool { return s.free }) {
-		return false // nothing varied, so the difference is one
+// fits reports whether a text is what others have in common, with anything in the gaps. Where
+// nothing varied no other text fits.
+func fits(text, common string) bool {
+	x, y := []string{text}, []string{strings.ReplaceAll(common, lines, gap)}
+	if common == y[0] { // what varies stays in its line
+		x, y = strings.SplitAfter(text, "\n"), strings.SplitAfter(common, "\n")
 	}
-	anchored := true // the next text must begin here
-	for i, s := range p {
-		anchored = anchored && !s.free
-		part := strings.Join(s.text, "")
-		last := i == len(p)-1
-		switch {
-		case anchored:
-			if !strings.HasPrefix(text, part) {
-				return false
-			}
-			text = text[len(part):]
-		case last:
-			return strings.HasSuffix(text, part)
-		case part == "":
-			continue
-		default:
-			at := strings.Index(text, part)
-			if at < 0 {
-				return false
-			}
-			text = text[at+len(part):]
+	if len(x) != len(y) || !strings.ContainsAny(common, gap+lines) {
+		return false
+	}
+	for i := range x {
+		if x[i] != y[i] && !fills(x[i], strings.Split(y[i], gap)) {
+			return false
 		}
-		anchored = true
 	}
-	return text == "" || !anchored
+	return true
 }
 
-// tokens are the words, numbers and signs of a line.
-func tokens(line string) (list []string) {
-	class := func(r rune) int {
-		switch {
-		case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_':
-			return 1
-		case unicode.IsSpace(r):
-			return 2
+// fills reports whether a text is these parts with anything between them.
+func fills(text string, parts []string) bool {
+	last := len(parts) - 1
+	text, ok := strings.CutPrefix(text, parts[0])
+	for _, part := range parts[1:max(last, 1)] {
+		if ok {
+			_, text, ok = strings.Cut(text, part)
 		}
-		return 3
 	}
-	from, was := 0, 0
-	for i, r := range line {
-		now := class(r)
-		if i > from && (now != was || now == 3) {
-			list, from = append(list, line[from:i]), i
-		}
-		was = now
-	}
-	if from < len(line) {
-		list = append(list, line[from:])
-	}
-	return list
+	return ok && last > 0 && strings.HasSuffix(text, parts[last])
 }

@@ -3,10 +3,8 @@ package rerun
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
-	"strings"
 
 	"coder/internal/agent/compact"
 	"coder/internal/core/chat"
@@ -36,86 +34,77 @@ func (f *Follower) Stream(ctx context.Context, req provider.Request) iter.Seq2[p
 
 func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.Delta, error) {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	stream := f.streamFor(tool.CallID(ctx))
 	r, ok := f.next(stream)
-	var then event.Record // what comes after a reply that was cut off
-	if list := f.take.streams[stream]; f.at[stream]+1 < len(list) {
-		then = f.take.Records[list[f.at[stream]+1]]
-	}
-	cancel := f.cancel
 	if ok && f.beyond(r) { // the process ended before the reply was there
-		f.mu.Unlock()
-		<-ctx.Done()
-		return nil, ctx.Err()
+		return nil, f.wait(ctx)
 	}
-	defer f.mu.Unlock()
+	var then event.Record
+	if list := f.left[stream]; len(list) > 1 {
+		then = list[1]
+	}
 	stop := func() error {
-		cancel()
+		f.cancel()
 		return ctx.Err()
 	}
-	if req.System == compact.SummarySystem {
-		e, _ := r.Event.(event.ContextReplaced)
-		if text, ok := summary(e); ok {
-			return f.said(text), nil
-		}
-		return nil, f.unexpected(r, stream)
-	}
+	said, replied := reply(r.Event)
+	summarises := req.System == compact.SummarySystem
 	switch e := r.Event.(type) {
-	case event.MessageAdded:
-		switch {
-		case isReply(e) && e.Interrupted:
-			if err := failure(then.Event); err != nil {
-				return f.deltas(e), err
-			}
-			return f.deltas(e), stop()
-		case isReply(e):
-			return append(f.deltas(e), provider.Done{Stop: provider.Stop(e.Stop), Usage: e.Usage, Model: e.Model, Sent: e.Sent}), nil
-		case strings.HasPrefix(e.Message.Text(), event.Interruption):
-			return nil, stop()
+	case event.ContextReplaced:
+		switch summed := len(e.Messages) > 0 && compact.IsSummary(e.Messages[0]); {
+		case summarises && summed:
+			text := f.here(compact.Summary(e.Messages[0]))
+			return []provider.Delta{provider.TextDelta(text), provider.Done{Stop: provider.StopEnd}}, nil
+		case !summarises: // the provider found it too long
+			f.window = cmp.Or(e.Window, f.window)
+			err := errors.New("as it is on record")
+			return nil, &provider.Error{Kind: provider.ErrContextTooLong, Status: 400, Window: e.Window, Err: err}
 		}
 	case event.TaskCanceled:
 		return nil, stop()
 	case event.TaskFailed:
-		if _, says, ok := strings.Cut(e.Reason, provider.ErrContextTooLong.Error()+": "); ok {
-			return nil, &provider.Error{Kind: provider.ErrContextTooLong, Err: errors.New(says)}
+		if err := failure(e); err != nil {
+			return nil, err
 		}
-		if strings.HasPrefix(e.Reason, asked) {
-			return nil, failure(e)
+	case event.MessageAdded:
+		failed, _ := then.Event.(event.TaskFailed)
+		switch _, canceled := then.Event.(event.TaskCanceled); {
+		case replied && summarises:
+		case replied && !said.Interrupted:
+			end := provider.Done{Stop: provider.Stop(said.Stop), Usage: said.Usage, Model: said.Model, Sent: said.Sent}
+			return append(f.deltas(said), end), nil
+		case replied && failure(failed) != nil:
+			return f.deltas(said), failure(failed)
+		case replied:
+			return f.deltas(said), stop()
+		case canceled && then.Actor == event.ActorUser: // the model is told of the interruption first
+			return nil, stop()
 		}
-	case event.ContextReplaced: // the provider found it too long
-		f.window = cmp.Or(e.Window, f.window)
-		return nil, &provider.Error{Kind: provider.ErrContextTooLong, Status: 400, Window: e.Window, Err: errors.New("as it is on record")}
 	}
-	return nil, f.unexpected(r, stream)
+	return nil, f.part(stream, event.Record{Event: event.MessageAdded{Message: chat.Say(chat.Assistant, "")}})
 }
 
-// unexpected reports a request of the model where the record has something else.
-func (f *Follower) unexpected(r event.Record, stream string) error {
-	if r.Event == nil {
-		r.Seq = f.last(stream)
-	}
-	return f.part(r, event.Record{Event: event.MessageAdded{Message: chat.Say(chat.Assistant, "")}})
+// wait waits for the end of the process, or of the turn.
+func (f *Follower) wait(ctx context.Context) error {
+	f.mu.Unlock()
+	defer f.mu.Lock()
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 // streamFor is the stream of whoever works for a call; the session's own if it is
 // none.
 func (f *Follower) streamFor(callID string) string {
-	if callID == "" {
-		return main
-	}
 	stream := callID
-	for f.at[stream+"+"] > 0 {
-		stream += "+"
+	for next := stream + "+"; callID != "" && len(f.left[next]) < len(f.take.streams[next]); next += "+" {
+		stream = next
 	}
 	return stream
 }
 
-// here is a text with the paths of the rerun.
-func (f *Follower) here(text string) string { return swap(text, f.take.Root, f.world.root) }
-
-func (f *Follower) said(text string) []provider.Delta {
-	return []provider.Delta{provider.TextDelta(f.here(text)), provider.Done{Stop: provider.StopEnd}}
-}
+// here is a text of the record with the paths of the rerun.
+func (f *Follower) here(text string) string { return swap(text, f.take.Root, f.world.root()) }
 
 // deltas are a reply as it arrives, but for its end.
 func (f *Follower) deltas(e event.MessageAdded) (list []provider.Delta) {
@@ -131,25 +120,26 @@ func (f *Follower) deltas(e event.MessageAdded) (list []provider.Delta) {
 		case chat.Text:
 			list = append(list, provider.TextDelta(f.here(string(p))))
 		case chat.ToolCall:
-			list = append(list, provider.CallDelta{Index: calls, ID: p.ID, Name: p.Name, Args: f.here(cmp.Or(p.Broken, string(p.Args))), Extra: p.Extra})
+			args := f.here(cmp.Or(p.Broken, string(p.Args)))
+			list = append(list, provider.CallDelta{Index: calls, ID: p.ID, Name: p.Name, Args: args, Extra: p.Extra})
 			calls++
 		}
 	}
 	return list
 }
 
-// failure is the failure of a provider that ended a task, in the words of the
-// record.
-func failure(e event.Event) error {
-	failed, ok := e.(event.TaskFailed)
-	if !ok {
+// failure is the failure of a provider that ended a task; nil if something else did. Older
+// records have it as the reason alone.
+func failure(e event.TaskFailed) error {
+	e.Says = cmp.Or(e.Says, e.Reason)
+	if e.Says == "" || e.Steps > 0 {
 		return nil
 	}
-	text, _ := strings.CutPrefix(failed.Reason, asked)
-	return &provider.Error{Err: errors.New(text)}
+	return &provider.Error{Err: failureError(e)}
 }
 
-// asked begins the reason of a task that the provider failed.
-const asked = "ask the model: "
+// failureError is such a failure, of the kind that the record has.
+type failureError event.TaskFailed
 
-func rawJSON(text string) json.RawMessage { return json.RawMessage(text) }
+func (e failureError) Error() string        { return e.Says }
+func (e failureError) Is(target error) bool { return provider.Code(target) == e.Code && e.Code != "" }

@@ -2,12 +2,11 @@ package rerun
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"coder/internal/agent/compact"
 	"coder/internal/core/lazy"
 )
 
@@ -22,17 +21,21 @@ const (
 // The expressions for what may differ.
 var (
 	times = lazy.Regexp(`\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: ?Z| ?[+-]\d\d:?\d\d)?)?` +
-		`|\b(?:` + weekday + `,? )?` + month + ` {1,2}\d{1,2},? (?:\d\d:\d\d(?::\d\d)?| ?\d{4})(?: [AP]M)?(?: [A-Z]{3,5})?(?: [+-]\d{4})?(?: \d{4})?\b` +
+		`|\b(?:` + weekday + `,? )?` + month + ` {1,2}\d{1,2},? (?:\d\d:\d\d(?::\d\d)?| ?\d{4})` +
+		`(?: [AP]M)?(?: [A-Z]{3,5})?(?: [+-]\d{4})?(?: \d{4})?\b` +
 		`|\b(?:` + weekday + `,? )?\d{1,2} ` + month + ` \d{4}(?: \d\d:\d\d(?::\d\d)?)?` +
 		`|\b\d\d:\d\d:\d\d(?:\.\d+)?\b` +
 		`|\b1[5-9]\d{8}(?:\d{3}|\d{6}|\d{9}|\.\d+)?\b`)
-	durations = lazy.Regexp(`\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|s|secs?|seconds?|minutes?)\b|\b\d+m\d+(?:\.\d+)?s\b|\(cached\)|\b(?:\d+|an?) (?:second|minute|hour|day|week|month|year)s? ago\b`)
+	durations = lazy.Regexp(`\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|s|secs?|seconds?|minutes?)\b|\b\d+m\d+(?:\.\d+)?s\b|` +
+		`\(cached\)|\b(?:\d+|an?) (?:second|minute|hour|day|week|month|year)s? ago\b`)
 	listed    = lazy.Regexp(`(?m)^( *)([bcdlps-][rwxsStT-]{9}[.+@]?) +\d+ +(\S+) +(\S+) +(\d+) (.*)$`)
 	total     = lazy.Regexp(`(?m)^( *total) \S+(\n *[bcdlps-][rwxsStT-]{9})`)
 	dangling  = lazy.Regexp(`(?m)^(?:dangling|unreachable) (?:blob|commit|tree|tag) [0-9a-f]{40,64}\n?`)
 	stored    = lazy.Regexp(`\b\d+ objects, \d+ kilobytes\b`) // the copy borrows objects
 	tempNames = lazy.Regexp(`/tmp/[\w.+-]*(?:\d{4,}|tmp\.\w{6,})[\w.+-]*`)
-	ids       = lazy.Regexp(`\b(task|ui|call|mention|bang|undo|job|hook)_[a-z2-7]{12}\b|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b[0-9a-f]{40}\b|\b[0-9a-f]{7,12}\b|\b[Pp][Ii][Dd]:? ?\d+\b|\bCODER_COMMAND=[\w.-]+`)
+	ids       = lazy.Regexp(`\b(task|ui|call|mention|bang|undo|job|hook)_[a-z2-7]{12}\b|` +
+		`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|` +
+		`\b[0-9a-f]{40}\b|\b[0-9a-f]{7,12}\b|\b[Pp][Ii][Dd]:? ?\d+\b|\bCODER_COMMAND=[\w.-]+`)
 )
 
 // dates are the variables by which git dates what a rerun commits.
@@ -56,7 +59,8 @@ func normal(text string) string {
 	text = dangling().ReplaceAllString(stored().ReplaceAllString(text, "<objects>"), "")
 	text = oneline().ReplaceAllString(text, "<id> ")
 	return ids().ReplaceAllStringFunc(text, func(id string) string {
-		if len(id) <= 12 && !strings.ContainsAny(id, "_=") && (!strings.ContainsAny(id, "0123456789") || !strings.ContainsAny(id, "abcdefPp")) {
+		mixed := strings.ContainsAny(id, "0123456789") && strings.ContainsAny(id, "abcdefPp")
+		if len(id) <= 12 && !strings.ContainsAny(id, "_=") && !mixed {
 			return id // a number, or a word
 		}
 		return "<id>"
@@ -99,7 +103,7 @@ func alike(a, b string) bool {
 // but for where exactly: how much is left out depends on how long the words for
 // durations and paths are.
 func alikeButCut(a, b string) bool {
-	x, y := gaps().Split(a, -1), gaps().Split(b, -1)
+	x, y := compact.Gaps(a), compact.Gaps(b)
 	if len(x) == 1 || len(x) != len(y) {
 		return false
 	}
@@ -111,33 +115,23 @@ func alikeButCut(a, b string) bool {
 	return true
 }
 
-var gaps = lazy.Regexp(`\[\d+ bytes are not shown here`)
-
 // nearGap is how many lines on either side of a gap may be on one side only.
 const nearGap = 16
 
 // alikeWithin reports whether two runs of lines are the same but for a few at the
-// beginning, after a gap, and at the end, before one.
+// beginning, after a gap, and at the end, before one. The line that was cut is not compared.
 func alikeWithin(a, b []string, after, before bool) bool {
-	first, last := 0, 0
-	if after {
-		first = nearGap
-	}
-	if before {
-		last = nearGap
-	}
-	for skip := -first; skip <= first; skip++ {
+	for skip := -nearGap; skip <= nearGap; skip++ {
 		x, y := a[min(max(skip, 0), len(a)):], b[min(max(-skip, 0), len(b)):]
-		n := min(len(x), len(y))
-		if max(len(x), len(y))-n > last {
+		from, to := 0, min(len(x), len(y))
+		if !after && skip != 0 || before && max(len(x), len(y)) > to+nearGap || !before && len(x) != len(y) {
 			continue
 		}
-		from, to := 0, n
 		if after {
-			from = min(2, n) // the rest of the line with the gap, and one that was cut
+			from = min(2, to)
 		}
 		if before {
-			to = max(n-1, from)
+			to = max(to-1, from)
 		}
 		if slices.Equal(x[from:to], y[from:to]) {
 			return true
@@ -153,11 +147,14 @@ var digits = lazy.Regexp(`<id>|\b\d{7,12}\b`)
 
 // swap puts what stands for paths in their place, the longest first.
 func (s Side) swap(text string) string {
-	for _, from := range slices.SortedFunc(maps.Keys(s.Paths), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }) {
+	longest := func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
+	for _, from := range slices.SortedFunc(maps.Keys(s.Paths), longest) {
 		text = swap(text, from, s.Paths[from])
 	}
 	return text
 }
+
+var longer = lazy.Regexp(`^[a-zA-Z0-9_-]`)
 
 // swap replaces a path where it stands as such.
 func swap(text, from, to string) string {
@@ -171,38 +168,11 @@ func swap(text, from, to string) string {
 		if !ok {
 			return b.String()
 		}
-		if after != "" && strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", rune(after[0])) {
+		if longer().MatchString(after) {
 			b.WriteString(from) // another path that begins alike
 		} else {
 			b.WriteString(to)
 		}
 		text = after
 	}
-}
-
-// words is a value in one order, to tell whether two calls ask for the same.
-func words(value any) string {
-	switch v := value.(type) {
-	case string:
-		return v
-	case json.RawMessage:
-		var decoded any
-		if json.Unmarshal(v, &decoded) != nil {
-			return string(v)
-		}
-		return words(decoded)
-	case map[string]any:
-		var b strings.Builder
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			fmt.Fprintf(&b, "%s: %s\n", k, words(v[k]))
-		}
-		return b.String()
-	case []any:
-		var lines []string
-		for _, one := range v {
-			lines = append(lines, strings.TrimRight(words(one), "\n"))
-		}
-		return strings.Join(lines, "\n")
-	}
-	return fmt.Sprint(value)
 }

@@ -2,58 +2,94 @@ package rerun
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/secret"
 	"coder/internal/core/uip"
 	"coder/internal/tool"
 )
+
+// Tools of other programs: how their names begin, by which a message gets what it names of
+// theirs, which runs commands on events, and those of language servers, which answer when they are ready.
+const (
+	ofOthers  = "mcp__"
+	ofServers = "lsp_"
+	resources = "mcp_resource"
+	onEvents  = "hook"
+)
+
+// OfOthers reports whether a tool is one of another program.
+func OfOthers(name string) bool { return strings.HasPrefix(name, ofOthers) || name == resources }
+
+// outside reports whether a call reached beyond this machine's confined
+// commands and files: it is not made again, and what came of it is on record.
+func outside(e event.ToolCallRequested) bool {
+	if Keyed(e) || e.Tool == resources || e.Tool == onEvents || strings.HasPrefix(e.Tool, ofServers) {
+		return true
+	}
+	var args map[string]json.RawMessage
+	_ = json.Unmarshal(e.Input, &args)
+	for name, value := range args {
+		if string(value) == "true" && slices.Contains(unbounded, strings.ToLower(name)) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(e.Effects, func(f event.Effect) bool {
+		return f.Kind == event.EffectNet || f.Kind == event.EffectUnknown
+	})
+}
+
+// unbounded are the arguments by which a command asks to run without bounds.
+var unbounded = []string{
+	"unconfined", "outside_sandbox", "with_escalated_permissions",
+	"dangerously_disable_sandbox", "dangerouslydisablesandbox",
+}
+
+// Keyed reports whether a call cannot be made again because the keys that it was made
+// with are not on record. What it notes down has none.
+func Keyed(e event.ToolCallRequested) bool {
+	return secret.Marked(e.Input) && !event.Harmless(e.Effects)
+}
+
+// interrupted reports whether the person interrupted while a call ran.
+func interrupted(e event.ToolCallCompleted) bool {
+	var out struct {
+		Cancelled bool `json:"cancelled"`
+	}
+	return json.Unmarshal(e.Output, &out) == nil && out.Cancelled
+}
 
 // Recall is what came of a call that is not made again. The error is for one that
 // did not come to its end.
 func (f *Follower) Recall(ctx context.Context, callID string) (res tool.Result, known bool, err error) {
 	f.mu.Lock()
-	asked, found := f.calls[callID]
-	i, completed := f.take.done[asked.seq]
-	var (
-		call event.ToolCallRequested
-		done event.ToolCallCompleted
-	)
-	if found {
-		call, _ = f.take.Records[f.index(asked.seq)].Event.(event.ToolCallRequested)
-	}
-	if completed {
-		done, _ = f.take.Records[i].Event.(event.ToolCallCompleted)
-		completed = f.take.Records[i].Actor != event.ActorRecovery
-	}
-	cancel := f.cancel
-	if found && !completed {
-		defer f.mu.Unlock()
-		if f.handedOn(callID) { // what was done for it is on record
-			return res, false, nil
-		}
-		return res, true, f.rest(ctx, asked.stream, call)
-	}
-	f.mu.Unlock()
+	defer f.mu.Unlock()
+	c, found := f.calls[callID]
+	last, completed := f.take.done[c.asked.Seq]
+	asked, _ := c.asked.Event.(event.ToolCallRequested)
+	done, _ := last.Event.(event.ToolCallCompleted)
+	completed = completed && last.Actor != event.ActorRecovery
 	switch {
 	case !found:
 		return res, true, errDiffers
-	case isInterrupted(done):
-		cancel()
-		<-ctx.Done()
-		return tool.Result{Value: done.Output}, true, errors.Join(f.world.put(context.WithoutCancel(ctx), done.Changes), ctx.Err())
-	case !outside(call):
+	case !completed && f.handedOn(callID): // what was done for it is on record
+		return res, false, nil
+	case !completed:
+		return res, true, f.cutOff(ctx, c)
+	case interrupted(done):
+		f.cancel()
+		err := f.wait(ctx)
+		return tool.Result{Value: done.Output}, true, errors.Join(f.world.put(context.WithoutCancel(ctx), done.Changes), err)
+	case !outside(asked):
 		return res, false, nil
 	}
-	output := swap(string(done.Output), f.take.Root, f.world.root)
-	res = tool.Result{Value: rawJSON(output), Failed: done.IsError}
+	res.Value, res.Failed, res.Saw = json.RawMessage(f.here(string(done.Output))), done.IsError, make(map[string]string)
 	for _, s := range done.Saw {
-		if res.Saw == nil {
-			res.Saw = make(map[string]string)
-		}
 		res.Saw[s.Path] = s.Hash
 	}
 	return res, true, f.world.put(ctx, done.Changes)
@@ -70,121 +106,110 @@ func (f *Follower) handedOn(callID string) bool {
 	return false
 }
 
-// rest waits with a call that the end of the process cut off. If the record goes on
-// in its stream as if the call had come to its end, that is a difference: it would be
-// waited for in vain.
-func (f *Follower) rest(ctx context.Context, stream string, call event.ToolCallRequested) error {
-	f.resting[stream] = call.Tool
-	if f.stuck(stream) {
-		return errDiffers
+// cutOff waits with a call that the end of the process cut off. If the record goes on
+// in its stream as if the call had come to its end, that is a difference.
+func (f *Follower) cutOff(ctx context.Context, c call) error {
+	goesOn := slices.IndexFunc(f.left[c.stream], func(r event.Record) bool {
+		switch r.Event.(type) {
+		case event.ToolCallRequested, event.ToolCallCompleted, event.InteractionRequested, event.InteractionResponded:
+			return f.beyond(r) // else it is of a call beside this one
+		}
+		return true
+	})
+	if goesOn < 0 && len(f.ends) > 0 || goesOn >= 0 && f.beyond(f.left[c.stream][goesOn]) {
+		return f.wait(ctx)
 	}
-	f.mu.Unlock()
-	<-ctx.Done()
-	f.mu.Lock()
-	delete(f.resting, stream)
-	return ctx.Err()
+	f.left[c.stream] = f.left[c.stream][max(goesOn, 0):]
+	return f.part(c.stream, event.Record{Event: event.ToolCallCompleted{Tool: keyOf(c.asked.Event).about, Unknown: true}})
 }
 
-// stuck takes note of a difference if a stream rests with a call, and the record has
-// more of it than what calls beside that one came to.
-func (f *Follower) stuck(stream string) bool {
-	tool, rests := f.resting[stream]
-	r, more := f.next(stream)
-	if !rests || f.ended {
-		return false
-	}
-	if len(f.ends) > 0 && (!more || f.beyond(r)) {
-		return false
-	}
-	switch r.Event.(type) {
-	case event.ToolCallRequested, event.ToolCallCompleted, event.InteractionRequested, event.InteractionResponded:
-		return false
-	}
-	if !more {
-		r.Seq = f.last(stream)
-	}
-	_ = f.part(r, event.Record{Event: event.ToolCallCompleted{Tool: tool, Unknown: true}})
-	return true
-}
-
-// Intended is the plan of a call that cannot be prepared again, for the keys that it
-// was made with are not on record: what it was to do is.
-func (f *Follower) Intended(name string, args []byte) (plan tool.Plan, ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	want := words(rawJSON(swap(string(args), f.world.root, f.take.Root)))
-	for stream, list := range f.take.streams {
-		for _, i := range list[f.at[stream]:] {
-			e, is := f.take.Records[i].Event.(event.ToolCallRequested)
-			if is && e.Tool == name && e.Verdict != event.Invalid && keyed(e) && words(e.Input) == want {
-				return tool.Plan{Title: e.Title, Effects: e.Effects}, true
+// upcoming is the first request that is still to come of a call with an id, or else of a tool.
+func (f *Follower) upcoming(id, name string) (first event.ToolCallRequested, ok bool) {
+	for _, list := range f.left {
+		for _, e := range each[event.ToolCallRequested](list) {
+			if e.CallID == id {
+				return e, true
+			}
+			if e.Tool == name && !ok {
+				first, ok = e, true
 			}
 		}
 	}
-	return plan, false
+	return first, ok
+}
+
+// Planned is the request on record of a call that is being prepared.
+func (f *Follower) Planned(ctx context.Context, name string) (event.ToolCallRequested, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.upcoming(tool.CallID(ctx), name)
 }
 
 // LetPass reports whether a call that would be asked about now was let pass
 // unasked: by a flag of that run, or because its tool, which is not there to be
 // judged, was always allowed. Risky says that it may not be let pass for good.
-func (f *Follower) LetPass(name string, args []byte, risky bool) bool {
+func (f *Follower) LetPass(id, name string, risky bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	want := words(rawJSON(swap(string(args), f.world.root, f.take.Root)))
-	for stream, list := range f.take.streams {
-		for _, i := range list[f.at[stream]:] {
-			switch e := f.take.Records[i].Event.(type) {
-			case event.ToolCallRequested:
-				if e.Tool != name || words(e.Input) != want {
-					continue
-				}
-				flag := slices.ContainsFunc(e.Reasons, func(why string) bool {
-					return strings.HasPrefix(why, "auto-approve: ") && (!risky || strings.HasSuffix(why, "risks included"))
-				})
-				return e.Verdict == event.Allowed && e.DecidedBy == event.ActorPolicy && (flag || strings.HasPrefix(name, ofOthers))
-			case event.InteractionRequested:
-				if _, about, _ := strings.Cut(e.Display.Title, " "); e.Display.Metadata["toolName"] == name && about != "" {
-					return false // it was asked about
-				}
-			}
-		}
+	e, ok := f.upcoming(id, name)
+	if !ok || e.Verdict != event.Allowed || e.DecidedBy != event.ActorPolicy {
+		return false
 	}
-	return false
+	switch e.Unasked {
+	case event.RisksUnasked:
+		return true
+	case event.WaivableUnasked:
+		return !risky
+	}
+	return len(e.Reasons) > 0 || strings.HasPrefix(e.Tool, ofOthers) // an older record has reasons for what was let pass
 }
 
 // Ask answers a question as it was answered.
 func (f *Follower) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	f.mu.Lock()
-	r, ok := f.next(f.streamOf[q.TaskID])
+	defer f.mu.Unlock()
+	r, _ := f.next(f.streams[q.TaskID])
 	a, answered := r.Event.(event.InteractionResponded)
-	cancel, asked := f.cancel, f.asked[q.ID]
-	f.mu.Unlock()
-	if !ok || !answered {
-		cancel() // it was withdrawn, or the process ended
-		<-ctx.Done()
-		return uip.Response{}, ctx.Err()
+	if !answered {
+		f.cancel() // it was withdrawn, or the process ended
+		return uip.Response{}, f.wait(ctx)
 	}
-	answer := a.Response
+	answer, asked := a.Response, f.asked[q.ID]
 	answer.ID, answer.TaskID = q.ID, q.TaskID
 	answer.Parts = slices.Clone(answer.Parts)
 	for i, part := range answer.Parts {
-		if n := slices.IndexFunc(asked.Parts, func(p uip.Request) bool { return p.ID == part.ID }); n >= 0 && n < len(q.Parts) {
+		n := slices.IndexFunc(asked.Parts, func(p uip.Request) bool { return p.ID == part.ID })
+		if n >= 0 && n < len(q.Parts) {
 			answer.Parts[i].ID, answer.Parts[i].TaskID = q.Parts[n].ID, q.TaskID
 		}
 	}
 	if answer.Args != nil {
-		answer.Args = rawJSON(swap(string(answer.Args), f.take.Root, f.world.root))
+		answer.Args = json.RawMessage(f.here(string(answer.Args)))
 	}
 	return answer, nil
+}
+
+// byPerson reports whether the first of some records is a message that the person wrote. That
+// they interrupted the turn is told just before its end.
+func byPerson(list []event.Record) (chat.Message, bool) {
+	if len(list) == 0 {
+		return chat.Message{}, false
+	}
+	m, ok := list[0].Event.(event.MessageAdded)
+	if len(list) > 1 {
+		if _, canceled := list[1].Event.(event.TaskCanceled); canceled && list[1].Actor == event.ActorUser {
+			return chat.Message{}, false
+		}
+	}
+	return m.Message, ok && list[0].Actor == event.ActorUser && m.Message.Role == chat.User
 }
 
 // steer is what the person said in the middle of a turn.
 func (f *Follower) steer() []chat.Words {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	r, ok := f.next(main)
-	if m, is := r.Event.(event.MessageAdded); ok && is && !f.beyond(r) && event.ByPerson(r) {
-		return []chat.Words{chat.From(chat.Typed, swap(m.Message.Text(), f.take.Root, f.world.root))}
+	if m, ok := byPerson(f.left[main]); ok && !f.beyond(f.left[main][0]) {
+		return []chat.Words{chat.From(chat.Typed, f.here(m.Text()))}
 	}
 	return nil
 }

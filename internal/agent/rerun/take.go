@@ -4,25 +4,21 @@
 // What came from outside comes from the record: the person's words and answers,
 // the model's replies, what was fetched, what programs of others said, the end of
 // a process, what somebody else did to the files. Everything else is done anew,
-// and every record that this makes is held against the one that stands on record
+// and every record that this makes is compared with the one that stands on record
 // in its place. A session and each of its subtasks are a stream of their own:
 // within a stream the order counts, between streams it does not.
 package rerun
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
 
-	"coder/internal/agent/compact"
-	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/supervisor"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
-	"coder/internal/core/secret"
 	"coder/internal/policy/mode"
 )
 
@@ -32,131 +28,61 @@ type Take struct {
 	Root    string // the workspace, where it was then
 	Records []event.Record
 
-	streams map[string][]int // the records that are held against others, by stream
-	ends    []uint64         // the first records after a process ended without closing the books
-	done    map[uint64]int   // of the request of a call, the record of its completion
-	cut     bool             // it does not end by itself: its last turn has no end, or there is more
-	rest    []event.Record   // what comes after it
-}
-
-// Until is a take of the first n records. It ends as if its process had.
-func (t *Take) Until(n int) *Take {
-	part := New(t.ID, t.Root, t.Records[:n])
-	part.rest = t.Records[n:]
-	part.cut = part.cut || len(part.rest) > 0
-	return part
+	streams map[string][]event.Record // the records that are compared
+	ends    []uint64                  // the first records after a process ended without closing the books
+	done    map[uint64]event.Record   // of the request of a call, its completion
+	rest    []event.Record            // what comes after it
 }
 
 // main is the stream of the session itself; a subtask's is that of its call.
 const main = ""
 
+// Until is a take of the first n records. It ends as if its process had.
+func (t *Take) Until(n int) *Take {
+	part := New(t.ID, t.Root, t.Records[:n])
+	if part.rest = t.Records[n:]; len(part.rest) > 0 {
+		part.cutOff()
+	}
+	return part
+}
+
 // New reads a session, oldest record first.
 func New(id, root string, records []event.Record) *Take {
-	t := &Take{ID: id, Root: root, Records: records, streams: make(map[string][]int), done: make(map[uint64]int)}
-	of := t.streamsOf()
-	fresh := make(map[string]bool) // has records of the process under way
-	under := make(map[string]uint64)
-	var run *event.Run          // of the turn before
-	var left dialogue           // about a turn that was left
-	ended := func(seq uint64) { // the process did, before this record
-		t.end(seq)
-		clear(fresh)
-		left = dialogue{}
-	}
-	for i, r := range records {
-		stream := of[i]
+	t := &Take{ID: id, Root: root, Records: records}
+	t.streams, t.done = make(map[string][]event.Record), make(map[uint64]event.Record)
+	streams, p, requests, open := namer{}, process{}, make(map[string]uint64), false
+	for _, r := range records {
+		stream := streams.of(r)
 		switch e := r.Event.(type) {
 		case event.TaskCreated:
-			t.cut = t.cut || stream == main
-			if stream == main && fresh[main] && run != nil && given(e.Run) != *run { // run with other flags, so by another process
-				ended(r.Seq)
-			}
-			if stream == main {
-				now := given(e.Run)
-				run = &now
-			}
-		case event.TaskStarted:
-			if e.Run == nil || stream != main {
-				break
-			}
-			if fresh[main] { // another process took it up
-				ended(r.Seq)
-			}
-			now := given(e.Run)
-			run = &now
+			open = open || stream == main
 		case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
-			t.cut = t.cut && stream != main
+			open = open && stream != main
 		case event.ToolCallRequested:
-			under[stream+"\x00"+e.CallID] = r.Seq
-			if fresh[stream] && t.keysGone(i) { // another process went on, without the keys
-				ended(r.Seq)
-			}
+			requests[stream+"\x00"+e.CallID] = r.Seq
 		case event.ToolCallCompleted:
-			if seq, ok := under[stream+"\x00"+e.CallID]; ok {
-				t.done[seq] = i
+			if seq, ok := requests[stream+"\x00"+e.CallID]; ok {
+				t.done[seq] = r
 			}
 		}
-		if passedOver(r.Event) {
+		if skipped(r.Event) {
 			continue
 		}
-		t.streams[stream] = append(t.streams[stream], i)
-		switch {
-		case r.Actor == event.ActorRecovery && (fresh[stream] || left.begunAnew(r.Event)):
-			ended(r.Seq)
-		case r.Actor != event.ActorRecovery && !left.answers(r.Event):
-			fresh[stream] = true
+		t.streams[stream] = append(t.streams[stream], r)
+		if p.another(r, stream) {
+			t.end(r.Seq)
 		}
-		left.add(r)
+	}
+	if open {
+		t.cutOff()
 	}
 	return t
 }
 
-// keysGone reports whether a record is of a call that a process took from the record,
-// where its keys are not.
-func (t *Take) keysGone(i int) bool {
-	e, ok := t.Records[i].Event.(event.ToolCallRequested)
-	if !ok || e.Verdict != event.Invalid || !secret.Marked(e.Input) || i+1 == len(t.Records) {
-		return false
-	}
-	var out struct{ Error string }
-	done, ok := t.Records[i+1].Event.(event.ToolCallCompleted)
-	return ok && done.CallID == e.CallID && json.Unmarshal(done.Output, &out) == nil && strings.HasPrefix(out.Error, neverBegan)
-}
-
-// neverBegan begins what is said of a call that the end of a process kept from beginning.
-const neverBegan = "not run: the program ended before this call began"
-
-// dialogue is how far a process got in asking what is to become of a turn that an
-// earlier one left.
-type dialogue struct {
-	asked  map[string]bool // its questions
-	looked bool            // the person wants to see more before they say
-}
-
-// answers reports whether an event is an answer to one of its questions.
-func (d *dialogue) answers(e event.Event) bool {
-	a, ok := e.(event.InteractionResponded)
-	return ok && d.asked[a.ID]
-}
-
-// begunAnew reports whether a record of recovery is one of a later process, which begins from
-// the start: it withdraws a question, or asks about the turn though that was answered.
-func (d *dialogue) begunAnew(e event.Event) bool {
-	q, ok := e.(event.InteractionRequested)
-	return d.answers(e) || ok && len(d.asked) > 0 && q.CallID() == "" && !d.looked
-}
-
-func (d *dialogue) add(r event.Record) {
-	switch e := r.Event.(type) {
-	case event.InteractionRequested:
-		if r.Actor == event.ActorRecovery {
-			if d.asked == nil {
-				d.asked = make(map[string]bool)
-			}
-			d.asked[e.ID], d.looked = true, false
-		}
-	case event.InteractionResponded:
-		d.looked = e.Option == supervisor.Look
+// cutOff has the last process end after the last record.
+func (t *Take) cutOff() {
+	if n := len(t.Records); n > 0 && (len(t.ends) == 0 || t.ends[len(t.ends)-1] <= t.Records[n-1].Seq) {
+		t.ends = append(t.ends, t.Records[n-1].Seq+1)
 	}
 }
 
@@ -165,57 +91,92 @@ func (d *dialogue) add(r event.Record) {
 func (t *Take) end(seq uint64) {
 	list := t.streams[main]
 	for n := len(list) - 1; n > 0; n-- {
-		r := t.Records[list[n]]
-		if r.Seq == seq {
+		if list[n].Seq == seq {
 			continue
 		}
-		if _, ok := r.Event.(event.ModeChanged); !ok || t.typed(n+1) {
+		if _, ok := list[n].Event.(event.ModeChanged); !ok || typed(list, n+1) {
 			break
 		}
-		seq = r.Seq
+		seq = list[n].Seq
 	}
 	t.ends = append(t.ends, seq)
 }
 
-// given is what the flags of a run were.
-func given(r *event.Run) event.Run {
+// namer names the streams of records. A subtask's is its call, with a sign more for each that
+// worked for the call before.
+type namer map[string]string // by the task
+
+func (n *namer) of(r event.Record) string {
+	if *n == nil {
+		*n = make(namer)
+	}
+	e, ok := r.Event.(event.TaskCreated)
+	if _, known := (*n)[e.TaskID]; ok && e.ParentID != "" && !known {
+		stream := e.CallID
+		for _, taken := (*n)["\x00"+stream]; taken; _, taken = (*n)["\x00"+stream] {
+			stream += "+"
+		}
+		(*n)[e.TaskID], (*n)["\x00"+stream] = stream, stream
+	}
+	return (*n)[r.Task]
+}
+
+// process tells the records of a process from those of the next.
+type process struct {
+	fresh  map[string]bool // streams with records of the process
+	run    *event.Run      // the flags of its last turn
+	asked  map[string]bool // its questions about a turn that an earlier one left
+	looked bool            // the person wants to see more before they answer these
+}
+
+// another reports whether a record is the first of another process.
+func (p *process) another(r event.Record, stream string) bool {
+	begins := false
+	answer, answers := r.Event.(event.InteractionResponded)
+	answers = answers && p.asked[answer.ID]
+	question, asks := r.Event.(event.InteractionRequested)
+	switch e := r.Event.(type) {
+	case event.TaskCreated: // with other flags
+		if stream == main {
+			begins = p.fresh[main] && p.run != nil && flags(e.Run) != *p.run
+			p.run = new(flags(e.Run))
+		}
+	case event.TaskStarted: // taken up
+		if stream == main && e.Run != nil {
+			begins = p.fresh[main]
+			p.run = new(flags(e.Run))
+		}
+	case event.ToolCallRequested: // the one before had its keys
+		begins = e.Keyless && p.fresh[stream]
+	}
+	recovers := r.Actor == event.ActorRecovery
+	withdraws := answers || asks && len(p.asked) > 0 && question.CallID() == "" && !p.looked
+	if begins = begins || recovers && (p.fresh[stream] || withdraws); begins || p.fresh == nil {
+		*p = process{fresh: make(map[string]bool), run: p.run, asked: make(map[string]bool)}
+	}
+	p.fresh[stream] = p.fresh[stream] || !recovers && !answers
+	if asks && recovers {
+		p.asked[question.ID], p.looked = true, false
+	}
+	if _, ok := r.Event.(event.InteractionResponded); ok {
+		p.looked = answer.Option == supervisor.Look
+	}
+	return begins
+}
+
+// flags are those that a run was begun with.
+func flags(r *event.Run) event.Run {
 	if r == nil {
 		return event.Run{}
 	}
-	flags := *r
-	flags.Window = 0
-	return flags
-}
-
-// FirstRun is the first turn's record of what it was run with.
-func (t *Take) FirstRun() (event.Record, event.Run) {
-	for _, i := range t.streams[main] {
-		if e, ok := t.Records[i].Event.(event.TaskCreated); ok {
-			return t.Records[i], given(e.Run)
-		}
-	}
-	return event.Record{}, event.Run{}
-}
-
-// streamsOf names the stream of each record.
-func (t *Take) streamsOf() []string {
-	of, subtask, calls := make([]string, len(t.Records)), make(map[string]string), make(map[string]bool)
-	for i, r := range t.Records {
-		if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" {
-			stream := e.CallID
-			for calls[stream] {
-				stream += "+"
-			}
-			calls[stream], subtask[e.TaskID] = true, stream
-		}
-		of[i] = subtask[r.Task]
-	}
+	of := *r
+	of.Window = 0
 	return of
 }
 
-// passedOver reports whether an event is not held against others: it is of
-// another version, it is about money, or it only looked something up.
-func passedOver(e event.Event) bool {
+// skipped reports whether an event is not compared: it is of another version, it is
+// about money, or it only looked something up.
+func skipped(e event.Event) bool {
 	switch e := e.(type) {
 	case event.Spent, event.Unknown:
 		return true
@@ -228,37 +189,40 @@ func passedOver(e event.Event) bool {
 // commands are those of the program's own that change something in a session.
 var commands = slices.Concat([]string{"compact", "undo", "redo", "rewind", "mode", "permissions"}, mode.Names())
 
-// asking begins the output of commands that are a turn.
-const asking = "asking the model: "
-
 func runsAgain(e event.LocalAdded) bool {
 	name, args, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(e.Input), "/"), " ")
-	switch {
-	case strings.HasPrefix(e.Output, asking):
-		return true
-	case name == "mode" || name == "permissions":
+	if name == "mode" || name == "permissions" {
 		return strings.TrimSpace(args) != "" && !strings.HasPrefix(strings.TrimSpace(args), "revoke")
 	}
 	return slices.Contains(commands, name)
 }
 
-// Steps is how many replies of a model there are on record.
-func (t *Take) Steps() int { return t.step(^uint64(0)) }
-
-// step is how many replies there were by a record.
-func (t *Take) step(seq uint64) (n int) {
-	for _, r := range t.Records {
-		if r.Seq <= seq && isReply(r.Event) {
-			n++
-		}
+// typed reports whether a record is a command that the person typed.
+func typed(list []event.Record, n int) bool {
+	if n >= len(list) {
+		return false
 	}
-	return n
+	_, ok := list[n].Event.(event.LocalAdded)
+	return ok
 }
 
-// isReply reports whether an event is what a model said.
-func isReply(e event.Event) bool {
-	m, ok := e.(event.MessageAdded)
-	return ok && m.Message.Role == chat.Assistant && m.Model != ""
+// each yields the events of a kind, with their records.
+func each[E event.Event](records []event.Record) iter.Seq2[event.Record, E] {
+	return func(yield func(event.Record, E) bool) {
+		for _, r := range records {
+			if e, ok := r.Event.(E); ok && !yield(r, e) {
+				return
+			}
+		}
+	}
+}
+
+// FirstRun is the first turn's record of what it was run with.
+func (t *Take) FirstRun() (event.Record, event.Run) {
+	for r, e := range each[event.TaskCreated](t.streams[main]) {
+		return r, flags(e.Run)
+	}
+	return event.Record{}, event.Run{}
 }
 
 // Start is when the session began.
@@ -269,23 +233,35 @@ func (t *Take) Start() time.Time {
 	return t.Records[0].Time
 }
 
-// typed reports whether a record of the session's own is a command that the
-// person typed.
-func (t *Take) typed(n int) bool {
-	list := t.streams[main]
-	if n >= len(list) {
-		return false
+// reply is what a model said, if that is what an event is.
+func reply(e event.Event) (event.MessageAdded, bool) {
+	m, ok := e.(event.MessageAdded)
+	return m, ok && m.Message.Role == chat.Assistant && m.Model != ""
+}
+
+// replies are those on record.
+func (t *Take) replies() (all []event.Record) {
+	for r, e := range each[event.MessageAdded](t.Records) {
+		if _, ok := reply(e); ok {
+			all = append(all, r)
+		}
 	}
-	_, ok := t.Records[list[n]].Event.(event.LocalAdded)
-	return ok
+	return all
+}
+
+// step is how many replies there were by a record.
+func (t *Take) step(seq uint64) int {
+	all := t.replies()
+	if n := slices.IndexFunc(all, func(r event.Record) bool { return r.Seq > seq }); n >= 0 {
+		return n
+	}
+	return len(all)
 }
 
 // Model is the model that replied first, or "".
 func (t *Take) Model() string {
-	for _, r := range t.Records {
-		if e, ok := r.Event.(event.MessageAdded); ok && isReply(e) {
-			return e.Model
-		}
+	for _, r := range t.replies() {
+		return r.Event.(event.MessageAdded).Model
 	}
 	return ""
 }
@@ -293,119 +269,32 @@ func (t *Take) Model() string {
 // MaxSteps is the limit that a turn ran into, or one that all turns keep to if it
 // is more than usual.
 func (t *Take) MaxSteps(usual int) int {
-	most, limit := make(map[string]int), 0
-	for _, r := range t.Records {
-		if isReply(r.Event) {
-			most[r.Task]++
-		}
-		if e, ok := r.Event.(event.TaskFailed); ok {
-			_, _ = fmt.Sscanf(e.Reason, orchestrator.ErrStepLimit.Error()+" (%d)", &limit)
-		}
-		usual = max(usual, most[r.Task])
+	steps, limit := make(map[string]int), 0
+	for _, r := range t.replies() {
+		steps[r.Task]++
+		usual = max(usual, steps[r.Task])
+	}
+	for _, e := range each[event.TaskFailed](t.Records) {
+		limit = cmp.Or(e.Steps, limit)
 	}
 	return cmp.Or(limit, usual)
 }
 
-// OfOthers are the calls of tools of other programs, by the names of these.
-func (t *Take) OfOthers() map[string][]event.ToolCallRequested {
-	all := make(map[string][]event.ToolCallRequested)
-	for _, r := range t.Records {
-		if e, ok := r.Event.(event.ToolCallRequested); ok && (strings.HasPrefix(e.Tool, ofOthers) || e.Tool == resources) {
-			all[e.Tool] = append(all[e.Tool], e)
-		}
+// Requests are the calls on record.
+func (t *Take) Requests() (all []event.ToolCallRequested) {
+	for _, e := range each[event.ToolCallRequested](t.Records) {
+		all = append(all, e)
 	}
 	return all
 }
 
-// ofOthers begins the names of tools of other programs; resources is the one by
-// which a message gets what it names of theirs, onEvents the one that runs commands on
-// events.
-const (
-	ofOthers  = "mcp__"
-	resources = "mcp_resource"
-	onEvents  = "hook"
-)
-
 // Repository is the record that names the state of the repository in which the session
 // began, and that name.
 func (t *Take) Repository() (event.Record, string) {
-	for _, r := range t.Records {
-		if e, ok := r.Event.(event.ToolCallRequested); ok && e.Repository != "" {
+	for r, e := range each[event.ToolCallRequested](t.Records) {
+		if e.Repository != "" {
 			return r, e.Repository
 		}
 	}
 	return event.Record{}, ""
-}
-
-// Calls reports whether any call is on record: without one no file matters.
-func (t *Take) Calls() bool {
-	return slices.ContainsFunc(t.Records, func(r event.Record) bool {
-		_, ok := r.Event.(event.ToolCallRequested)
-		return ok
-	})
-}
-
-// summary is what a model wrote for a marker that lets a summary stand for the
-// conversation.
-func summary(e event.ContextReplaced) (string, bool) {
-	if len(e.Messages) == 0 || !compact.IsSummary(e.Messages[0]) {
-		return "", false
-	}
-	_, text, _ := strings.Cut(e.Messages[0].Text(), "\n<summary>\n")
-	text, _, ok := strings.Cut(text, "\n</summary>")
-	return text, ok
-}
-
-// outside reports whether a call reached beyond this machine's confined
-// commands and files: it is not made again, and what came of it is on record.
-func outside(e event.ToolCallRequested) bool {
-	if keyed(e) {
-		return true
-	}
-	if e.Tool == resources || e.Tool == onEvents { // what a message names of other programs, and what these do on events
-		return true
-	}
-	if strings.HasPrefix(e.Tool, "lsp_") { // language servers answer when they are ready
-		return true
-	}
-	for _, f := range e.Effects {
-		if f.Kind == event.EffectNet || f.Kind == event.EffectUnknown {
-			return true
-		}
-	}
-	var args map[string]json.RawMessage
-	_ = json.Unmarshal(e.Input, &args)
-	for name, value := range args {
-		if string(value) == "true" && slices.Contains(unbounded, strings.ToLower(name)) {
-			return true
-		}
-	}
-	return false
-}
-
-// keyed reports whether a call cannot be made again because the keys that it was made
-// with are not on record. What it notes down has none.
-func keyed(e event.ToolCallRequested) bool {
-	return secret.Marked(e.Input) && !event.Harmless(e.Effects)
-}
-
-// Keyed are the names of tools with such calls.
-func (t *Take) Keyed() (names []string) {
-	for _, r := range t.Records {
-		if e, ok := r.Event.(event.ToolCallRequested); ok && keyed(e) && !slices.Contains(names, e.Tool) {
-			names = append(names, e.Tool)
-		}
-	}
-	return names
-}
-
-// unbounded are the arguments by which a command asks to run without bounds.
-var unbounded = []string{"unconfined", "outside_sandbox", "with_escalated_permissions", "dangerously_disable_sandbox", "dangerouslydisablesandbox"}
-
-// isInterrupted reports whether the person interrupted while a call ran.
-func isInterrupted(e event.ToolCallCompleted) bool {
-	var out struct {
-		Cancelled bool `json:"cancelled"`
-	}
-	return json.Unmarshal(e.Output, &out) == nil && out.Cancelled
 }

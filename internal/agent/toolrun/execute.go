@@ -25,7 +25,10 @@ func (r *run) request(ctx context.Context, a *admission) error {
 		CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Input: a.call.Args,
 		Timestamp: r.Now().UnixMilli(), ReadOnly: a.readOnly(), Effects: plan.Effects, Confined: plan.Confined,
 		Verdict: a.verdict(), DecidedBy: a.by, Title: plan.Title, Before: a.kept.Before,
-		Tree: cmp.Or(a.kept.Tree, tree), Repository: repository,
+		Tree: cmp.Or(a.kept.Tree, tree), Repository: repository, Keyless: a.keyless,
+	}
+	if a.by == event.ActorPolicy {
+		e.Unasked = a.opinion.Unasked
 	}
 	for _, why := range a.opinion.Reasons {
 		e.Reasons = append(e.Reasons, why.String())

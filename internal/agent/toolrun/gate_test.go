@@ -43,6 +43,9 @@ func (b *bench) decisions() {
 		switch e := r.Event.(type) {
 		case event.ToolCallRequested:
 			b.note(strings.TrimSpace(fmt.Sprintf("decided %s by %s %s", e.Verdict, e.DecidedBy, strings.Join(e.Reasons, ", "))))
+			if e.Keyless || e.Unasked != "" {
+				b.note(fmt.Sprintf("on record keyless %v, unasked %q", e.Keyless, e.Unasked))
+			}
 		case event.Notice:
 			b.note("notice " + e.Text)
 		}
@@ -74,12 +77,13 @@ func TestWhatRunsAndWhoDecides(t *testing.T) {
 		return policy.Opinion{Verdict: policy.Allow, ReadOnly: true}, nil
 	})
 	for name, tt := range map[string]struct {
-		policy  policy.Policy
-		setup   func(*bench)
-		call    string // "write a" if none is given
-		asked   int
-		ran     bool
-		decided string
+		policy   policy.Policy
+		setup    func(*bench)
+		call     string // "write a" if none is given
+		asked    int
+		ran      bool
+		decided  string
+		recorded string // fields of the request, "" if they are not looked at
 	}{
 		"allowed":                       {policy: allow, ran: true, decided: "allow by policy"},
 		"asked about":                   {policy: ask, asked: 1, ran: true, decided: "allow by user rule: asks"},
@@ -113,7 +117,9 @@ func TestWhatRunsAndWhoDecides(t *testing.T) {
 		"doubted, known to read":    {policy: reading, setup: doubted, ran: true, decided: "allow by policy"},
 		"doubted, allowed by hooks": {policy: ask, setup: func(b *bench) { doubted(b); hooks(toolrun.Ruling{Allow: true})(b) }, asked: 1, ran: true, decided: "allow by user record: this call is from a log that your coder did not write on this machine"},
 
-		"keys are missing":             {policy: allow, setup: func(b *bench) { b.round.Recorded = true }, call: "write ghp_01…[masked]", decided: "invalid by"},
+		"let pass by a flag":           {policy: policy.Unasked(ask), ran: true, decided: "allow by policy rule: asks, auto-approve: let pass unasked", recorded: `keyless false, unasked "waivable"`},
+		"let pass with any risk":       {policy: policy.Fearless(ask), ran: true, decided: "allow by policy rule: asks, auto-approve: let pass unasked, risks included", recorded: `keyless false, unasked "risks"`},
+		"keys are missing":             {policy: allow, setup: func(b *bench) { b.round.Recorded = true }, call: "write ghp_01…[masked]", decided: "invalid by", recorded: `keyless true, unasked ""`},
 		"on record without keys":       {policy: allow, setup: func(b *bench) { b.round.Recorded = true }, ran: true, decided: "allow by policy"},
 		"a mark that the model writes": {policy: allow, call: "write ghp_01…[masked]", ran: true, decided: "allow by policy"},
 	} {
@@ -132,6 +138,9 @@ func TestWhatRunsAndWhoDecides(t *testing.T) {
 				call = "write a"
 			}
 			got, err := b.run(t.Context(), call)
+			if tt.recorded != "" && lines(got, "on record") != "on record "+tt.recorded {
+				t.Errorf("on record is not %s:\n%s", tt.recorded, got)
+			}
 			if err != nil || *asked != tt.asked || (lines(got, "run") != "") != tt.ran || lines(got, "decided") != "decided "+tt.decided {
 				t.Errorf("%v, asked %d times:\n%s", err, *asked, got)
 			}

@@ -20,6 +20,7 @@ import (
 // not understood, as what it means in the way other agents' tools are called.
 // It reports whether the tool is switched off; then nothing is prepared.
 func (r *run) prepare(ctx context.Context, a *admission) (off bool) {
+	ctx = tool.WithCall(ctx, a.call.ID)
 	call, note := r.withoutPrefix(a.call)
 	t, known := r.Set.Lookup(call.Name)
 	if g, ok := t.(tool.Group); ok {

@@ -183,6 +183,7 @@ type admission struct {
 	by       string // who decided
 	err      error  // why it has no grant, or how it failed
 	ran      bool
+	keyless  bool // its keys are not on record
 	kept     tool.Kept
 	note     string // how the call was read, if it was not written for our tools
 	// turnedDown is the diff of those hunks of the change that the person did not take.
@@ -308,7 +309,7 @@ func Named(args json.RawMessage) string {
 // is planned only to name what it is about.
 func (r *run) masked(ctx context.Context, a *admission) *admission {
 	r.prepare(ctx, a)
-	return &admission{call: a.call, tool: a.tool, err: tool.Titled(a.plan().Title, errMasked)}
+	return &admission{call: a.call, tool: a.tool, keyless: true, err: tool.Titled(a.plan().Title, errMasked)}
 }
 
 // errMasked is what the model is told of a call that is on record without the keys

@@ -58,7 +58,9 @@ type (
 	TaskFailed struct {
 		TaskID string `json:"taskId"`
 		Reason string `json:"reason"`
-		Code   string `json:"code,omitempty"` // which failure of the provider it was, if it was one
+		Code   string `json:"code,omitempty"`  // which failure of the provider it was, if it was one
+		Says   string `json:"says,omitempty"`  // what came of asking the model, if that is what failed
+		Steps  int    `json:"steps,omitempty"` // the limit of steps, if it was reached
 		Author string `json:"authorActorId"`
 	}
 	TaskCanceled struct {
@@ -98,6 +100,10 @@ type (
 		Title     string          `json:"title,omitempty"`     // what the person is shown of it
 		// Confined is how the system keeps the call within bounds.
 		Confined string `json:"sandbox,omitempty"`
+		// Keyless says that it was refused because its keys are not on record.
+		Keyless bool `json:"keyless,omitempty"`
+		// Unasked is what the flags of the run let pass of it unasked.
+		Unasked Unasked `json:"unasked,omitempty"`
 		// Before is what the call would overwrite, kept so that it can be
 		// brought back. Tree names the kept state of all files, for a call
 		// whose targets nobody can tell.
@@ -124,6 +130,15 @@ type (
 		// content's SHA-256, whether or not it is kept.
 		Saw []FileState `json:"saw,omitempty"`
 	}
+)
+
+// Unasked is what is let pass without a question.
+type Unasked string
+
+// What is let pass: what may be waived for good, and risks as well.
+const (
+	WaivableUnasked Unasked = "waivable"
+	RisksUnasked    Unasked = "risks"
 )
 
 // Verdict is how it was ruled on a call.

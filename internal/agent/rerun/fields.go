@@ -1,0 +1,305 @@
+package rerun
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"coder/internal/agent/supervisor"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+)
+
+// A Rule is a field of records that may differ. Record "*" is any, and then Field is a
+// name at any depth.
+type Rule struct{ Record, Field, Why string }
+
+const (
+	newIDs   = "a rerun makes new ids"
+	itsTime  = "a rerun happens at another time"
+	forMen   = "it says in words what other fields say"
+	measured = "it measures the machine"
+	ofToday  = "the flags of today count, and the record stands in for those not given"
+	notTold  = "records of earlier versions do not have it" // these may lack it, and no more
+	servers  = "language servers answer when they are ready"
+)
+
+// MayDiffer lists the fields that are not compared. All others are.
+var MayDiffer = []Rule{
+	{"*", "taskId", newIDs}, {"*", "parentTaskId", newIDs}, {"*", "toolCallId", newIDs}, {"*", "tool_call_id", newIDs},
+	{"*", "interactionId", newIDs}, {"*", "callDigest", newIDs}, {"*", "pid", newIDs}, {"*", "commit", newIDs},
+	{"*", "timestamp", itsTime}, {"*", "durationMs", itsTime}, {"*", "duration_ms", itsTime},
+	{"*", "diagnostics", servers}, {"*", "new_diagnostics", servers},
+	{"*", "sandbox", "a rerun is always confined"}, {"*", "authorActorId", "a rerun is run by nobody"},
+	{"TaskCreated", "title", forMen}, {"TaskCreated", "run", ofToday}, {"TaskStarted", "run", ofToday},
+	{"TaskFailed", "reason", forMen}, {"TaskFailed", "says", notTold}, {"TaskFailed", "steps", notTold},
+	{"ToolCallRequested", "reasons", forMen}, {"ToolCallRequested", "title", forMen},
+	{"ToolCallRequested", "readOnly", forMen}, {"ToolCallCompleted", "summary", forMen},
+	{"ToolCallRequested", "tree", newIDs}, {"ToolCallRequested", "repository", newIDs},
+	{"ToolCallRequested", "unasked", ofToday}, {"ToolCallRequested", "keyless", notTold},
+	{"MessageAdded", "reminded", forMen}, {"MessageAdded", "model", ofToday}, {"MessageAdded", "usage", measured},
+	{"MessageAdded", "stop", measured}, {"MessageAdded", "window", measured}, {"MessageAdded", "tools", measured},
+	{"MessageAdded", "blocks", forMen},
+	{"MessageAdded", "sent", "the record answers in the model's place, and no request goes over a network"},
+	{"ContextReplaced", "tokensBefore", measured}, {"ContextReplaced", "tokensAfter", measured},
+	{"ContextReplaced", "window", measured}, {"ContextReplaced", "done", forMen},
+	{"ContextRewound", "to", newIDs}, {"ContextRewound", "undone", measured},
+	{"LocalAdded", "output", "the records of what the command did are compared"}, {"LocalAdded", "blocks", forMen},
+	{"UserInteractionRequested", "display.metadata", forMen}, {"UserInteractionRequested", "display.description", forMen},
+	{"UserInteractionRequested", "display.content", "the call and its files are compared"},
+	{"UserInteractionRequested", "options.label", forMen},
+}
+
+// mayDiffer is why a field at a path may differ, "" if it may not.
+func mayDiffer(record, path string) string {
+	for strings.HasPrefix(path, "parts.") { // of a question: they are questions
+		path = strings.TrimPrefix(path, "parts.")
+	}
+	for _, r := range MayDiffer {
+		named := r.Record == record && (path == r.Field || strings.HasPrefix(path, r.Field+"."))
+		if named || r.Record == "*" && path[strings.LastIndexByte(path, '.')+1:] == r.Field {
+			return r.Why
+		}
+	}
+	return ""
+}
+
+// Side is one of the two that are compared: the session as it was, or its rerun.
+type Side struct {
+	Paths map[string]string // what stands for a path in texts that are compared
+	Kept  Contents          // nil if there is nothing to look up
+}
+
+// Contents is what was kept of files.
+type Contents interface {
+	Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error)
+	Expand(ctx context.Context, c event.FileChange) ([]event.FileChange, error)
+}
+
+// leaf is a field of a record that holds no other fields, or a file that it names.
+type leaf struct {
+	text   string
+	file   bool
+	older  bool                  // records of earlier versions do not have it
+	holds  func() (string, bool) // of a file: what it held, if that can be compared
+	change bool                  // of what a call did
+}
+
+// reader reads the leaves of records on one side.
+type reader struct {
+	side   Side
+	except Exceptions
+	kept   map[event.FileState]string
+}
+
+// leaves are the fields of an event that are compared, by their paths.
+func (r *reader) leaves(e event.Event) map[string]leaf {
+	list := make(map[string]leaf)
+	name := nameOf(e)
+	switch was := e.(type) {
+	case event.ToolCallRequested:
+		r.states(list, "before ", was.Before)
+		was.Before = nil
+		if was.Tool == "undo" || was.Tool == "redo" { // these name records by their numbers
+			was.Input = nil
+		}
+		e = was
+	case event.ToolCallCompleted:
+		r.changes(list, was.Changes)
+		r.states(list, "saw ", was.Saw)
+		was.Changes, was.Saw = nil, nil
+		e = was
+	case event.InteractionRequested: // which is best, and whether there is more to see, is told by files
+		if was.Author == event.ActorRecovery {
+			looks := func(o uip.Option) bool { return o.ID == supervisor.Look }
+			was.Options = slices.DeleteFunc(slices.Clone(was.Options), looks)
+			for i := range was.Options {
+				was.Options[i].Default, was.Options[i].Style = false, ""
+			}
+			slices.SortFunc(was.Options, func(a, b uip.Option) int { return strings.Compare(a.ID, b.ID) })
+			e = was
+		}
+	}
+	data, err := json.Marshal(e)
+	if err != nil {
+		list["event"] = leaf{text: err.Error()}
+		return list
+	}
+	r.walk(list, name, "", "", decoded(string(data)))
+	return list
+}
+
+// decoded is what a text says in JSON, or the text if it is none.
+func decoded(text string) (v any) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&v) != nil {
+		return text
+	}
+	return v
+}
+
+// walk adds the leaves of a value, but for those that may differ. The path shown tells the
+// elements of lists apart.
+func (r *reader) walk(list map[string]leaf, record, path, shown string, value any) {
+	why := ""
+	if path != "" {
+		if why = mayDiffer(record, path); why != "" && why != notTold {
+			return
+		}
+	}
+	switch v := value.(type) {
+	case nil:
+	case map[string]any:
+		search := v["name"] == "glob" || v["toolName"] == "glob"
+		for k, one := range v {
+			if search && (k == "output" || k == "content") {
+				one = inOneOrder(one)
+			}
+			r.walk(list, record, strings.TrimPrefix(path+"."+k, "."), strings.TrimPrefix(shown+"."+k, "."), one)
+		}
+	case []any:
+		for i, one := range v {
+			r.walk(list, record, path, shown+"["+strconv.Itoa(i)+"]", one)
+		}
+	case string:
+		if inner, ok := decoded(v).(map[string]any); ok {
+			r.walk(list, record, path, shown, inner)
+			return
+		}
+		list[shown] = leaf{text: r.text(v), older: why != ""}
+	default:
+		list[shown] = leaf{text: fmt.Sprint(v), older: why != ""}
+	}
+}
+
+// inOneOrder is the result of a search by name, the newest first, in one order: the files of a
+// copy are not as old.
+func inOneOrder(result any) any {
+	if text, ok := result.(string); ok {
+		result = decoded(text)
+	}
+	found, _ := result.(map[string]any)
+	if matches, ok := found["matches"].([]any); ok {
+		slices.SortFunc(matches, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	}
+	return result
+}
+
+// text is a text without what may differ everywhere.
+func (r *reader) text(text string) string {
+	return r.except.without(normal(withoutKeys().Text(r.side.swap(text))))
+}
+
+func (r *reader) states(list map[string]leaf, what string, states []event.FileState) {
+	for _, s := range states {
+		list[what+withoutKeys().Text(r.side.swap(s.Path))] = r.state(s)
+	}
+}
+
+// changes are what a call did to files, one by one.
+func (r *reader) changes(list map[string]leaf, changes []event.FileChange) {
+	each, _ := expand(context.Background(), r.side.Kept, changes) // what was not kept is compared as it is
+	for _, c := range each {
+		name := cmp.Or(c.After.Path, c.Before.Path)
+		if c.Before.Hash == "dir" && c.After.Hash == "dir" || cache(name) {
+			continue
+		}
+		l := r.state(c.After)
+		l.change = true
+		list[r.change(name)] = l
+	}
+}
+
+// change is the path of what a call did to a file.
+func (r *reader) change(name string) string { return "files " + withoutKeys().Text(r.side.swap(name)) }
+
+// cache reports whether a file is one that a program writes for itself, with times in it.
+func cache(name string) bool {
+	base := path.Base(name)
+	return path.Ext(base) == ".pyc" || base == "__pycache__" || base == ".pytest_cache"
+}
+
+// state is what became of a file.
+func (r *reader) state(s event.FileState) leaf {
+	switch {
+	case s.Lost:
+		return leaf{file: true, text: "(not kept)"}
+	case s.Hash == "":
+		return leaf{file: true, text: "(none)"}
+	case s.Link != "":
+		return leaf{file: true, text: r.text("link to " + s.Link)}
+	case s.Hash == "dir":
+		return leaf{file: true, text: "folder"}
+	}
+	holds := func() (string, bool) { return r.content(s) }
+	return leaf{file: true, text: fmt.Sprintf("%s %04o", s.Hash, s.Mode), holds: holds}
+}
+
+// maxCompared is how long a file may be of which parts may differ.
+const maxCompared = 1 << 20
+
+// content is what a file held, if it can be compared, with its mode.
+func (r *reader) content(s event.FileState) (string, bool) {
+	if text, known := r.kept[s]; known || r.side.Kept == nil {
+		return text, known
+	}
+	data, err := r.side.Kept.Content(context.Background(), s, maxFile)
+	if err != nil {
+		return "", false
+	}
+	text := hash(data)
+	if len(data) <= maxCompared && !bytes.ContainsRune(data, 0) {
+		text = r.text(string(data))
+	}
+	r.kept[s] = fmt.Sprintf("%04o\n%s", s.Mode, text)
+	return r.kept[s], true
+}
+
+// held is what a file held, else what the leaf says.
+func (l leaf) held() string {
+	if l.holds != nil {
+		if text, ok := l.holds(); ok {
+			return text
+		}
+	}
+	return l.text
+}
+
+// String is a leaf as people read it: a text of several lines on lines of its own.
+func (l leaf) String() string {
+	text := l.held()
+	if l.holds != nil && text != l.text {
+		_, text, _ = strings.Cut(text, "\n")
+	}
+	if text = strings.TrimRight(text, "\n"); strings.Contains(text, "\n") {
+		text = "\n  " + strings.ReplaceAll(text, "\n", "\n  ")
+	}
+	return text
+}
+
+// describe is an event that has no counterpart.
+func (r *reader) describe(e event.Event) string {
+	if e == nil {
+		return "nothing: the record ends here\n"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "record: %s\n", nameOf(e))
+	all := r.leaves(e)
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(&b, "%s: %s\n", path, all[path])
+	}
+	return b.String()
+}
+
+func nameOf(e event.Event) string {
+	name, _ := event.Name(e)
+	return name
+}

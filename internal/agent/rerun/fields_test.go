@@ -1,0 +1,270 @@
+package rerun
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"coder/internal/agent/supervisor"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+)
+
+// differs is how two records differ, as lines for people; "" if they do not.
+func differs(was, is event.Event, sides ...Side) string {
+	sides = append(sides, Side{}, Side{})
+	c := newComparison(New("s", "/ws", nil), sides[0], sides[1], Exceptions{})
+	if d := c.differing(pair{event.Record{Seq: 1, Event: was}, event.Record{Seq: 1, Event: is}}); d != nil {
+		return d.What + "\n" + d.Was + "---\n" + d.Is
+	}
+	return ""
+}
+
+func TestFieldsThatMayDifferAreNotCompared(t *testing.T) {
+	call := event.ToolCallRequested{CallID: "c", Tool: "bash", Input: []byte(`{"command":"x"}`), Verdict: event.Allowed}
+	with := func(change func(*event.ToolCallRequested)) event.Event {
+		other := call
+		change(&other)
+		return other
+	}
+	for name, other := range map[string]event.Event{
+		"an id":        with(func(e *event.ToolCallRequested) { e.CallID, e.TaskID = "d", "t" }),
+		"the time":     with(func(e *event.ToolCallRequested) { e.Timestamp = 7 }),
+		"words":        with(func(e *event.ToolCallRequested) { e.Title, e.Reasons = "x", []string{"y"} }),
+		"the sandbox":  with(func(e *event.ToolCallRequested) { e.Confined = "here" }),
+		"a flag":       with(func(e *event.ToolCallRequested) { e.Unasked = event.RisksUnasked }),
+		"what is kept": with(func(e *event.ToolCallRequested) { e.Tree, e.Repository = "x", "y" }),
+	} {
+		if d := differs(call, other); d != "" {
+			t.Errorf("%s is compared: %s", name, d)
+		}
+	}
+	for name, other := range map[string]event.Event{
+		"the verdict": with(func(e *event.ToolCallRequested) { e.Verdict = event.Denied }),
+		"who decided": with(func(e *event.ToolCallRequested) { e.DecidedBy = "user" }),
+		"the input":   with(func(e *event.ToolCallRequested) { e.Input = []byte(`{"command":"y"}`) }),
+		"effects":     with(func(e *event.ToolCallRequested) { e.Effects = []event.Effect{{Kind: event.EffectExec, Target: "x"}} }),
+	} {
+		if d := differs(call, other); !strings.HasPrefix(d, ofDecision) {
+			t.Errorf("%s is not compared: %q", name, d)
+		}
+	}
+}
+
+// TestUndoingNamesRecordsByTheirNumbers, which a rerun numbers anew.
+func TestUndoingNamesRecordsByTheirNumbers(t *testing.T) {
+	for tool, same := range map[string]bool{"undo": true, "redo": true, "bash": false} {
+		was, is := event.ToolCallRequested{Tool: tool, Input: []byte(`{"of":1}`)}, event.ToolCallRequested{Tool: tool, Input: []byte(`{"of":2}`)}
+		if d := differs(was, is); (d == "") != same {
+			t.Errorf("%s: %q", tool, d)
+		}
+	}
+}
+
+// TestAnOlderRecordMayLackAField, and one that has it is compared by it.
+func TestAnOlderRecordMayLackAField(t *testing.T) {
+	older, newer := event.TaskFailed{Reason: "ask the model: gone"}, event.TaskFailed{Reason: "in other words", Says: "gone", Steps: 7}
+	if d := differs(older, newer); d != "" {
+		t.Errorf("an older record differs: %s", d)
+	}
+	if d := differs(newer, older); !strings.Contains(d, "says: gone") || !strings.Contains(d, "steps: 7") {
+		t.Errorf("a newer one does not: %q", d)
+	}
+	if d := differs(newer, event.TaskFailed{Says: "other", Steps: 7}); d != ofCourse+"\nsays: gone\n---\nsays: other\n" {
+		t.Errorf("two newer ones differ as %q", d)
+	}
+	if d := differs(event.ToolCallRequested{}, event.ToolCallRequested{Keyless: true}); d != "" {
+		t.Errorf("an older call differs: %s", d)
+	}
+}
+
+func TestFieldsOfPartsAreFields(t *testing.T) {
+	for path, may := range map[string]bool{
+		"display.metadata": true, "display.metadata.x": true, "parts.display.metadata": true, "parts.parts.options.label": true,
+		"display.title": false, "parts.kind": false, "display.metadatas": false, "parts.interactionId": true,
+	} {
+		if got := mayDiffer("UserInteractionRequested", path) != ""; got != may {
+			t.Errorf("%s may differ: %v", path, got)
+		}
+	}
+}
+
+func TestLeavesOfARecord(t *testing.T) {
+	r := &reader{side: Side{Paths: map[string]string{"/ws": "<workspace>"}}}
+	e := event.ToolCallCompleted{
+		Tool: "x", CallID: "c", Output: []byte(`{"list":[{"a":1},{"a":"two"}],"text":"{\"in\":\"/ws/f\"}","none":null,"ok":true}`),
+		Saw: []event.FileState{file("s", "h")}, Changes: []event.FileChange{
+			{After: event.FileState{Path: "gone"}}, {After: event.FileState{Path: "l", Hash: "link", Link: "/ws/t"}}, {After: event.FileState{Path: "lost", Lost: true}},
+			{After: event.FileState{Path: "d", Hash: "dir"}}, {Before: event.FileState{Path: "e", Hash: "dir"}, After: event.FileState{Path: "e", Hash: "dir"}}, {After: file("x/a.pyc", "h")},
+		},
+	}
+	want := map[string]string{
+		"toolName": "x", "output.list[0].a": "1", "output.list[1].a": "two", "output.text.in": "<workspace>/f", "output.ok": "true", "isError": "false",
+		"saw s": "h 0644", "files gone": "(none)", "files l": "link to <workspace>/t", "files lost": "(not kept)", "files d": "folder",
+	}
+	got := make(map[string]string)
+	for path, l := range r.leaves(e) {
+		got[path] = l.text
+		if l.file != strings.Contains(path, " ") || l.change != strings.HasPrefix(path, "files ") {
+			t.Errorf("%s is a file: %v, a change: %v", path, l.file, l.change)
+		}
+	}
+	delete(got, "taskId")
+	if !maps.Equal(got, want) {
+		t.Errorf("the leaves are %v", got)
+	}
+}
+
+// TestFilesAreComparedByWhatTheyHold, with what may differ in any text.
+func TestFilesAreComparedByWhatTheyHold(t *testing.T) {
+	left := func(s event.FileState) event.Event {
+		return event.ToolCallCompleted{Tool: "x", Output: []byte(`{}`), Changes: []event.FileChange{{After: s}}}
+	}
+	kept := keeper{contents: map[string]string{"1": "made 2026-11-16 06:24\n", "2": "made 2027-01-02 09:00\n", "3": "unmade\nhere", "4": "bin\x00 2026-11-16", "5": "bin\x00 2027-01-02"}}
+	side := Side{Kept: kept}
+	none := keeper{}
+	for name, tt := range map[string]struct {
+		was, is event.FileState
+		kept    keeper
+		same    bool
+	}{
+		"but for the time": {file("a", "1"), file("a", "2"), kept, true},
+		"other words":      {file("a", "1"), file("a", "3"), kept, false},
+		"another mode":     {file("a", "1"), event.FileState{Path: "a", Hash: "2", Mode: 0o755}, kept, false},
+		"no text":          {file("a", "4"), file("a", "5"), kept, false},
+		"the same":         {file("a", "9"), file("a", "9"), none, true},
+		"not kept":         {file("a", "1"), file("a", "2"), none, false},
+		"gone":             {file("a", "1"), event.FileState{Path: "a"}, kept, false},
+	} {
+		d := differs(left(tt.was), left(tt.is), Side{Kept: tt.kept}, Side{Kept: tt.kept})
+		if (d == "") != tt.same || d != "" && !strings.HasPrefix(d, ofFiles) {
+			t.Errorf("%s: %q", name, d)
+		}
+	}
+	if d := differs(left(file("a", "1")), left(file("a", "3")), side, side); !strings.Contains(d, "files a: made <time>") || !strings.Contains(d, "files a: \n  unmade\n  here\n") {
+		t.Errorf("it is shown as %q", d)
+	}
+}
+
+// TestAQuestionAboutATurnThatWasLeftIsComparedByItsOptions: which is best is told by files.
+func TestAQuestionAboutATurnThatWasLeftIsComparedByItsOptions(t *testing.T) {
+	ask := func(author string, options ...uip.Option) event.Event {
+		return event.InteractionRequested{Request: uip.Request{Author: author, Options: options}}
+	}
+	goOn, drop, look := uip.Option{ID: supervisor.GoOn, Default: true}, uip.Option{ID: supervisor.Drop, Style: uip.Danger}, uip.Option{ID: supervisor.Look}
+	then, now := []uip.Option{goOn, drop, look}, []uip.Option{{ID: supervisor.Drop, Default: true}, {ID: supervisor.GoOn}}
+	if d := differs(ask(event.ActorRecovery, then...), ask(event.ActorRecovery, now...)); d != "" {
+		t.Errorf("of a turn that was left: %s", d)
+	}
+	if d := differs(ask("main", then...), ask("main", now...)); !strings.HasPrefix(d, ofQuestion) {
+		t.Errorf("of any other: %q", d)
+	}
+	if d := differs(ask(event.ActorRecovery, then...), ask(event.ActorRecovery, goOn)); d == "" {
+		t.Error("an option less is the same")
+	}
+}
+
+// TestChangesOfJobsAreNoticedAfterAnyCall: a command in the background ends when it ends.
+func TestChangesOfJobsAreNoticedAfterAnyCall(t *testing.T) {
+	list := func(input string, first, second []event.FileChange) []event.Record {
+		done := func(id string, changes []event.FileChange) event.Record {
+			return of("t", "", event.ToolCallCompleted{CallID: id, Tool: "bash", Output: []byte(`{}`), Changes: changes})
+		}
+		return numbered(requested("t", "c", "bash", input), done("c", first), requested("t", "d", "bash", `{}`), done("d", second))
+	}
+	made := []event.FileChange{{After: file("j", "h")}}
+	other := []event.FileChange{{After: file("j", "g")}}
+	for name, tt := range map[string]struct {
+		input     string
+		was, is   []event.Record
+		different uint64
+	}{
+		"a call later":           {`{"background":true}`, list(`{"background":true}`, made, nil), list(`{"background":true}`, nil, made), 0},
+		"only in its own call":   {`{"background":true}`, list(`{"background":true}`, made, nil), list(`{"background":true}`, nil, nil), 0},
+		"only in another call":   {`{"background":true}`, list(`{"background":true}`, nil, made), list(`{"background":true}`, nil, nil), 4},
+		"with another outcome":   {`{"background":true}`, list(`{"background":true}`, made, nil), list(`{"background":true}`, nil, other), 2},
+		"not in the background":  {`{}`, list(`{}`, made, nil), list(`{}`, nil, made), 2},
+		"in the background, but": {`{"background":false}`, list(`{}`, made, nil), list(`{}`, nil, made), 2},
+	} {
+		d := first(tt.was, tt.is, Exceptions{})
+		if tt.different == 0 && d != nil || tt.different > 0 && (d == nil || d.Record != tt.different || d.What != ofFiles) {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
+// TestAJobMayBeThereBeforeTheNextCall: then no call is said to have done it.
+func TestAJobMayBeThereBeforeTheNextCall(t *testing.T) {
+	list := func(changes []event.FileChange, tree string) []event.Record {
+		next := of("t", "", event.ToolCallRequested{CallID: "d", Tool: "bash", Tree: tree})
+		return numbered(requested("t", "c", "bash", `{"background":true}`), of("t", "", event.ToolCallCompleted{CallID: "c", Tool: "bash", Changes: changes}), next)
+	}
+	made, kept := []event.FileChange{{After: file("j", "h")}}, keeper{trees: map[string][]event.FileState{"all": {file("j", "h")}, "none": nil, "other": {file("j", "g")}}}
+	later := map[uint64][]event.FileState{2: {file("j", "h")}}
+	for name, tt := range map[string]struct {
+		was, is []event.Record
+		later   map[uint64][]event.FileState
+		same    bool
+	}{
+		"in the rerun":       {list(made, ""), list(nil, "all"), nil, true},
+		"on record":          {list(nil, ""), list(made, ""), later, true},
+		"nowhere, in rerun":  {list(made, ""), list(nil, "none"), later, true},
+		"nowhere, on record": {list(nil, ""), list(made, "all"), nil, true},
+		"otherwise, later":   {list(nil, ""), list(made, ""), map[uint64][]event.FileState{2: {file("j", "g")}}, false},
+		"otherwise, in all":  {list(made, ""), list(nil, "other"), nil, false},
+	} {
+		c := newComparison(New("s", "/ws", tt.was), Side{}, Side{Kept: kept}, Exceptions{})
+		c.later = tt.later
+		var pairs []pair
+		for i, r := range tt.was {
+			pairs = append(pairs, pair{r, tt.is[i]})
+		}
+		if d := c.first(pairs); (d == nil) != tt.same {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
+func TestHowFarAnInterruptedCallGotIsChance(t *testing.T) {
+	done := func(out string) event.Event {
+		return event.ToolCallCompleted{Tool: "bash", Output: []byte(out)}
+	}
+	if d := differs(done(`{"cancelled":true,"stdout":"1"}`), done(`{"stdout":"1\n2"}`)); d != "" {
+		t.Errorf("it differs: %s", d)
+	}
+	if d := differs(done(`{"stdout":"1"}`), done(`{"cancelled":true,"stdout":"1"}`)); !strings.HasPrefix(d, ofResult) {
+		t.Errorf("one that was not: %q", d)
+	}
+}
+
+// TestACommonTextHasGaps wherever two texts differ, and others fit it or do not.
+func TestACommonTextHasGaps(t *testing.T) {
+	for _, tt := range []struct {
+		a, b      string
+		fit, miss []string
+	}{
+		{"n 5\n", "n 17\n", []string{"n 3\n", "n abc\n"}, []string{"m 3\n", "n 3\nmore\n", "n"}},
+		{"same\n", "same\n", nil, []string{"same\n", "other\n"}},
+		{"a\nx\nb\n", "a\nb\n", []string{"a\nb\n", "a\ny\nz\nb\n"}, []string{"a\nx\n", "x\na\nb\n"}},
+		{"", "a\n", []string{"", "b"}, nil},
+		{"x=1 y=1\n", "x=2 y=1\n", []string{"x=9 y=1\n"}, []string{"x=9 y=2\n", "y=1\n"}},
+		{"one\n1\n", "one\n2\n", []string{"one\n3\n"}, []string{"two\n3\n"}},
+	} {
+		text := common(tt.a, tt.b)
+		for _, fit := range append(slices.Clone(tt.fit), tt.fit...) {
+			if !fits(fit, text) {
+				t.Errorf("%q does not fit %q", fit, text)
+			}
+		}
+		for _, miss := range tt.miss {
+			if fits(miss, text) {
+				t.Errorf("%q fits %q", miss, text)
+			}
+		}
+	}
+	long := strings.Repeat("x\n", maxVaried+1)
+	if fits(long+"z\n", common(long, long+"y\n")) {
+		t.Error("texts that are too long to compare fit another")
+	}
+}

@@ -1,0 +1,110 @@
+package rerun
+
+import (
+	"slices"
+	"testing"
+
+	"coder/internal/agent/supervisor"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+)
+
+// TestWhereProcessesEnd: the record does not say it, but what a later process puts on record does.
+func TestWhereProcessesEnd(t *testing.T) {
+	recovery := func(e event.Event) event.Record { return of("t", event.ActorRecovery, e) }
+	asks := func(id string) event.Record {
+		return recovery(event.InteractionRequested{Request: uip.Request{ID: id, Author: event.ActorRecovery}})
+	}
+	answers := func(id, option string) event.Record {
+		return of("t", event.ActorUser, event.InteractionResponded{Response: uip.Response{ID: id, Option: option}})
+	}
+	with := func(r *event.Run) event.Record { return of("t", "", event.TaskCreated{TaskID: "t", Run: r}) }
+	mode := of("", event.ActorUser, event.ModeChanged{Mode: "plan"})
+	end := of("t", "", event.TaskCompleted{TaskID: "t"})
+	for name, tt := range map[string]struct {
+		records []event.Record
+		ends    []uint64
+	}{
+		"none did":                      {[]event.Record{created("t"), replied("t", "x"), end}, nil},
+		"a turn has no end":             {[]event.Record{created("t"), replied("t", "x")}, []uint64{3}},
+		"the books are closed":          {[]event.Record{created("t"), replied("t", "x"), recovery(event.TaskCanceled{TaskID: "t"})}, []uint64{3}},
+		"twice":                         {[]event.Record{created("t"), recovery(event.ToolCallCompleted{}), replied("t", "x"), recovery(event.TaskCanceled{TaskID: "t"})}, []uint64{2, 4}},
+		"with other flags":              {[]event.Record{with(nil), end, with(&event.Run{Allowed: "read"}), end}, []uint64{3}},
+		"the same flags":                {[]event.Record{with(&event.Run{Window: 1}), end, with(&event.Run{Window: 2}), end}, nil},
+		"taken up with other flags":     {[]event.Record{with(nil), of("t", "", event.TaskStarted{TaskID: "t", Run: &event.Run{}}), end}, []uint64{2}},
+		"in another mode":               {[]event.Record{created("t"), mode, recovery(event.ToolCallCompleted{}), end}, []uint64{2}},
+		"asked and answered":            {[]event.Record{created("t"), asks("q"), answers("q", supervisor.GoOn), replied("t", "x"), end}, []uint64{2}},
+		"asked, and asked again later":  {[]event.Record{created("t"), asks("q"), asks("r"), answers("r", supervisor.GoOn), end}, []uint64{2, 3}},
+		"a look, and asked again later": {[]event.Record{created("t"), asks("q"), answers("q", supervisor.Look), asks("r"), asks("u"), answers("u", supervisor.Drop), end}, []uint64{2, 5}},
+		"a look before the answer":      {[]event.Record{created("t"), asks("q"), answers("q", supervisor.Look), asks("r"), answers("r", supervisor.Drop), end}, []uint64{2}},
+	} {
+		if got := New("s", "/ws", numbered(tt.records...)).ends; !slices.Equal(got, tt.ends) {
+			t.Errorf("%s: processes end at %v, want %v", name, got, tt.ends)
+		}
+	}
+}
+
+func TestATakeOfTheBeginningIsCutOff(t *testing.T) {
+	whole := New("s", "/ws", numbered(created("t"), replied("t", "x"), of("t", "", event.TaskCompleted{TaskID: "t"})))
+	if part := whole.Until(2); !slices.Equal(part.ends, []uint64{3}) || len(part.rest) != 1 {
+		t.Errorf("it ends at %v, with %d more", part.ends, len(part.rest))
+	}
+	if part := whole.Until(3); part.ends != nil || len(part.rest) != 0 {
+		t.Errorf("all of it ends at %v, with %d more", part.ends, len(part.rest))
+	}
+}
+
+func TestASubtaskIsAStreamOfItsCall(t *testing.T) {
+	sub := func(task, call string) event.Record {
+		return of(task, "", event.TaskCreated{TaskID: task, ParentID: "t", CallID: call})
+	}
+	take := New("s", "/ws", numbered(created("t"), sub("a", "c"), sub("b", "d"), replied("b", "x"), replied("a", "y"), replied("t", "z"), sub("e", "c"), replied("e", "again")))
+	for stream, want := range map[string][]uint64{main: {1, 6}, "c": {2, 5}, "d": {3, 4}, "c+": {7, 8}} {
+		var got []uint64
+		for _, r := range take.streams[stream] {
+			got = append(got, r.Seq)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("stream %q has %v, want %v", stream, got, want)
+		}
+	}
+}
+
+func TestOnlyCommandsThatChangeSomethingAreRunAgain(t *testing.T) {
+	for input, again := range map[string]bool{
+		"/undo": true, " /rewind 2": true, "/compact the notes": true, "/plan": true, "/mode": false, "/mode plan": true,
+		"/permissions": false, "/permissions revoke 1": false, "/permissions allow x": true, "/cost": false, "/init": false,
+	} {
+		if got := !skipped(event.LocalAdded{Input: input}); got != again {
+			t.Errorf("%s is run again: %v", input, got)
+		}
+	}
+	if !skipped(event.Spent{}) || !skipped(event.Unknown{}) || skipped(event.TaskCreated{}) {
+		t.Error("the wrong kinds of records are skipped")
+	}
+}
+
+func TestWhatATakeSaysOfItself(t *testing.T) {
+	repository := requested("t", "c", "read", `{}`)
+	asked := repository.Event.(event.ToolCallRequested)
+	asked.Repository = "state"
+	repository.Event = asked
+	first := of("t", "", event.TaskCreated{TaskID: "t", Run: &event.Run{Window: 9, Config: "c.json"}})
+	take := New("s", "/ws", numbered(first, replied("t", "x"), repository, replied("t", "y"), replied("u", "z")))
+	if r, name := take.Repository(); name != "state" || r.Seq != 3 {
+		t.Errorf("the repository is %q of record %d", name, r.Seq)
+	}
+	if r, run := take.FirstRun(); r.Seq != 1 || run != (event.Run{Config: "c.json"}) {
+		t.Errorf("the first run is %+v of record %d", run, r.Seq)
+	}
+	if take.step(1) != 0 || take.step(2) != 1 || take.step(3) != 1 || take.step(9) != 3 || take.Model() != "m" || !take.Start().Equal(began) {
+		t.Errorf("steps %d %d %d, model %s, start %v", take.step(1), take.step(2), take.step(9), take.Model(), take.Start())
+	}
+	if take.MaxSteps(1) != 2 || take.MaxSteps(50) != 50 || len(take.Requests()) != 1 {
+		t.Errorf("at most %d and %d steps, %d calls", take.MaxSteps(1), take.MaxSteps(50), len(take.Requests()))
+	}
+	none := New("s", "/ws", nil)
+	if _, name := none.Repository(); name != "" || none.Model() != "" || !none.Start().IsZero() {
+		t.Error("an empty session has a repository, a model or a start")
+	}
+}

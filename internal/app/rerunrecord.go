@@ -1,0 +1,147 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/rerun"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+	"coder/internal/policy"
+	"coder/internal/tool"
+	"coder/internal/tool/bash"
+	"coder/internal/tool/mcp"
+)
+
+// Recorded stands in for what a session that is run again must not reach: it is
+// taken from the record.
+type Recorded struct {
+	*rerun.Follower
+	calls   []event.ToolCallRequested // on record
+	hidden  []string                  // folders that commands do not see
+	secrets []string                  // secret files of the workspace that the copy stands for
+}
+
+// judged is p, but for what was let pass unasked for reasons that are not there
+// any more.
+func (r *Recorded) judged(p policy.Policy) policy.Policy {
+	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
+		o, err := p.Judge(ctx, c)
+		if err == nil && o.Verdict == policy.Ask && r.LetPass(c.Call.ID, c.Tool, !o.Waivable()) {
+			asks := policy.Func(func(context.Context, policy.Case) (policy.Opinion, error) { return o, nil })
+			return policy.Fearless(asks).Judge(ctx, c)
+		}
+		return o, err
+	})
+}
+
+// confining keeps a command within bounds.
+type confining = func(context.Context, tool.Line) (bash.Confinement, error)
+
+// dated has git date what a rerun commits as it was dated then, so that its history is in the
+// same order.
+func (a *App) dated(confine confining) confining {
+	if a.Recorded == nil {
+		return confine
+	}
+	return func(ctx context.Context, read tool.Line) (bash.Confinement, error) {
+		c, err := confine(ctx, read)
+		then := a.Recorded.Now().Format("2006-01-02T15:04:05-07:00")
+		c.Env = append(slices.Clip(c.Env), "GIT_AUTHOR_DATE="+then, "GIT_COMMITTER_DATE="+then)
+		return c, err
+	}
+}
+
+// with adds stand-ins for the tools of other programs, and lets calls be prepared that
+// are on record without their keys.
+func (r *Recorded) with(tools []tool.Tool) []tool.Tool {
+	names := make(map[string]bool)
+	for _, c := range r.calls {
+		names[c.Tool] = names[c.Tool] || rerun.Keyed(c)
+	}
+	for i, t := range tools {
+		if name := t.Spec().Name; names[name] {
+			tools[i] = recordedTool{t, name, r}
+		}
+	}
+	for name := range names {
+		if rerun.OfOthers(name) && name != mcp.ResourceTool { // which is not the model's
+			tools = append(tools, recordedTool{nil, name, r})
+		}
+	}
+	return tools
+}
+
+// List are the prompts of other programs: none is known before it is used.
+func (r *Recorded) List() []orchestrator.Command { return nil }
+
+// Find is what another program wrote for a command.
+func (r *Recorded) Find(_ context.Context, name string) (func(context.Context, string) (string, error), bool) {
+	text, ok := r.Written(name)
+	return func(context.Context, string) (string, error) { return text, nil }, ok && rerun.OfOthers(name)
+}
+
+// resources are what messages named of other programs.
+func (r *Recorded) resources() *orchestrator.Resources {
+	if !slices.ContainsFunc(r.calls, func(c event.ToolCallRequested) bool { return c.Tool == mcp.ResourceTool }) {
+		return nil
+	}
+	set, err := tool.NewSet(recordedTool{nil, mcp.ResourceTool, r})
+	if err != nil {
+		panic(err) // one tool cannot be there twice
+	}
+	return &orchestrator.Resources{Set: set, Tool: mcp.ResourceTool, Args: func(name string) (json.RawMessage, bool) {
+		for _, c := range r.calls {
+			var args mcp.ResourceArgs
+			named := c.Tool == mcp.ResourceTool && json.Unmarshal(c.Input, &args) == nil
+			if named && (name == args.Server+":"+args.URI || name == mcp.Clean(args.Server)+":"+args.URI) {
+				return jsonx.Must(args), true
+			}
+		}
+		return nil, false
+	}}
+}
+
+// recordedTool is a tool some of whose calls cannot be prepared: they were made with keys that
+// are not on record, or it is one of another program, which is not asked and not here.
+type recordedTool struct {
+	tool.Tool
+	name   string
+	record *Recorded
+}
+
+func (t recordedTool) Spec() tool.Spec {
+	if t.Tool != nil {
+		return t.Tool.Spec()
+	}
+	return tool.Spec{Name: t.name, Schema: json.RawMessage(`{"type":"object"}`), Unlisted: true}
+}
+
+// Prepare takes from the record what such a call was to do. It is not run.
+func (t recordedTool) Prepare(ctx context.Context, args json.RawMessage) (call tool.Call, err error) {
+	err = errNotAsked
+	if t.Tool != nil {
+		if call, err = t.Tool.Prepare(ctx, args); err == nil {
+			return call, nil
+		}
+	}
+	asked, ok := t.record.Planned(ctx, t.name)
+	if !ok || t.Tool != nil && (asked.Verdict == event.Invalid || !rerun.Keyed(asked)) {
+		return nil, err
+	}
+	return recordedCall{Title: asked.Title, Effects: asked.Effects}, nil
+}
+
+var errNotAsked = errors.New("this tool is not asked again")
+
+type recordedCall tool.Plan
+
+func (c recordedCall) Plan() tool.Plan { return tool.Plan(c) }
+
+func (c recordedCall) Run(context.Context, io.Writer) (tool.Result, error) {
+	return tool.Result{}, errNotAsked
+}
