@@ -30,7 +30,6 @@ type file struct {
 	path   string
 	name   string     // the path as seen from the tree it lies in
 	was    disk.Stamp // when it was read; zero if it was not
-	unread bool       // it could not be read
 	chunks []chunk
 	// keys are the terms of the sections in order: the term's hash, the number
 	// of the section, the weight of the term in it.
