@@ -58,14 +58,17 @@ func (l *line) explain(err error) error {
 	}
 }
 
-// errMute reports a server that does not answer.
-var errMute = errors.New("it did not answer")
+// muteError reports a server that does not answer.
+type muteError struct{ patience time.Duration }
+
+func (e muteError) Error() string { return fmt.Sprintf("it did not answer within %s", e.patience) }
 
 // connect greets the server and, if it refuses that, asks in the newest protocol, which
 // has no greeting.
 func (p *peer) connect(ctx context.Context) (*line, error) {
 	line, err := p.dial(ctx, older)
-	if err == nil || ctx.Err() != nil || p.Type == Relay || errors.Is(err, program.ErrNotFound) || errors.Is(err, errUnauthorised) || errors.Is(err, errMute) {
+	hopeless := errors.Is(err, program.ErrNotFound) || errors.Is(err, errUnauthorised) || errors.As(err, new(muteError))
+	if err == nil || ctx.Err() != nil || p.Type == Relay || hopeless {
 		return line, err
 	}
 	return p.dial(ctx, "")
@@ -82,7 +85,7 @@ func (p *peer) dial(ctx context.Context, version string) (*line, error) {
 	}
 	switch {
 	case !late.Stop() && err != nil:
-		err = fmt.Errorf("%w within %s", errMute, p.host.greeting)
+		err = muteError{p.host.greeting}
 	case err == nil:
 		return l, nil
 	case p.locked.Load():
