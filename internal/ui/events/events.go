@@ -74,6 +74,38 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	return r.show(rec)
 }
 
+// obj is a JSON object: its keys in the order of the wire, each before its value.
+type obj []any
+
+// and is o with one more member, if it is there.
+func (o obj) and(there bool, key string, v any) obj {
+	if there {
+		return append(o, key, v)
+	}
+	return o
+}
+
+// MarshalJSON writes o in order.
+func (o obj) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	before := byte('{')
+	for i, v := range o {
+		b.WriteByte(before)
+		if err := enc.Encode(v); err != nil {
+			return nil, err
+		}
+		b.Truncate(b.Len() - 1) // the line break
+		before = ":,"[i%2]
+	}
+	if len(o) == 0 {
+		b.WriteByte('{')
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
 // lines writes one JSON object per line.
 type lines struct {
 	w   io.Writer
