@@ -267,9 +267,9 @@ func (s *sema) toolFinished(r event.Record, e event.ToolFinished) error {
 		if content == "" {
 			content = e.Result.Complaint() // nothing was shown, as of a command that was interrupted
 		}
-		return s.executed(r, true, e.Tool, e.Title, "", content)
+		return s.ended(r, true, e.Tool, e.Title, "", content)
 	}
-	return s.executed(r, false, e.Tool, e.Title, e.Summary, contentOf(e.Show, e.Result.Text))
+	return s.ended(r, false, e.Tool, e.Title, e.Summary, contentOf(e.Show, e.Result.Text))
 }
 
 // result closes a call. If nobody saw it finish, as in the logs of an earlier
@@ -281,13 +281,13 @@ func (s *sema) result(r event.Record, res chat.ToolResult) error {
 	}
 	c.told = true
 	if c.failed {
-		return s.executed(r, true, c.name, "", "", res.Complaint())
+		return s.ended(r, true, c.name, "", "", res.Complaint())
 	}
-	return s.executed(r, false, c.name, "", "", res.Text)
+	return s.ended(r, false, c.name, "", "", res.Text)
 }
 
-// executed tells how a call ended. A failure has no summary.
-func (s *sema) executed(r event.Record, failed bool, tool, title, summary string, content any) error {
+// ended tells how a call ended. A failure has no summary.
+func (s *sema) ended(r event.Record, failed bool, tool, title, summary string, content any) error {
 	name := "tool:execution:complete"
 	if failed {
 		name = "tool:execution:error"
