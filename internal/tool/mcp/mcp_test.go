@@ -57,6 +57,25 @@ func play(kind string) {
 		return
 	case "noisy":
 		fmt.Print("Welcome!\n{not json\n[1,2\n{\"level\":\"info\"}\n[{\"level\":\"info\"},3]\n\n\x1b[31mred\n")
+	case "newest", "newest changes": // it knows no greeting
+		real := in
+		from, to := io.Pipe()
+		in = bufio.NewReader(from)
+		go func() {
+			for {
+				line, err := real.ReadString('\n')
+				var q struct{ ID any }
+				switch {
+				case err != nil:
+					_ = to.CloseWithError(err)
+					return
+				case strings.Contains(line, `"initialize"`) && json.Unmarshal([]byte(line), &q) == nil:
+					fmt.Printf(`{"jsonrpc":"2.0","id":%v,"error":{"code":-32601,"message":"no"}}`+"\n", q.ID)
+				default:
+					_, _ = io.WriteString(to, line)
+				}
+			}
+		}()
 	case "floods":
 		for {
 			if _, err := os.Stdout.WriteString(strings.Repeat("x", 1<<20)); err != nil {
@@ -76,11 +95,7 @@ var onePixel = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x
 
 // newServer is a server with the tools of its kind.
 func newServer(kind string) *sdk.Server {
-	how := &sdk.ServerOptions{}
-	if strings.HasPrefix(kind, "newest") {
-		how.SupportedProtocolVersions = []string{"2026-07-28"}
-	}
-	s := sdk.NewServer(&sdk.Implementation{Name: "test " + kind, Version: "1"}, how)
+	s := sdk.NewServer(&sdk.Implementation{Name: "test " + kind, Version: "1"}, &sdk.ServerOptions{})
 	object := &jsonschema.Schema{Type: "object"}
 	say := func(texts ...string) *sdk.CallToolResult {
 		r := &sdk.CallToolResult{}
