@@ -39,4 +39,6 @@ require (
 
 require coder v0.0.0
 
+require golang.org/x/net v0.62.0 // indirect
+
 replace coder => ../

@@ -28,8 +28,7 @@ const (
 	maxWorkspaces = 10_000
 	maxPath       = 16 << 10
 
-	maxSearchCache = 256 << 20 // bytes of all documents
-	searchers      = 4         // that look at sessions at a time
+	searchers = 4 // that look at sessions at a time
 )
 
 // searchCache is where documents are kept, below our home.
@@ -154,7 +153,7 @@ func (a *App) Search(ctx context.Context, words []string) ([]fulltext.Found, err
 		return cmp.Or(b.Updated.Compare(a.Updated), strings.Compare(b.Session, a.Session))
 	})
 	if a.Home != "" && grown.Load() {
-		limitSize(filepath.Join(a.Home, searchCache), maxSearchCache, func(string) bool { return false })
+		limitSize(filepath.Join(a.Home, searchCache), int64(a.Config.Storage.CacheBytes), func(string) bool { return false })
 	}
 	return list, ctx.Err()
 }

@@ -100,9 +100,6 @@ func (t *toolkit) background() (all []slash.Job) {
 	return all
 }
 
-// indexPatience is how long a search waits for the look for changed files.
-const indexPatience = 30 * time.Millisecond
-
 // newToolkit builds the tools of one session, with the one that hands work to
 // other agents. Nothing is started yet; what a killed program left is looked for.
 func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
@@ -134,7 +131,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	pool := lsp.New(a.languageServers(t))
 	t.servers = sync.OnceValue(pool.Installed)
 	t.git = sync.OnceValue(func() bool { _, err := a.door.Find("git"); return err == nil })
-	t.index = codeindex.New(ws, codeindex.Options{Now: a.Env.Now, CacheDir: store.relative("cache"), Patience: indexPatience})
+	t.index = codeindex.New(ws, codeindex.Options{Now: a.Env.Now})
 	running := bash.Options{
 		Workspace: ws, Shell: a.shell, Env: env, RunsDir: store.relative("runs", sessionID), Now: a.Env.Now,
 		RunsLimit:      int64(a.Config.Storage.RunsSessionBytes),
@@ -147,7 +144,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	t.jobs = jobs
 	a.jobs.Store(jobs)
 	t.hook = bash.Hook(running)
-	t.ends = append(t.ends, t.confiner.Close, jobs.Close, t.index.Close, pool.Close)
+	t.ends = append(t.ends, t.confiner.Close, jobs.Close, pool.Close)
 	hides := func(file string) bool { return a.judge != nil && a.judge.Hides(file) } // searches pass over it
 	fetch := a.Config.Fetch
 	tools := slices.Concat(
@@ -328,11 +325,10 @@ func (t *toolkit) observe(r event.Record, when supervisor.When) {
 	}
 	t.seen.afterwards(r)
 	if _, ok := r.Event.(event.ToolCallRequested); ok {
-		t.index.Start(t.work)
 		t.running.Do(t.note)
 	}
 	if e, ok := r.Event.(event.ToolCallCompleted); ok && len(e.Changes) > 0 {
-		t.index.Touched(t.work)
+		t.index.Touched()
 	}
 }
 

@@ -194,7 +194,7 @@ type Storage struct {
 	UndoBytes        int    `json:"undo_bytes" doc:"what calls overwrote, kept for undo; the oldest goes first" range:"1048576..1099511627776" project:"lower"`
 	RunsBytes        int    `json:"runs_bytes" doc:"output of commands that all sessions together keep; that of the oldest ended ones goes first" range:"1048576..1099511627776" project:"lower"`
 	RunsSessionBytes int    `json:"runs_session_bytes" doc:"output of commands that one session keeps; what comes later is not saved" range:"1048576..1099511627776" project:"lower"`
-	CacheBytes       int    `json:"cache_bytes" doc:"what can be worked out again and is kept; the oldest goes first" range:"1048576..1099511627776" project:"lower"`
+	CacheBytes       int    `json:"cache_bytes" doc:"what coder search has read of sessions; the oldest goes first" range:"1048576..1099511627776" project:"lower"`
 }
 
 // Tools is how tools are presented to the model.

@@ -6,7 +6,6 @@ package serve
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 
 	"coder/internal/agent/orchestrator"
@@ -173,9 +172,4 @@ func (h *Host) end(s *supervisor.Session) Result {
 	store.Forget(s.ID)
 	done.Unused = store.Unused(s.ID)
 	return done
-}
-
-// Empty reports whether nothing is said: the turn that was left unfinished is meant.
-func Empty(said orchestrator.Said) bool {
-	return strings.TrimSpace(said.Text()) == "" && len(said.Pictures) == 0
 }

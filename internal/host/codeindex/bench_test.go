@@ -28,59 +28,19 @@ func BenchmarkBuild(b *testing.B) {
 	ws := goSources(b)
 	for b.Loop() {
 		x := New(ws, Options{})
-		if err := x.update(b.Context(), soon); err != nil {
+		if err := x.update(b.Context(), false); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-// cached is a copy of the sources with an index on disk: a workspace that can
-// be written to.
-func cached(b *testing.B) *workspace.Workspace {
-	b.Helper()
-	dir := b.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(goSources(b).Root())); err != nil {
-		b.Skipf("no tree to index: %v", err)
-	}
-	ws, err := workspace.Open(dir)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { ws.Close() })
-	x := New(ws, Options{CacheDir: ".coder/cache"})
-	if err := x.refresh(b.Context(), now); err != nil {
-		b.Fatal(err)
-	}
-	if err := x.save(b.Context(), x.current.Load()); err != nil {
-		b.Fatal(err)
-	}
-	x.Close()
-	return ws
-}
-
-// BenchmarkFirstAnswer is what the first query takes in a process that finds
-// the index of another.
-func BenchmarkFirstAnswer(b *testing.B) {
-	ws := cached(b)
-	for b.Loop() {
-		x := New(ws, Options{CacheDir: ".coder/cache"})
-		if _, err := x.Search(b.Context(), Query{Text: "where do we parse the http cookie header"}); err != nil {
-			b.Fatal(err)
-		}
-		x.Close()
-	}
-	if info, err := ws.Stat(".coder/cache/code.index"); err == nil {
-		b.ReportMetric(float64(info.Size())/1e6, "MB")
 	}
 }
 
 func BenchmarkCheck(b *testing.B) {
 	x := New(goSources(b), Options{})
-	if err := x.update(b.Context(), now); err != nil {
+	if err := x.update(b.Context(), true); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if err := x.update(b.Context(), now); err != nil {
+		if err := x.update(b.Context(), true); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -88,7 +48,7 @@ func BenchmarkCheck(b *testing.B) {
 
 func BenchmarkQuery(b *testing.B) {
 	x := New(goSources(b), Options{})
-	if err := x.update(b.Context(), soon); err != nil {
+	if err := x.update(b.Context(), false); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
@@ -99,7 +59,7 @@ func BenchmarkQuery(b *testing.B) {
 // BenchmarkSearch is what a query takes that looks for changed files too.
 func BenchmarkSearch(b *testing.B) {
 	x := New(goSources(b), Options{})
-	if err := x.update(b.Context(), soon); err != nil {
+	if err := x.update(b.Context(), false); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

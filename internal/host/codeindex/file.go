@@ -22,7 +22,6 @@ const (
 	docWeight  = 2    // of a term in the comment above
 	baseWeight = 3    // of a term in the file's name
 	dirWeight  = 1    // of a term in the names of its directories
-	fewKeys    = 256  // sorted sooner by comparing them
 )
 
 // file is what is kept of a file.
@@ -30,7 +29,6 @@ type file struct {
 	path   string
 	name   string     // the path as seen from the tree it lies in
 	was    disk.Stamp // when it was read; zero if it was not
-	unread bool       // it could not be read
 	chunks []chunk
 	// keys are the terms of the sections in order: the term's hash, the number
 	// of the section, the weight of the term in it.
@@ -55,14 +53,7 @@ func key(term uint32, section int, weight uint8) uint64 {
 
 // postings are the keys of a term.
 func (f *file) postings(term uint32) []uint64 {
-	low := uint64(term) << 32
-	from := int(uint64(term) * uint64(len(f.keys)) >> 32) // hashes are spread evenly
-	for from > 0 && f.keys[from-1] >= low {
-		from--
-	}
-	for from < len(f.keys) && f.keys[from] < low {
-		from++
-	}
+	from, _ := slices.BinarySearch(f.keys, uint64(term)<<32)
 	to := from
 	for to < len(f.keys) && f.keys[to]>>32 == uint64(term) {
 		to++
@@ -79,7 +70,6 @@ type reader struct {
 	met   []uint32  // numbers of the terms of the current section
 	path  []weighed // terms of the names of the current file and its directories
 	keys  []uint64
-	other []uint64 // room for sorting keys
 	lines [][]byte
 }
 
@@ -159,7 +149,8 @@ func (r *reader) index(f *file, data []byte) {
 		})
 	}
 	if len(f.chunks) > 0 {
-		f.keys = slices.Clone(r.sorted())
+		slices.Sort(r.keys)
+		f.keys = slices.Clone(r.keys)
 	}
 	f.chunks = slices.Clip(f.chunks)
 	if r.used >= maxSlots/2 {
@@ -174,36 +165,6 @@ func appendLines(lines [][]byte, data []byte) [][]byte {
 		data = rest
 	}
 	return lines
-}
-
-// sorted puts the keys in order. They are made section by section, so it is
-// enough to order them by term and leave equals as they are: eleven bits at a
-// time, the lowest first.
-func (r *reader) sorted() []uint64 {
-	if len(r.keys) < fewKeys {
-		slices.Sort(r.keys)
-		return r.keys
-	}
-	r.other = slices.Grow(r.other[:0], len(r.keys))[:len(r.keys)]
-	const bits = 11
-	for shift := 32; shift < 64; shift += bits {
-		var next [1 << bits]uint32
-		for _, k := range r.keys {
-			next[k>>shift&(1<<bits-1)]++
-		}
-		sum := uint32(0)
-		for i, n := range next {
-			next[i] = sum
-			sum += n
-		}
-		for _, k := range r.keys {
-			d := k >> shift & (1<<bits - 1)
-			r.other[next[d]] = k
-			next[d]++
-		}
-		r.keys, r.other = r.other, r.keys
-	}
-	return r.keys
 }
 
 // text counts the terms of a line, and returns how many there are. It does what

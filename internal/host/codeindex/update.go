@@ -2,7 +2,6 @@ package codeindex
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"strings"
 	"sync"
@@ -23,19 +22,10 @@ type snapshot struct {
 	cut     bool  // files were left out
 }
 
-type urgency int
-
-const (
-	soon    urgency = iota // unless that was done a moment ago
-	now                    // in any case
-	unasked                // as soon, unless there are too many files
-)
-
-var errTooMany = errors.New("there are too many files to index them unasked")
-
-// update brings the index up to date. Those who come while it is under way wait for it. If ctx ends,
-// the files read until then need not be read again.
-func (x *Index) update(ctx context.Context, why urgency) error {
+// update looks for files that are new or not what they were, unless that was done
+// a moment ago and must is not set. Callers wait for one another. If ctx ends, the
+// files read until then need not be read again.
+func (x *Index) update(ctx context.Context, must bool) error {
 	select {
 	case x.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -43,37 +33,29 @@ func (x *Index) update(ctx context.Context, why urgency) error {
 	}
 	defer func() { <-x.turn }()
 	touched := x.touched.Load()
-	if x.opts.Now != nil && !x.checked.IsZero() && why != now && touched == x.noticed.Load() {
-		if age := x.opts.Now().Sub(x.checked); age >= 0 && age < x.opts.CheckEvery { // the last look still holds
+	if x.opts.Now != nil && !x.checked.IsZero() && !must && touched == x.noticed {
+		if age := x.opts.Now().Sub(x.checked); age >= 0 && age < x.opts.CheckEvery { // the last look is recent enough
 			return ctx.Err()
 		}
 	}
-	if err := x.refresh(ctx, why); err != nil {
+	if err := x.refresh(ctx); err != nil {
 		return err
 	}
-	x.noticed.Store(touched)
+	x.noticed = touched
+	if x.opts.Now != nil {
+		x.checked = x.opts.Now()
+	}
 	return nil
 }
 
 // refresh reads the files that are new or not what they were.
-func (x *Index) refresh(ctx context.Context, why urgency) error {
-	var there listing
-	var known []*file
-	if why == unasked {
-		if there = x.list(ctx, x.opts.Unasked); there.looked > x.opts.Unasked {
-			return errTooMany
-		}
-		known = x.known()
-	} else {
-		var recalling sync.WaitGroup
-		recalling.Go(func() { known = x.known() })
-		there = x.list(ctx, maxWalk)
-		recalling.Wait()
-	}
+func (x *Index) refresh(ctx context.Context) error {
+	there := x.list(ctx, maxWalk)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	changed := compare(there.files, known)
+	s := x.current.Load()
+	changed := compare(there.files, s.files)
 	// Files that are not come to before ctx ends are left as if they were never seen.
 	work := make(chan *file)
 	var readers sync.WaitGroup
@@ -82,7 +64,7 @@ func (x *Index) refresh(ctx context.Context, why urgency) error {
 			r := newReader()
 			for f := range work {
 				data, info, err := x.ws.ReadFile(f.path, maxFile)
-				if f.unread = err != nil; f.unread {
+				if err != nil {
 					continue // it has no sections, and is not tried again before it changes
 				}
 				f.was = disk.StampOf(info)
@@ -101,32 +83,10 @@ func (x *Index) refresh(ctx context.Context, why urgency) error {
 	}
 	close(work)
 	readers.Wait()
-	s := x.current.Load()
 	if len(changed) > 0 || len(there.files) != len(s.files) {
-		s = newSnapshot(there.files, there.cut)
-		x.current.Store(s)
-		x.cached = nil
+		x.current.Store(newSnapshot(there.files, there.cut))
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if x.opts.Now != nil {
-		x.checked = x.opts.Now()
-	}
-	x.built.Store(true)
-	x.keep(ctx, s, len(changed)+max(len(known)-len(there.files), 0))
-	return nil
-}
-
-// known are the files that were read before, by this process or by another.
-func (x *Index) known() []*file {
-	if !x.loaded {
-		x.loaded, x.cached = true, x.load()
-	}
-	if x.cached != nil {
-		return x.cached
-	}
-	return x.current.Load().files
+	return ctx.Err()
 }
 
 // listing is the files that are there and worth indexing, as many as are

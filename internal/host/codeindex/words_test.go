@@ -167,20 +167,6 @@ func TestPostings(t *testing.T) {
 	}
 }
 
-func TestKeysAreSorted(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(3, 4))
-	for _, n := range []int{0, 1, fewKeys - 1, fewKeys, 5 * fewKeys} {
-		r := &reader{}
-		for i := range n {
-			r.keys = append(r.keys, key(rnd.Uint32()>>(rnd.IntN(4)*10), i, uint8(rnd.IntN(256))))
-		}
-		want := slices.Sorted(slices.Values(r.keys))
-		if got := r.sorted(); !slices.Equal(got, want) {
-			t.Errorf("%d keys are not in order", n)
-		}
-	}
-}
-
 func FuzzTerms(f *testing.F) {
 	for _, s := range []string{"parseHTTPRequest", "URLs", "a1b2c3", "解析Config2", "\xff_\xfe", "İstanbul", "ⅷ", strings.Repeat("aB", 100)} {
 		f.Add(s)

@@ -231,7 +231,7 @@ func (w *Workspace) put(name string, data []byte, mode *fs.FileMode, accept Acce
 			}
 			old.mode = *mode
 		}
-		d, err := w.draft(dir, func(f io.Writer) error { _, err := f.Write(data); return err }, old, durable)
+		d, err := w.draft(dir, func(f io.Writer) error { _, err := f.Write(data); return err }, old)
 		if err != nil {
 			return err
 		}
@@ -341,16 +341,6 @@ func (w *Workspace) Readlink(name string) (string, error) {
 // is replaced, not followed. If content cannot be read to its end nothing has
 // changed.
 func (w *Workspace) Restore(name string, content io.Reader, mode fs.FileMode, accept Accept) error {
-	return w.restore(name, content, mode, accept, durable)
-}
-
-// Cache does what Restore does for a file that can be made again, in the place of
-// whatever stands there: after a loss of power it may be the old one, a part, or gone.
-func (w *Workspace) Cache(name string, content io.Reader, mode fs.FileMode) error {
-	return w.restore(name, content, mode, nil, !durable)
-}
-
-func (w *Workspace) restore(name string, content io.Reader, mode fs.FileMode, accept Accept, durable bool) error {
 	return w.inParent(name, func(dir *os.Root, base string) error {
 		old, err := existing(dir, base, true)
 		if err != nil {
@@ -360,7 +350,7 @@ func (w *Workspace) restore(name string, content io.Reader, mode fs.FileMode, ac
 			old = new(original)
 		}
 		old.mode = mode.Perm()
-		d, err := w.draft(dir, func(f io.Writer) error { _, err := io.Copy(f, content); return err }, old, durable)
+		d, err := w.draft(dir, func(f io.Writer) error { _, err := io.Copy(f, content); return err }, old)
 		if err != nil {
 			return err
 		}
@@ -376,7 +366,7 @@ func (w *Workspace) RestoreLink(name, target string, accept Accept) error {
 		if _, err := existing(dir, base, true); err != nil {
 			return err
 		}
-		d := &draft{ws: w, dir: dir, durable: durable}
+		d := &draft{ws: w, dir: dir}
 		err := d.named(func(at *os.Root, name string) error { return at.Symlink(target, name) })
 		if err != nil {
 			return fmt.Errorf("make a temporary link: %w", err)

@@ -182,21 +182,18 @@ func inspect(dir *os.Root, base string) (f Found, err error) {
 // has one in the scratch directory of the workspace, or else beside the place it
 // is meant for.
 type draft struct {
-	ws      *Workspace
-	dir     *os.Root // where it is meant to go
-	durable bool
-	file    *os.File // nil for a link
-	sum     hash.Hash
-	at      *os.Root // where its name is
-	name    string   // "" while it has none
-	info    fs.FileInfo
+	ws   *Workspace
+	dir  *os.Root // where it is meant to go
+	file *os.File // nil for a link
+	sum  hash.Hash
+	at   *os.Root // where its name is
+	name string   // "" while it has none
+	info fs.FileInfo
 }
 
-const durable = true // a draft outlives the machine once it has its place
-
-// draft writes a file to be placed in dir, and sees it on the disk if it is durable.
-func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *original, durable bool) (d *draft, err error) {
-	d = &draft{ws: w, dir: dir, durable: durable}
+// draft writes a file to be placed in dir and syncs it: once it has its place it outlives the machine.
+func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *original) (d *draft, err error) {
+	d = &draft{ws: w, dir: dir}
 	if d.file, err = unnamed(dir); err != nil {
 		full := err
 		if err := d.create(); err != nil {
@@ -220,7 +217,7 @@ func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *origina
 		setAttributes(d.file, old.attrs)
 		err = d.file.Chmod(old.mode)
 	}
-	if err == nil && durable {
+	if err == nil {
 		disk.Trace("sync", filepath.Join(dir.Name(), "draft"))
 		err = d.file.Sync()
 	}
@@ -307,9 +304,7 @@ func (d *draft) place(dir *os.Root, base string, accept Accept) error {
 		now.close()
 		if err == nil {
 			disk.Trace("name", filepath.Join(dir.Name(), base))
-			if d.durable {
-				d.ws.names.Add(dir.Name())
-			}
+			d.ws.names.Add(dir.Name())
 		}
 		if !errors.Is(err, errMoved) {
 			return err

@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"coder/internal/model/jsonscan"
 	"coder/internal/model/provider"
@@ -153,10 +154,9 @@ func (k *call) grow(p piece, at int) (provider.CallDelta, bool) {
 		k.name, d.Name = p.name, p.name
 	}
 	if jsonscan.IsString(p.args) {
-		d.Args = k.runes.Add(jsonscan.Unquote(nil, p.args))
+		d.Args = k.runes.AddString(p.args)
 	} else { // as it is written
-		var j jsonscan.Joiner
-		d.Args = j.Add(p.args) + j.Flush()
+		d.Args = strings.ToValidUTF8(string(p.args), "\uFFFD")
 	}
 	k.args = append(k.args, d.Args...)
 	if d.Args != "" && !k.told {

@@ -112,9 +112,9 @@ func (b block) get(key string) []byte {
 	return nil
 }
 
-// add takes the entries of one delta and returns the text in them, as
-// [jsonscan.Unquote] gives it, and by how many bytes d grew.
-func (d *details) add(raw []byte) (text []byte, grown int) {
+// add takes the entries of one delta and returns the texts in them, as JSON
+// strings, and by how many bytes d grew.
+func (d *details) add(raw []byte) (texts [][]byte, grown int) {
 	for e := jsonscan.Elements(raw); e.Next(); {
 		var b block
 		m := jsonscan.Members(e.Val)
@@ -126,7 +126,7 @@ func (d *details) add(raw []byte) (text []byte, grown int) {
 		}
 		for _, key := range []string{"text", "summary"} {
 			if v := b.get(key); jsonscan.IsString(v) {
-				text = append(text, jsonscan.Unquote(nil, v)...)
+				texts = append(texts, v)
 			}
 		}
 		at := len(*d) // the entry that b goes on with, else a new one
@@ -146,7 +146,7 @@ func (d *details) add(raw []byte) (text []byte, grown int) {
 		}
 		grown += (*d)[at].size()
 	}
-	return text, grown
+	return texts, grown
 }
 
 // size is how many bytes b takes.

@@ -165,7 +165,7 @@ func (r *reply) delta(raw []byte, index int, whole bool) {
 		}
 	}
 	// The text of details counts only where no other field has it.
-	text, grown := r.details.add(t.details)
+	texts, grown := r.details.add(t.details)
 	if grown > 0 {
 		r.put(provider.ReasoningDelta{Field: cmp.Or(r.field, detailsField), Held: grown})
 	}
@@ -174,7 +174,9 @@ func (r *reply) delta(raw []byte, index int, whole bool) {
 		r.field = t.field
 		r.emitThought(r.thoughtRunes.AddString(t.text), t.field)
 	case r.field == "":
-		r.emitThought(r.thoughtRunes.Add(text), detailsField)
+		for _, text := range texts {
+			r.emitThought(r.thoughtRunes.AddString(text), detailsField)
+		}
 	}
 	if some(content) && r.text.is(index) {
 		r.content(content)

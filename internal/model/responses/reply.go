@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"strings"
 
 	"coder/internal/core/chat"
 	"coder/internal/model/jsonscan"
@@ -116,16 +115,15 @@ func (r *reply) close(index int, raw []byte) {
 	switch it.kind {
 	case "message":
 		r.tell(it, it.runes.Flush())
-		var all []byte
+		var runes jsonscan.Joiner
+		all := ""
 		for e := jsonscan.Elements(jsonscan.Get(raw, "content")); e.Next(); {
 			for _, key := range []string{"text", "refusal"} {
-				if v := jsonscan.Get(e.Val, key); jsonscan.IsString(v) {
-					all = jsonscan.Unquote(all, v)
-				}
+				all += runes.AddString(jsonscan.Get(e.Val, key))
 			}
 		}
 		if it.said == 0 {
-			r.tell(it, strings.ToValidUTF8(string(all), "\uFFFD"))
+			r.tell(it, all+runes.Flush())
 		}
 	case "function_call":
 		r.argue(it, it.runes.Flush())

@@ -34,7 +34,7 @@ func open(t *testing.T, files map[string]string) (tool.Tool, string) {
 		t.Fatal(err)
 	}
 	x := codeindex.New(ws, codeindex.Options{})
-	t.Cleanup(func() { x.Close(); ws.Close() })
+	t.Cleanup(func() { ws.Close() })
 	return codesearch.SearchCode(ws, x, nil), dir
 }
 

@@ -19,8 +19,7 @@ import (
 // line is a connection with a server.
 type line struct {
 	session *sdk.ClientSession
-	process *child.Process // nil for one on the web
-	pipe    *pipe          // to it
+	pipe    *pipe // nil for one on the web
 	cancel  context.CancelFunc
 }
 
@@ -28,31 +27,28 @@ func (l *line) close() {
 	if l.session != nil {
 		_ = l.session.Close() // it may have ended
 	}
-	if l.process != nil {
-		l.process.End(endGrace)
+	if l.pipe != nil {
+		_ = l.pipe.Close()
 	}
 	l.cancel()
 }
 
 // explain is why a connection ended: by the words of the program, if it did.
 func (l *line) explain(err error) error {
-	if l.process == nil || version().MatchString(err.Error()) {
+	if l.pipe == nil || version().MatchString(err.Error()) {
 		return err
 	}
-	select {
-	case <-l.pipe.ended:
-		if errors.Is(l.pipe.broken, errTwoVersions) {
-			return errTwoVersions
-		}
-	default:
-	}
 	select { // an end is told by the connection before it is seen
-	case <-l.process.Ended():
-		<-l.pipe.ended
+	case <-l.pipe.ended:
 		if errors.Is(l.pipe.broken, errFlood) {
 			return errFlood
 		}
-		lines := strings.Split(strings.TrimSpace(l.process.LastWords()), "\n")
+	case <-time.After(endGrace):
+		return err
+	}
+	select {
+	case <-l.pipe.Ended():
+		lines := strings.Split(strings.TrimSpace(l.pipe.LastWords()), "\n")
 		if said := oneLine(lines[len(lines)-1]); said != "" {
 			return fmt.Errorf("it ended: %s", said)
 		}
@@ -62,32 +58,34 @@ func (l *line) explain(err error) error {
 	}
 }
 
-// connect reaches the server, in the newest way or, if it ends or hangs at that,
-// in the older one.
+// muteError reports a server that does not answer.
+type muteError struct{ patience time.Duration }
+
+func (e muteError) Error() string { return fmt.Sprintf("it did not answer within %s", e.patience) }
+
+// connect greets the server and, if it refuses that, asks in the newest protocol, which
+// has no greeting.
 func (p *peer) connect(ctx context.Context) (*line, error) {
-	if p.Type == Relay || p.slow.Load() {
-		return p.dial(ctx, older, p.host.greeting)
-	}
-	line, err := p.dial(ctx, "", p.host.connecting)
-	if err == nil || ctx.Err() != nil || errors.Is(err, program.ErrNotFound) || errors.Is(err, errUnauthorised) {
+	line, err := p.dial(ctx, older)
+	hopeless := errors.Is(err, program.ErrNotFound) || errors.Is(err, errUnauthorised) || errors.As(err, new(muteError))
+	if err == nil || ctx.Err() != nil || p.Type == Relay || hopeless {
 		return line, err
 	}
-	p.slow.Store(errors.Is(err, errTwoVersions))
-	return p.dial(ctx, older, p.host.greeting)
+	return p.dial(ctx, "")
 }
 
 // dial reaches the server by one version of the protocol; "" is the newest.
-func (p *peer) dial(ctx context.Context, version string, patience time.Duration) (*line, error) {
+func (p *peer) dial(ctx context.Context, version string) (*line, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &line{cancel: cancel}
-	late := time.AfterFunc(patience, cancel)
+	late := time.AfterFunc(p.host.greeting, cancel)
 	t, err := p.transport(l)
 	if err == nil {
 		l.session, err = p.client().Connect(ctx, t, &sdk.ClientSessionOptions{ProtocolVersion: version})
 	}
 	switch {
 	case !late.Stop() && err != nil:
-		err = fmt.Errorf("it did not answer within %s", patience)
+		err = muteError{p.host.greeting}
 	case err == nil:
 		return l, nil
 	case p.locked.Load():
@@ -118,8 +116,7 @@ func (p *peer) transport(l *line) (sdk.Transport, error) {
 	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
 		env = append(env, name+"="+p.Env[name])
 	}
-	var err error
-	l.process, err = child.Start(append([]string{p.Command}, p.Args...), p.host.o.Root, env, func(cmd *program.Cmd) error {
+	process, err := child.Start(append([]string{p.Command}, p.Args...), p.host.o.Root, env, func(cmd *program.Cmd) error {
 		if p.host.o.Confine == nil {
 			return nil
 		}
@@ -128,8 +125,8 @@ func (p *peer) transport(l *line) (sdk.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.pipe = newPipe(l.process, p.host.probing, p.host.acking)
-	return l.pipe, nil
+	l.pipe = newPipe(process)
+	return l.pipe.transport(), nil
 }
 
 // errUnauthorised reports a server that wants to know who asks.

@@ -23,11 +23,9 @@ import (
 )
 
 const (
-	// connectPatience is how long the first attempt to reach a server may take,
-	// lastPatience the second, which asks in the older way.
-	connectPatience = 12 * time.Second
-	lastPatience    = 60 * time.Second
-	listPatience    = 30 * time.Second
+	// greetPatience is how long an attempt to reach a server may take.
+	greetPatience = 60 * time.Second
+	listPatience  = 30 * time.Second
 	// stable is how long a server has to run for its next end to count as the first.
 	stable = time.Minute
 	// attempts is how often a server is started again in a row.
@@ -80,10 +78,7 @@ type Host struct {
 	start      sync.Once
 	work       sync.WaitGroup
 	advertised advertised
-	// patience with servers: with the first request of the newest protocol, with
-	// the word that changes are told, with a connection in that way, and in the
-	// older one. Tests have less.
-	probing, acking, connecting, greeting time.Duration
+	greeting   time.Duration // patience with an attempt to reach a server; tests have less
 }
 
 // New makes a Host. Nothing is started.
@@ -92,7 +87,7 @@ func New(o Options) *Host {
 		o.Sleep = clock.Sleep
 	}
 	o.Patience = max(1, o.Patience)
-	h := &Host{o: o, probing: discoverPatience, acking: ackPatience, connecting: connectPatience, greeting: lastPatience}
+	h := &Host{o: o, greeting: greetPatience}
 	h.life, h.end = context.WithCancel(context.Background())
 	taken := make(map[string]string)
 	for _, s := range o.Servers {

@@ -29,7 +29,6 @@ type peer struct {
 	locked   atomic.Bool  // it wants to know who asks
 	off      atomic.Bool  // it is not to run
 	status   atomic.Int32 // how it last answered, if it is on the web
-	slow     atomic.Bool  // it is not asked in the newest protocol
 
 	mu        sync.Mutex // guards the fields below
 	state     State
@@ -64,10 +63,6 @@ func (p *peer) live(ctx context.Context) {
 		err := p.serve(ctx)
 		if ctx.Err() != nil {
 			break
-		}
-		if errors.Is(err, errTwoVersions) { // it is greeted in the older one
-			p.slow.Store(true)
-			continue
 		}
 		if err == nil { // the person said so
 			failures = 0

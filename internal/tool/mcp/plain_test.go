@@ -40,7 +40,9 @@ func TestWhatIsWrongIsSaidInOneSentenceWithoutSecrets(t *testing.T) {
 			Servers: []Server{{Name: "s", Type: tt.kind, URL: strings.Replace(tt.url, "http://", "http://me:pass-word@", 1) + "/mcp?key=very-secret"}},
 			Root:    t.TempDir(), Now: time.Now, Warn: func(string) {}, Trial: true,
 		})
-		h.connecting, h.greeting = time.Minute, time.Minute
+		if h.greeting = time.Minute; tt.want == "" {
+			h.greeting = time.Second // nothing it says is an answer to what it was asked
+		}
 		h.Settle(t.Context(), time.Hour)
 		why := h.Status()[0].Why
 		if err := h.Close(); err != nil {

@@ -29,7 +29,7 @@ type document struct {
 func readable(source string, base *url.URL, markdown bool) document {
 	drop := set(dropped...)
 	for {
-		p := &page{drop: drop, base: base, scan: scanner{s: source}}
+		p := &page{drop: drop, base: base, scan: scan(source)}
 		p.markdown, p.limit = markdown, maxReadable
 		p.read()
 		switch {

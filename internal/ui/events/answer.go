@@ -16,8 +16,7 @@ func Questions(q uip.Request) any { return questionsOf(q) }
 
 // LeavesPlan reports whether q asks how to go on from a plan, and tells the plan.
 func LeavesPlan(q uip.Request) (plan, path string, ok bool) {
-	p := planOf(q)
-	return p.Content, p.Path, leavesPlan(q)
+	return planText(q), q.Display.Metadata["planFilePath"], leavesPlan(q)
 }
 
 // Answers is the answer to q that answers give to its questions, by their words.

@@ -1,11 +1,11 @@
 package events
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"strconv"
-	"time"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
@@ -30,18 +30,22 @@ func (c *coauthor) show(r event.Record) error {
 				return err
 			}
 		}
-		m := coauthorMessage{Role: e.Message.Role, Content: e.Message.Text(), Reasoning: e.Message.Reasoning()}
+		content, answered := e.Message.Text(), ""
+		var calls []obj
 		for _, call := range e.Message.Calls() {
-			m.Calls = append(m.Calls, coauthorCall{call.ID, call.Name, object(call.Args)})
+			calls = append(calls, obj{"toolCallId", call.ID, "toolName", call.Name, "arguments", object(call.Args)})
 			c.inputs[callKey{r.Task, call.ID}] = call.Args
 		}
 		for res := range chat.Select[chat.ToolResult](e.Message) {
-			m.CallID, m.Content = res.CallID, res.Text
+			answered, content = res.CallID, res.Text
 			delete(c.inputs, callKey{r.Task, res.CallID})
 		}
 		index := c.said[r.Task]
 		c.said[r.Task]++
-		return c.out.put(conversationRow{rowID(r), r.Task, index, m, r.Time})
+		said := e.Message.Reasoning()
+		m := obj{"role", e.Message.Role, "content", content}.
+			and(len(calls) > 0, "toolCalls", calls).and(said != "", "reasoning", said).and(answered != "", "toolCallId", answered)
+		return c.out.put(obj{"id", rowID(r), "taskId", r.Task, "index", index, "message", m, "createdAt", r.Time}) // counted from 0, among those shown of its task
 	case event.LocalAdded:
 		kind := "text"
 		if e.Failed {
@@ -49,7 +53,7 @@ func (c *coauthor) show(r event.Record) error {
 		}
 		return c.output(r, kind, e.Output)
 	case event.TodosChanged:
-		return c.rowNamed(r, "TaskTodoUpdated", todosPayload{r.Task, e.Todos})
+		return c.rowNamed(r, "TaskTodoUpdated", obj{"taskId", r.Task, "todos", e.Todos})
 	case event.TaskCreated:
 		c.agents[r.Task] = e.AgentID
 	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
@@ -63,7 +67,9 @@ func (c *coauthor) show(r event.Record) error {
 		return c.row(r, object(e.Payload))
 	case event.ToolCallRequested:
 		c.inputs[callKey{r.Task, e.CallID}] = e.Input
-		return c.row(r, requestedPayload{e.CallID, e.Tool, e.Author, e.TaskID, object(e.Input), e.Timestamp})
+		return c.row(r, obj{ // CoAuthor has no key for effects, verdict and who decided
+			"toolCallId", e.CallID, "toolName", e.Tool, "authorActorId", e.Author, "taskId", e.TaskID, "input", object(e.Input), "timestamp", e.Timestamp,
+		})
 	}
 	if event.LogOf(r.Event) != event.Transient {
 		return c.row(r, r.Event)
@@ -79,17 +85,16 @@ func (c *coauthor) show(r event.Record) error {
 		}
 		return c.output(r, "verbose", fmt.Sprintf("%s; attempt %d of %d follows, what was said so far is void", e.Why, e.Attempt, e.Of))
 	case event.ToolStarted:
-		args := object(c.inputs[callKey{r.Task, e.CallID}])
-		return c.out.put(busMessage{"tool_call_start", busCallStart{busCall{c.source(r), e.CallID, e.Tool}, args}})
+		return c.tell("tool_call_start", append(c.source(r), "toolCallId", e.CallID, "toolName", e.Tool, "arguments", object(c.inputs[callKey{r.Task, e.CallID}])))
 	case event.ToolOutput:
 		return c.output(r, "verbose", e.Text)
 	case event.ToolFinished:
-		output := json.RawMessage(e.Result.Text)
+		var output any = json.RawMessage(e.Result.Text)
 		if !startsWith(e.Result.Text, '{') {
-			output, _ = json.Marshal(textPayload{e.Result.Text}) // a string always marshals
+			output = obj{"text", e.Result.Text}
 		}
-		end := busCallEnd{busCall{c.source(r), e.CallID, e.Tool}, output, e.Failed || e.Denied, e.Took.Milliseconds()}
-		return c.out.put(busMessage{"tool_call_end", end})
+		return c.tell("tool_call_end", append(c.source(r), "toolCallId", e.CallID, "toolName", e.Tool,
+			"output", output, "isError", e.Failed || e.Denied, "durationMs", e.Took.Milliseconds()))
 	case event.Interrupted:
 		return c.output(r, "verbose", e.Text)
 	case event.Notice:
@@ -102,111 +107,31 @@ func (c *coauthor) show(r event.Record) error {
 	return nil // CoAuthor's bus has no word for the rest
 }
 
-// row is a stored event. Its id is unique among all sessions; its seq orders
+// row writes a stored event. Its id is unique among all sessions; its seq orders
 // the rows of a session, not only those of its stream.
-type row struct {
-	ID      string    `json:"id"`
-	Stream  string    `json:"streamId"`
-	Seq     uint64    `json:"seq"`
-	Type    string    `json:"type"`
-	Payload any       `json:"payload"`
-	Time    time.Time `json:"createdAt"`
-}
-
 func (c *coauthor) row(r event.Record, payload any) error {
 	name, _ := event.Name(r.Event)
 	return c.rowNamed(r, name, payload)
 }
 
 func (c *coauthor) rowNamed(r event.Record, name string, payload any) error {
-	return c.out.put(row{rowID(r), r.Task, r.Seq, name, payload, r.Time})
+	return c.out.put(obj{"id", rowID(r), "streamId", r.Task, "seq", r.Seq, "type", name, "payload", payload, "createdAt", r.Time})
 }
 
 func rowID(r event.Record) string { return r.Session + ":" + strconv.FormatUint(r.Seq, 10) }
 
-// requestedPayload leaves out what CoAuthor has no key for: effects, verdict
-// and who decided.
-type requestedPayload struct {
-	CallID    string          `json:"toolCallId"`
-	Tool      string          `json:"toolName"`
-	Author    string          `json:"authorActorId"`
-	TaskID    string          `json:"taskId"`
-	Input     json.RawMessage `json:"input"`
-	Timestamp int64           `json:"timestamp"`
+// tell sends a message on the interface bus.
+func (c *coauthor) tell(name string, payload obj) error {
+	return c.out.put(obj{"type", name, "payload", payload})
 }
 
-// todosPayload is the list of a task, under the name the task model has for it.
-type todosPayload struct {
-	Task  string       `json:"taskId"`
-	Todos []event.Todo `json:"todos"`
-}
-
-type conversationRow struct {
-	ID      string          `json:"id"`
-	Task    string          `json:"taskId"`
-	Index   int             `json:"index"` // from 0, among those shown of its task
-	Message coauthorMessage `json:"message"`
-	Time    time.Time       `json:"createdAt"`
-}
-
-type coauthorMessage struct {
-	Role      chat.Role      `json:"role"`
-	Content   string         `json:"content"`
-	Calls     []coauthorCall `json:"toolCalls,omitempty"`
-	Reasoning string         `json:"reasoning,omitempty"`
-	CallID    string         `json:"toolCallId,omitempty"`
-}
-
-type coauthorCall struct {
-	ID   string          `json:"toolCallId"`
-	Tool string          `json:"toolName"`
-	Args json.RawMessage `json:"arguments"`
-}
-
-type busMessage struct {
-	Type    string `json:"type"`
-	Payload any    `json:"payload"`
-}
-
-type busSource struct {
-	Task  string `json:"taskId"`
-	Agent string `json:"agentId"`
-}
-
-type busText struct {
-	busSource
-	Kind    string `json:"kind"`
-	Content string `json:"content"`
-}
-
-type busCall struct {
-	busSource
-	CallID string `json:"toolCallId"`
-	Tool   string `json:"toolName"`
-}
-
-type busCallStart struct {
-	busCall
-	Args json.RawMessage `json:"arguments"`
-}
-
-type busCallEnd struct {
-	busCall
-	Output     json.RawMessage `json:"output"`
-	IsError    bool            `json:"isError"`
-	DurationMs int64           `json:"durationMs"`
-}
-
-func (c *coauthor) source(r event.Record) busSource {
-	if agent := c.agents[r.Task]; agent != "" {
-		return busSource{r.Task, agent}
-	}
-	return busSource{r.Task, mainAgent}
+func (c *coauthor) source(r event.Record) obj {
+	return obj{"taskId", r.Task, "agentId", cmp.Or(c.agents[r.Task], mainAgent)}
 }
 
 func (c *coauthor) delta(r event.Record, kind, text string) error {
 	c.streaming[r.Task] = true
-	return c.out.put(busMessage{"stream_delta", busText{c.source(r), kind, text}})
+	return c.tell("stream_delta", append(c.source(r), "kind", kind, "content", text))
 }
 
 func (c *coauthor) endStream(r event.Record) error {
@@ -214,9 +139,9 @@ func (c *coauthor) endStream(r event.Record) error {
 		return nil
 	}
 	delete(c.streaming, r.Task)
-	return c.out.put(busMessage{"stream_end", c.source(r)})
+	return c.tell("stream_end", c.source(r))
 }
 
 func (c *coauthor) output(r event.Record, kind, text string) error {
-	return c.out.put(busMessage{"agent_output", busText{c.source(r), kind, text}})
+	return c.tell("agent_output", append(c.source(r), "kind", kind, "content", text))
 }

@@ -47,9 +47,7 @@ type Renderer struct {
 // New returns a Renderer that writes to w. If w has a Flush method it is
 // called after every line.
 func New(w io.Writer, view View) *Renderer {
-	out := &lines{w: w}
-	out.enc = json.NewEncoder(&out.buf)
-	out.enc.SetEscapeHTML(false)
+	out := newLines(w)
 	switch view {
 	case Sema:
 		s := &sema{
@@ -74,6 +72,24 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	return r.show(rec)
 }
 
+// obj is a JSON object: its keys in the order of the wire, each before its value.
+type obj []any
+
+// and is o with one more member, if it is there.
+func (o obj) and(there bool, key string, v any) obj {
+	if there {
+		return append(o, key, v)
+	}
+	return o
+}
+
+// MarshalJSON writes o where it is part of something else.
+func (o obj) MarshalJSON() ([]byte, error) {
+	out := newLines(nil)
+	err := out.add(o)
+	return out.buf.Bytes(), err
+}
+
 // lines writes one JSON object per line.
 type lines struct {
 	w   io.Writer
@@ -81,13 +97,47 @@ type lines struct {
 	enc *json.Encoder // into buf
 }
 
-// put writes v as one line.
-func (l *lines) put(v any) error {
+func newLines(w io.Writer) *lines {
+	l := &lines{w: w}
+	l.enc = json.NewEncoder(&l.buf)
+	l.enc.SetEscapeHTML(false)
+	return l
+}
+
+// put writes o as one line.
+func (l *lines) put(o obj) error {
 	l.buf.Reset()
-	if err := l.enc.Encode(v); err != nil {
+	if err := l.add(o); err != nil {
 		return fmt.Errorf("encode event: %w", err)
 	}
+	l.buf.WriteByte('\n')
 	return l.write(l.buf.Bytes())
+}
+
+// add encodes v, an object member by member.
+func (l *lines) add(v any) error {
+	o, ok := v.(obj)
+	if !ok {
+		err := l.enc.Encode(v)
+		l.buf.Truncate(max(0, l.buf.Len()-1)) // the line break
+		return err
+	}
+	before := byte('{')
+	for i := 0; i < len(o); i += 2 {
+		l.buf.WriteByte(before)
+		l.buf.WriteByte('"')
+		l.buf.WriteString(o[i].(string))
+		l.buf.WriteString(`":`)
+		if err := l.add(o[i+1]); err != nil {
+			return err
+		}
+		before = ','
+	}
+	if len(o) == 0 {
+		l.buf.WriteByte('{')
+	}
+	l.buf.WriteByte('}')
+	return nil
 }
 
 // write writes a line that is already JSON and ends in a newline.

@@ -27,8 +27,8 @@ type sema struct {
 	calls         map[callKey]*semaCall  // those of the tasks that run
 	asked         map[string]uip.Request // questions nobody has answered, by id
 
-	owed *owed        // the usage of the main agent's last reply, not yet told
-	held *semaMessage // a reply without tool calls, not yet told
+	owed *owed // the usage of the main agent's last reply, not yet told
+	held obj   // a reply without tool calls, not yet told
 	used event.ContextUsed
 
 	half, stopped bool // this turn has had half a reply; an interruption
@@ -48,12 +48,7 @@ type semaCall struct {
 // owed is a usage; nil if the provider did not say.
 type owed struct{ usage *chat.Usage }
 
-type semaEvent struct {
-	Event string `json:"event"`
-	Data  any    `json:"data"`
-}
-
-func (s *sema) put(name string, data any) error { return s.out.put(semaEvent{name, data}) }
+func (s *sema) put(name string, data any) error { return s.out.put(obj{"event", name, "data", data}) }
 
 // mainAgent is the agentId of whoever is not a subagent.
 const mainAgent = "main"
@@ -120,7 +115,7 @@ func (s *sema) show(r event.Record) error {
 	case event.TaskCreated, event.TaskStarted, event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
 		if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" {
 			s.children[r.Task] = true
-			return s.put("task:agent:start", semaTaskStart{e.TaskID, e.AgentID, e.Title, e.Intent})
+			return s.put("task:agent:start", obj{"taskId", e.TaskID, "subagent_type", e.AgentID, "description", e.Title, "prompt", e.Intent})
 		}
 		if s.main(r) {
 			return s.mainTask(r)
@@ -130,7 +125,7 @@ func (s *sema) show(r event.Record) error {
 		if e.MaxTokens > 0 {
 			s.used.Max = e.MaxTokens
 		}
-		return s.put("session:ready", semaReady{e.Dir, r.Session, e.Resumed, s.tokens(), []string{}})
+		return s.put("session:ready", obj{"workingDir", e.Dir, "sessionId", r.Session, "historyLoaded", e.Resumed, "usage", s.tokens(), "projectInputHistory", []string{}})
 	case event.StateChanged:
 		if !s.main(r) {
 			return nil
@@ -146,28 +141,22 @@ func (s *sema) show(r event.Record) error {
 		if !s.main(r) {
 			return nil
 		}
-		list := []semaTodo{}
+		list := []obj{}
 		for _, t := range e.Todos {
-			list = append(list, semaTodo{t.Content, t.Status, t.Content})
+			list = append(list, obj{"content", t.Content, "status", t.Status, "activeForm", t.Content})
 		}
 		return s.put("todos:update", list)
 	case event.ContextReplaced:
 		if e.Reason != event.Compacted || !s.main(r) {
 			return nil
 		}
-		c := semaCompacted{Before: e.TokensBefore, After: e.TokensAfter}
+		rate := 0.0
 		if e.TokensBefore > 0 {
-			c.Rate = float64(e.TokensAfter) / float64(e.TokensBefore)
+			rate = float64(e.TokensAfter) / float64(e.TokensBefore)
 		}
-		return s.put("compact:exec", c)
+		return s.put("compact:exec", obj{"tokenBefore", e.TokensBefore, "tokenCompact", e.TokensAfter, "compactRate", rate})
 	}
 	return nil // Sema has no word for the rest
-}
-
-type semaCompacted struct {
-	Before int     `json:"tokenBefore"`
-	After  int     `json:"tokenCompact"`
-	Rate   float64 `json:"compactRate"`
 }
 
 // void takes back what was shown of a reply that is asked for again: the
@@ -188,26 +177,14 @@ func (s *sema) void(r event.Record) error {
 	return nil
 }
 
-type semaMessage struct {
-	Agent     string         `json:"agentId"`
-	Reasoning string         `json:"reasoning"`
-	Content   string         `json:"content"`
-	HasCalls  bool           `json:"hasToolCalls"`
-	Calls     []semaToolCall `json:"toolCalls,omitempty"`
-}
-
-type semaToolCall struct {
-	Name string          `json:"name"`
-	Args json.RawMessage `json:"args"`
-}
-
 func (s *sema) reply(r event.Record, e event.MessageAdded) error {
-	m := semaMessage{Agent: s.agent(r), Reasoning: e.Message.Reasoning(), Content: e.Message.Text()}
+	var calls []obj
 	for _, c := range e.Message.Calls() {
-		m.HasCalls = true
-		m.Calls = append(m.Calls, semaToolCall{c.Name, object(c.Args)})
+		calls = append(calls, obj{"name", c.Name, "args", object(c.Args)})
 		s.begin(r, c.ID, c.Name)
 	}
+	m := obj{"agentId", s.agent(r), "reasoning", e.Message.Reasoning(), "content", e.Message.Text(), "hasToolCalls", len(calls) > 0}.
+		and(len(calls) > 0, "toolCalls", calls)
 	if !s.main(r) {
 		return s.put("message:complete", m)
 	}
@@ -217,8 +194,8 @@ func (s *sema) reply(r event.Record, e event.MessageAdded) error {
 		s.owed = &owed{e.Usage}
 	}
 	s.half = s.half || e.Interrupted
-	s.held = &m
-	if m.HasCalls {
+	s.held = m
+	if len(calls) > 0 {
 		return s.release()
 	}
 	return nil
@@ -242,16 +219,6 @@ func object(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-type semaUsage struct {
-	Usage semaTokens `json:"usage"`
-}
-
-type semaTokens struct {
-	Use    int `json:"useTokens"`
-	Max    int `json:"maxTokens"`
-	Prompt int `json:"promptTokens"`
-}
-
 // tellUsage tells the usage of the last reply, if that is still owed; now holds
 // the numbers that came right after it, if there were any.
 func (s *sema) tellUsage(now *event.ContextUsed) error {
@@ -267,10 +234,12 @@ func (s *sema) tellUsage(now *event.ContextUsed) error {
 }
 
 func (s *sema) usage() error {
-	return s.put("conversation:usage", semaUsage{s.tokens()})
+	return s.put("conversation:usage", obj{"usage", s.tokens()})
 }
 
-func (s *sema) tokens() semaTokens { return semaTokens{s.used.Used, s.used.Max, s.used.Prompt} }
+func (s *sema) tokens() obj {
+	return obj{"useTokens", s.used.Used, "maxTokens", s.used.Max, "promptTokens", s.used.Prompt}
+}
 
 // begin gets to know a tool call. Some models use an id again in a later reply.
 func (s *sema) begin(r event.Record, id, name string) *semaCall {
@@ -287,30 +256,20 @@ func (s *sema) call(r event.Record, id, name string) *semaCall {
 	return s.begin(r, id, name)
 }
 
-type semaExecution struct {
-	Agent   string  `json:"agentId"`
-	Tool    string  `json:"toolName"`
-	Title   string  `json:"title"`
-	Summary *string `json:"summary,omitempty"` // of a success only
-	Content any     `json:"content"`
-}
-
 func (s *sema) toolFinished(r event.Record, e event.ToolFinished) error {
 	c := s.call(r, e.CallID, e.Tool)
 	if c.told {
 		return nil
 	}
 	c.told = true
-	x := semaExecution{Agent: s.agent(r), Tool: e.Tool, Title: e.Title}
 	if e.Failed || e.Denied {
-		if x.Content = contentOf(e.Show, ""); x.Content == "" {
-			x.Content = e.Result.Complaint() // nothing was shown, as of a command that was interrupted
+		content := contentOf(e.Show, "")
+		if content == "" {
+			content = e.Result.Complaint() // nothing was shown, as of a command that was interrupted
 		}
-		return s.put("tool:execution:error", x)
+		return s.ended(r, true, e.Tool, e.Title, "", content)
 	}
-	x.Content = contentOf(e.Show, e.Result.Text)
-	x.Summary = &e.Summary
-	return s.put("tool:execution:complete", x)
+	return s.ended(r, false, e.Tool, e.Title, e.Summary, contentOf(e.Show, e.Result.Text))
 }
 
 // result closes a call. If nobody saw it finish, as in the logs of an earlier
@@ -321,20 +280,19 @@ func (s *sema) result(r event.Record, res chat.ToolResult) error {
 		return nil
 	}
 	c.told = true
-	x := semaExecution{Agent: s.agent(r), Tool: c.name, Content: res.Text}
 	if c.failed {
-		x.Content = res.Complaint()
-		return s.put("tool:execution:error", x)
+		return s.ended(r, true, c.name, "", "", res.Complaint())
 	}
-	x.Summary = new(string)
-	return s.put("tool:execution:complete", x)
+	return s.ended(r, false, c.name, "", "", res.Text)
 }
 
-type semaDiff struct {
-	Type      string `json:"type"`
-	Text      string `json:"diffText"`
-	Additions int    `json:"additions"`
-	Deletions int    `json:"deletions"`
+// ended tells how a call ended. A failure has no summary.
+func (s *sema) ended(r event.Record, failed bool, tool, title, summary string, content any) error {
+	name := "tool:execution:complete"
+	if failed {
+		name = "tool:execution:error"
+	}
+	return s.put(name, obj{"agentId", s.agent(r), "toolName", tool, "title", title}.and(!failed, "summary", summary).and(true, "content", content))
 }
 
 // contentOf is b as Sema shows it, text or a diff; text if there is no b.
@@ -345,7 +303,7 @@ func contentOf(b display.Block, text string) any {
 	case display.Code:
 		return b.Source
 	case display.Diff:
-		return semaDiff{"diff", b.Unified, b.Added, b.Deleted}
+		return obj{"type", "diff", "diffText", b.Unified, "additions", b.Added, "deletions", b.Deleted}
 	case display.Table:
 		return b.Joined("\t")
 	}

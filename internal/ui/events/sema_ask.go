@@ -25,18 +25,19 @@ func (s *sema) requested(r event.Record, q uip.Request) error {
 	switch {
 	case q.Purpose == uip.ConfirmRiskyAction: // a card of several calls is that many questions
 		for _, part := range partsOf(q) {
-			if err := s.put("tool:permission:request", semaPermission{
-				s.agent(r), s.toolOf(r, part), part.Display.Title, contentOf(part.Display.Content, part.Display.Description), permissionOptions(part),
+			if err := s.put("tool:permission:request", obj{
+				"agentId", s.agent(r), "toolName", s.toolOf(r, part), "title", part.Display.Title,
+				"content", contentOf(part.Display.Content, part.Display.Description), "options", permissionOptions(part),
 			}); err != nil {
 				return err
 			}
 		}
 		return nil
 	case leavesPlan(q):
-		return s.put("plan:exit:request", semaPlanExit{s.agent(r), planOf(q), labels(q)})
+		return s.put("plan:exit:request", append(append(obj{"agentId", s.agent(r)}, planOf(q)...), "options", labels(q)))
 	}
-	ask := semaQuestions{Agent: s.agent(r), Questions: questionsOf(q), Metadata: q.Display.Metadata}
-	return s.put("ask:question:request", ask)
+	ask := obj{"agentId", s.agent(r), "questions", questionsOf(q)}
+	return s.put("ask:question:request", ask.and(len(q.Display.Metadata) > 0, "metadata", q.Display.Metadata))
 }
 
 func (s *sema) responded(r event.Record, a uip.Response) error {
@@ -45,7 +46,7 @@ func (s *sema) responded(r event.Record, a uip.Response) error {
 	switch {
 	case len(q.Parts) > 0 && q.Purpose == uip.ConfirmRiskyAction:
 		for _, part := range q.Parts {
-			if err := s.put("tool:permission:response", semaPermitted{s.toolOf(r, part), selection(a.Part(part))}); err != nil {
+			if err := s.put("tool:permission:response", obj{"toolName", s.toolOf(r, part), "selected", selection(a.Part(part))}); err != nil {
 				return err
 			}
 		}
@@ -53,14 +54,14 @@ func (s *sema) responded(r event.Record, a uip.Response) error {
 	case !known && semaOption[a.Option] == "":
 		return nil // asked before this view was opened; it cannot say what about
 	case !known, q.Purpose == uip.ConfirmRiskyAction:
-		return s.put("tool:permission:response", semaPermitted{s.toolOf(r, q), selection(a)})
+		return s.put("tool:permission:response", obj{"toolName", s.toolOf(r, q), "selected", selection(a)})
 	case leavesPlan(q):
-		if err := s.put("plan:exit:response", semaSelected{s.agent(r), a.Option}); err != nil || a.Option != clearContext {
+		if err := s.put("plan:exit:response", obj{"agentId", s.agent(r), "selected", a.Option}); err != nil || a.Option != clearContext {
 			return err
 		}
 		return s.put("plan:implement", planOf(q))
 	}
-	return s.put("ask:question:response", semaAnswers{s.agent(r), answersOf(q, a)})
+	return s.put("ask:question:response", obj{"agentId", s.agent(r), "answers", answersOf(q, a)})
 }
 
 // partsOf are the parts of a question, or the question that has none.
@@ -69,19 +70,6 @@ func partsOf(q uip.Request) []uip.Request {
 		return []uip.Request{q}
 	}
 	return q.Parts
-}
-
-type semaPermission struct {
-	Agent   string            `json:"agentId"`
-	Tool    string            `json:"toolName"`
-	Title   string            `json:"title"`
-	Content any               `json:"content"`
-	Options map[string]string `json:"options"`
-}
-
-type semaPermitted struct {
-	Tool     string `json:"toolName"`
-	Selected string `json:"selected"`
 }
 
 // semaOption is Sema's word for an option of a [uip.Confirm] request.
@@ -118,22 +106,6 @@ func (s *sema) toolOf(r event.Record, q uip.Request) string {
 	return q.Display.Metadata["toolName"]
 }
 
-type semaPlan struct {
-	Path    string `json:"planFilePath"`
-	Content string `json:"planContent"`
-}
-
-type semaPlanExit struct {
-	Agent string `json:"agentId"`
-	semaPlan
-	Options map[string]string `json:"options"`
-}
-
-type semaSelected struct {
-	Agent    string `json:"agentId"`
-	Selected string `json:"selected"`
-}
-
 func leavesPlan(q uip.Request) bool {
 	_, ok := labels(q)[startEditing]
 	return ok && q.Purpose == uip.ChooseStrategy
@@ -147,57 +119,39 @@ func labels(q uip.Request) map[string]string {
 	return ls
 }
 
-func planOf(q uip.Request) semaPlan {
+func planOf(q uip.Request) obj {
+	return obj{"planFilePath", q.Display.Metadata["planFilePath"], "planContent", planText(q)}
+}
+
+func planText(q uip.Request) string {
 	text, _ := contentOf(q.Display.Content, q.Display.Description).(string)
-	return semaPlan{q.Display.Metadata["planFilePath"], text}
-}
-
-type semaQuestions struct {
-	Agent     string            `json:"agentId"`
-	Questions any               `json:"questions"`
-	Metadata  map[string]string `json:"metadata,omitempty"`
-}
-
-type semaQuestion struct {
-	Question string       `json:"question"`
-	Header   string       `json:"header"`
-	Options  []semaChoice `json:"options"`
-	Multi    bool         `json:"multiSelect"`
-}
-
-type semaChoice struct {
-	Label       string `json:"label"`
-	Description string `json:"description"`
-}
-
-type semaAnswers struct {
-	Agent   string `json:"agentId"`
-	Answers any    `json:"answers"`
+	return text
 }
 
 // questionsOf lists what q asks: its parts, if it has any. A composite whose
 // content is a JSON list carries its questions there.
 func questionsOf(q uip.Request) any {
 	if len(q.Parts) > 0 {
-		var all []semaQuestion
+		var all []obj
 		for _, part := range q.Parts {
-			all = append(all, questionsOf(part).([]semaQuestion)...)
+			all = append(all, questionsOf(part).([]obj)...)
 		}
 		return all
 	}
 	if c, ok := q.Display.Content.(display.Code); ok && q.Kind == uip.Composite && startsWith(c.Source, '[') {
 		return json.RawMessage(c.Source)
 	}
-	one := semaQuestion{Question: questionOf(q), Options: []semaChoice{}}
-	if one.Header = q.Display.Metadata["header"]; one.Header == "" && q.Display.Description != "" {
-		one.Header = q.Display.Title
+	header := q.Display.Metadata["header"]
+	if header == "" && q.Display.Description != "" {
+		header = q.Display.Title
 	}
+	options := []obj{}
 	for _, o := range q.Options {
 		label := labelOf(q, o)
 		_, about, _ := strings.Cut(strings.TrimPrefix(o.Label, label), " — ")
-		one.Options = append(one.Options, semaChoice{Label: label, Description: about})
+		options = append(options, obj{"label", label, "description", about})
 	}
-	return []semaQuestion{one}
+	return []obj{{"question", questionOf(q), "header", header, "options", options, "multiSelect", false}}
 }
 
 // labelOf is the label of an option, without what is said about it.

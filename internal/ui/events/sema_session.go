@@ -1,14 +1,10 @@
 package events
 
-import "coder/internal/core/event"
+import (
+	"cmp"
 
-type semaReady struct {
-	Dir     string     `json:"workingDir"`
-	Session string     `json:"sessionId"`
-	Loaded  bool       `json:"historyLoaded"`
-	Usage   semaTokens `json:"usage"`
-	History []string   `json:"projectInputHistory"`
-}
+	"coder/internal/core/event"
+)
 
 // rest tells that all is quiet, once the program and the main task both are. A
 // task that waits for an answer counts as quiet when the program stops.
@@ -19,46 +15,29 @@ func (s *sema) rest() error {
 	return s.tell("idle")
 }
 
-type semaState struct {
-	State string `json:"state"`
-}
-
 // tell tells a state, unless it was the last one told.
 func (s *sema) tell(state string) error {
 	if err := s.release(); err != nil || s.state == state {
 		return err
 	}
 	s.state = state
-	return s.put("state:update", semaState{state})
-}
-
-type semaTaskStart struct {
-	Task        string `json:"taskId"`
-	Type        string `json:"subagent_type"`
-	Description string `json:"description"`
-	Prompt      string `json:"prompt"`
-}
-
-type semaTaskEnd struct {
-	Task    string `json:"taskId"`
-	Status  string `json:"status"`
-	Content string `json:"content"`
+	return s.put("state:update", obj{"state", state})
 }
 
 func (s *sema) childTask(r event.Record) error {
-	end := semaTaskEnd{Task: r.Task}
+	var status, content string
 	switch e := r.Event.(type) {
 	case event.TaskCompleted:
-		end.Status, end.Content = "completed", e.Summary
+		status, content = "completed", e.Summary
 	case event.TaskFailed:
-		end.Status, end.Content = "failed", e.Reason
+		status, content = "failed", e.Reason
 	case event.TaskCanceled:
-		end.Status, end.Content = "interrupted", e.Reason
+		status, content = "interrupted", e.Reason
 	default:
 		return nil
 	}
 	s.forget(r.Task)
-	return s.put("task:agent:end", end)
+	return s.put("task:agent:end", obj{"taskId", r.Task, "status", status, "content", content})
 }
 
 func (s *sema) mainTask(r event.Record) error {
@@ -67,14 +46,11 @@ func (s *sema) mainTask(r event.Record) error {
 		s.running, s.half, s.stopped = true, false, false
 		return s.tell("processing")
 	case event.TaskFailed:
-		failure := semaError{"api_error", semaErrorBody{e.Code, e.Reason}}
-		switch kind, ok := semaTypes[e.Code]; {
-		case e.Code == "":
-			failure.Type, failure.Error.Code = "fatal_error", "task_failed"
-		case ok:
-			failure.Type = kind
+		kind, code := cmp.Or(semaTypes[e.Code], "api_error"), e.Code
+		if code == "" {
+			kind, code = "fatal_error", "task_failed"
 		}
-		if err := s.put("session:error", failure); err != nil {
+		if err := s.put("session:error", obj{"type", kind, "error", obj{"code", code, "message", e.Reason}}); err != nil {
 			return err
 		}
 	case event.TaskCompleted, event.TaskCanceled:
@@ -88,15 +64,10 @@ func (s *sema) mainTask(r event.Record) error {
 	return s.rest()
 }
 
-type semaAgentText struct {
-	Agent   string `json:"agentId"`
-	Content string `json:"content"`
-}
-
 // interruption is followed by the usage so far, unless the half of a reply
 // that had arrived tells it.
 func (s *sema) interruption(r event.Record, e event.Interrupted) error {
-	if err := s.put("session:interrupted", semaAgentText{s.agent(r), e.Text}); err != nil {
+	if err := s.put("session:interrupted", obj{"agentId", s.agent(r), "content", e.Text}); err != nil {
 		return err
 	}
 	if !s.main(r) {
@@ -109,25 +80,9 @@ func (s *sema) interruption(r event.Record, e event.Interrupted) error {
 	return s.usage()
 }
 
-type semaError struct {
-	Type  string        `json:"type"`
-	Error semaErrorBody `json:"error"`
-}
-
-type semaErrorBody struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-}
-
 // semaTypes are the failures that have a type of their own; every other
 // failure of the provider is an api_error.
 var semaTypes = map[string]string{
 	"context_length_exceeded": "context_length_exceeded",
 	"model_not_found":         "model_error",
-}
-
-type semaTodo struct {
-	Content    string           `json:"content"`
-	Status     event.TodoStatus `json:"status"`
-	ActiveForm string           `json:"activeForm"`
 }
