@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/agent/bang"
 	"coder/internal/agent/hooks"
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/prompt"
@@ -184,7 +185,10 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 			Tools: t.tools().Without(func(name string) bool { return !m.Has(name) || a.forbidden(name) }).Unspoken(a.unspoken(t, m, lean, listed)),
 			Later: later, Lean: lean,
 			MaxSteps: c.Runtime.MaxSteps, ContextLimit: a.contextLimit(), Run: a.run(), RaiseWindow: a.raiseWindow(),
-			StopOnReject: c.Approval.OnReject == "stop", DirectBang: c.Approval.Bang == "direct", TerminalPrograms: c.Approval.TerminalPrograms,
+			StopOnReject: c.Approval.OnReject == "stop", DirectBang: c.Approval.Bang == "direct",
+			ReadOwn: func(line string, forced bool) orchestrator.OwnLine {
+				return bang.Read(line, forced, c.Approval.TerminalPrograms)
+			},
 			Compaction: orchestrator.Compaction{
 				Auto: c.Compaction.Auto, Prune: c.Compaction.Prune, Threshold: c.Compaction.Threshold, Recent: c.Compaction.RecentMessages,
 			},

@@ -303,3 +303,29 @@ type ShellResult struct {
 	// there and was not captured.
 	Terminal bool `json:"terminal,omitzero"`
 }
+
+// ReadShellResult reads the result of a command off a result's text; an exit code below
+// zero says that the command was not run.
+func ReadShellResult(command, text string) ShellResult {
+	r := ShellResult{ExitCode: -1, Error: "no result"}
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		r.Error = text
+	}
+	r.Command = command
+	return r
+}
+
+// Block is the result as people are shown it.
+func (r ShellResult) Block() display.Shell {
+	if r.ExitCode < 0 {
+		return display.Shell{Command: r.Command, Error: r.Error}
+	}
+	b := display.Shell{
+		Command: r.Command, Ran: true, Exit: r.ExitCode, Millis: r.DurationMS, Truncated: r.Truncated, Stdout: r.Stdout, Stderr: r.Stderr,
+		Terminal: r.Terminal, Log: r.LogPath,
+	}
+	if r.TimedOut {
+		b.Error = r.Error
+	}
+	return b
+}

@@ -323,7 +323,7 @@ func (o *Orchestrator) fill(ctx context.Context, st *turnState, segments []writt
 			Person: o.Person(st.sink), Sink: st.sink, StopOnReject: st.set.StopOnReject,
 			Deliver: func(_ context.Context, out toolrun.Outcome) error {
 				i := of[out.Index]
-				results[i] = readShellResult(segments[i].Text, out.Result.Text).inText()
+				results[i] = inText(tool.ReadShellResult(segments[i].Text, out.Result.Text))
 				return nil
 			},
 		})
@@ -336,7 +336,7 @@ func (o *Orchestrator) fill(ctx context.Context, st *turnState, segments []writt
 
 // inText is the output of a command as it stands in a text: what it printed,
 // and in brackets what went wrong.
-func (r shellResult) inText() string {
+func inText(r tool.ShellResult) string {
 	if r.ExitCode < 0 {
 		return fmt.Sprintf("[%s was not run: %s]", r.Command, r.Error)
 	}

@@ -138,9 +138,8 @@ type Settings struct {
 	RaiseWindow  string    // how a server is made to take more; "": it is not known
 	StopOnReject bool      // a refused call ends the turn
 	DirectBang   bool      // a person's own ! command is not judged
-	// TerminalPrograms have the real terminal where a person's own ! command runs
-	// them.
-	TerminalPrograms []string
+	// ReadOwn reads a person's own ! command; forced says that they wrote !!.
+	ReadOwn func(line string, forced bool) OwnLine
 
 	Compaction     Compaction
 	Verification   Verification

@@ -12,6 +12,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
 	"coder/internal/policy/mode"
+	"coder/internal/tool"
 )
 
 // Verification says whether and how edited work is checked.
@@ -107,7 +108,7 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	case lacks != "" && stands && len(in.Configured) == 0: // the model has run another, which passed
 		return false, nil
 	case lacks != "" && !v.trusted() && o.Runner.Unasked(ctx, st.set.Tools, call) != nil: // nobody is asked for what cannot be
-		return o.judgeCheck(ctx, st, choice.Command, shellResult{ExitCode: notFound, Stderr: lacks + ": command not found"})
+		return o.judgeCheck(ctx, st, choice.Command, tool.ShellResult{ExitCode: notFound, Stderr: lacks + ": command not found"})
 	}
 	result, ran, err := o.check(ctx, st, choice.Command, call)
 	if err != nil || !ran {
@@ -122,7 +123,7 @@ type refusedCheck struct{ command, mode, why string }
 
 // check runs a command of the whitelist, through the gate unless the workspace
 // is trusted.
-func (o *Orchestrator) check(ctx context.Context, st *turnState, command string, call chat.ToolCall) (result shellResult, ran bool, err error) {
+func (o *Orchestrator) check(ctx context.Context, st *turnState, command string, call chat.ToolCall) (result tool.ShellResult, ran bool, err error) {
 	trusted := st.set.Verification.trusted()
 	var outcome toolrun.Outcome
 	err = o.Runner.Run(ctx, toolrun.Round{
@@ -133,7 +134,7 @@ func (o *Orchestrator) check(ctx context.Context, st *turnState, command string,
 	if err != nil {
 		return result, false, err
 	}
-	result = readShellResult(command, outcome.Result.Text)
+	result = tool.ReadShellResult(command, outcome.Result.Text)
 	if outcome.Denied || result.ExitCode < 0 {
 		why := result.Error
 		if !trusted {
@@ -155,7 +156,7 @@ const trustAside = "in a folder that you trust (/trust yes) checks run unasked"
 
 // judgeCheck tells how the check went, and hands a failure back to the model
 // as long as it may try again.
-func (o *Orchestrator) judgeCheck(ctx context.Context, st *turnState, command string, r shellResult) (again bool, err error) {
+func (o *Orchestrator) judgeCheck(ctx context.Context, st *turnState, command string, r tool.ShellResult) (again bool, err error) {
 	v := verify.Judge(r.ExitCode, r.Stdout, r.Stderr)
 	switch v.Outcome {
 	case verify.Passed:
