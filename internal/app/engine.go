@@ -28,6 +28,7 @@ import (
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
 	"coder/internal/record/telemetry"
+	"coder/internal/tool"
 	"coder/internal/tool/delegate"
 	"coder/internal/tool/structured"
 )
@@ -168,8 +169,9 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 		a.trusts() // notes how it stands before anybody can change that
 		m, _ := a.Modes.Current()
 		lean := a.lean()
+		tools := t.tools().Without(func(name string) bool { return !m.Has(name) || a.forbidden(name) })
 		var listed []skills.Skill
-		if m.Has("skill") && !a.forbidden("skill") {
+		if _, on := tools.First(tool.LoadsSkill); on {
 			listed, _ = a.library().skills.List()
 		}
 		if lean {
@@ -182,7 +184,7 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 		}
 		return orchestrator.Settings{
 			Model: a.ModelName(), Mode: m.Name, ModeText: m.Prompt, System: t.conceals.Text(prompt.System(facts)),
-			Tools: t.tools().Without(func(name string) bool { return !m.Has(name) || a.forbidden(name) }).Unspoken(a.unspoken(t, m, lean, listed)),
+			Tools: tools.Unspoken(a.unspoken(t, m, lean, listed)),
 			Later: later, Lean: lean,
 			MaxSteps: c.Runtime.MaxSteps, ContextLimit: a.contextLimit(), Run: a.run(), RaiseWindow: a.raiseWindow(),
 			StopOnReject: c.Approval.OnReject == "stop", DirectBang: c.Approval.Bang == "direct",

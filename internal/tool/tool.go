@@ -11,7 +11,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"strings"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
@@ -30,6 +29,7 @@ type Tool interface {
 // Spec is a tool as the model sees it.
 type Spec struct {
 	Name, Doc string
+	Class     Class // zero for tools of other programs
 	Schema    json.RawMessage
 	// Aliases are other names by which models know such a tool. They are
 	// accepted in any case, and advertised only in the dialect they belong to.
@@ -135,7 +135,7 @@ const (
 
 // Edits reports whether a file is changed by an effect of a call of a tool. What git is told
 // of files leaves them as they are.
-func Edits(name string, e Effect) bool { return e.Kind == Write && !strings.HasPrefix(name, "git_") }
+func Edits(name string, e Effect) bool { return e.Kind == Write && ClassOf(name) != ChangesGit }
 
 // Kept is what was saved before a call: the files it names, and the name
 // of the state of all files for a call whose targets nobody can tell.

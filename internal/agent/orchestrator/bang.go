@@ -9,13 +9,8 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
-	"coder/internal/core/jsonx"
 	"coder/internal/tool"
 )
-
-// shellTool is the tool behind command mode. Command mode is the person's own
-// use of that one tool, so this is the one place that knows its name.
-const shellTool = "bash"
 
 // sectionLines is how much of each section of a command's output is shown.
 const sectionLines = 20
@@ -56,7 +51,7 @@ type OwnLine interface {
 
 // shell runs command and leaves what is to be shown of it in st.final.
 func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string, forced bool) error {
-	if !st.set.offers(shellTool) {
+	if !st.set.offers(tool.RunsShell) {
 		st.final = "command mode denied: bash disabled by active agent " + st.set.Mode
 		return o.emit(ctx, st, ActorAgent, event.MessageAdded{
 			Message: chat.Say(chat.Assistant, st.final), Blocks: display.Blocks{display.Text(st.final)},
@@ -67,7 +62,7 @@ func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string,
 	if line.Unconfined() {
 		args["unconfined"] = true
 	}
-	call := chat.ToolCall{ID: o.NewID("bang"), Name: shellTool, Args: jsonx.Must(args)}
+	call := st.set.shellCall(o.NewID("bang"), args)
 	deliver := func(keep context.Context, out toolrun.Outcome) error {
 		for _, e := range out.Effects {
 			if e.Kind == tool.Write {

@@ -16,7 +16,6 @@ import (
 	written "coder/internal/authored/usercommand"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
-	"coder/internal/core/jsonx"
 	"coder/internal/tool"
 )
 
@@ -304,7 +303,7 @@ func (o *Orchestrator) fill(ctx context.Context, st *turnState, segments []writt
 	for i, s := range segments {
 		switch s.Kind {
 		case written.Shell:
-			calls = append(calls, chat.ToolCall{ID: o.NewID("command"), Name: shellTool, Args: jsonx.Must(map[string]string{"command": s.Text})})
+			calls = append(calls, st.set.shellCall(o.NewID("command"), map[string]string{"command": s.Text}))
 			of = append(of, i)
 		case written.File:
 			refs = append(refs, mention.Parse(s.Text))

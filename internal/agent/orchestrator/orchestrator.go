@@ -19,6 +19,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/clock"
 	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
 	"coder/internal/core/secret"
 	"coder/internal/core/uip"
 	"coder/internal/model/provider"
@@ -148,10 +149,16 @@ type Settings struct {
 	TodoForComplex bool          // a complex request starts a list of things to do
 }
 
-// offers reports whether the mode has a tool.
-func (s Settings) offers(tool string) bool {
-	_, there := s.Tools.Lookup(tool)
-	return there && !s.Tools.Off(tool)
+// offers reports whether the mode has a tool of a class.
+func (s Settings) offers(c tool.Class) bool {
+	_, on := s.Tools.First(c)
+	return on
+}
+
+// shellCall is the call of the tool that runs command lines.
+func (s Settings) shellCall(id string, args any) chat.ToolCall {
+	name, _ := s.Tools.First(tool.RunsShell)
+	return chat.ToolCall{ID: id, Name: name, Args: jsonx.Must(args)}
 }
 
 // Orchestrator runs the inputs of one session, one at a time.

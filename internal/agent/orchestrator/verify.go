@@ -10,7 +10,6 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
-	"coder/internal/core/jsonx"
 	"coder/internal/policy/mode"
 	"coder/internal/tool"
 )
@@ -49,7 +48,7 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	v, asked := st.set.Verification, verify.AskedFor(st.input)
 	if d := verify.Needed(verify.Facts{
 		When: whens[m.Verify], Edited: st.edited, Asked: asked, Enabled: v.Enabled,
-		BashAllowed: st.set.offers(shellTool), Attempts: st.repairs, MaxAttempts: v.MaxAttempts,
+		BashAllowed: st.set.offers(tool.RunsShell), Attempts: st.repairs, MaxAttempts: v.MaxAttempts,
 	}); !d.Run {
 		if d.Why.Worth() {
 			return false, o.warn(ctx, st, verify.NotRunNotice(string(d.Why))...)
@@ -96,7 +95,7 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	if st.check = ""; id == "" {
 		id = o.NewID("verify")
 	}
-	call := chat.ToolCall{ID: id, Name: shellTool, Args: jsonx.Must(map[string]string{"command": choice.Command})}
+	call := st.set.shellCall(id, map[string]string{"command": choice.Command})
 	before := o.refused
 	if o.Declined != nil && o.Declined(choice.Command) {
 		before = refusedCheck{choice.Command, m.Name, "you turned this check down before; " + trustAside}

@@ -17,6 +17,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/lazy"
 	"coder/internal/core/uip"
+	"coder/internal/tool"
 )
 
 // Difference is the first record of a rerun that differs.
@@ -165,7 +166,7 @@ func (r *reader) leaves(e event.Event) (list []leaf) {
 	case event.ToolCallCompleted:
 		list = r.states(r.changes(list, was.Changes), "saw", was.Saw)
 		was.Changes, was.Saw = nil, nil
-		if was.Tool == "glob" {
+		if tool.ClassOf(was.Tool) == tool.FindsFiles {
 			was.Output = sorted(was.Output)
 		}
 		e = was
@@ -236,7 +237,7 @@ func isObject(v any) bool {
 func untimed(m chat.Message) chat.Message {
 	m.Parts = slices.Clone(m.Parts)
 	for i, p := range m.Parts {
-		if res, ok := p.(chat.ToolResult); ok && res.Name == "glob" {
+		if res, ok := p.(chat.ToolResult); ok && tool.ClassOf(res.Name) == tool.FindsFiles {
 			res.Text = string(sorted(json.RawMessage(res.Text)))
 			m.Parts[i] = res
 		}
@@ -375,7 +376,7 @@ func (c *comparison) differing(p pair) (was, is string) {
 	if done, ok := p.was.Event.(event.ToolCallCompleted); ok && isInterrupted(done) {
 		return "", "" // how far it got is chance
 	}
-	inBackground := c.anyCall(p.was, func(e event.ToolCallRequested) bool { return background(e) || slices.Contains(jobTools, e.Tool) })
+	inBackground := c.anyCall(p.was, func(e event.ToolCallRequested) bool { return background(e) || tool.ClassOf(e.Tool) == tool.WatchesJobs })
 	then, now := byPath(c.was.leaves(p.was.Event)), byPath(c.is.leaves(p.is.Event))
 	var again []map[string]leaf
 	for _, other := range c.again {
@@ -427,9 +428,6 @@ func (c *comparison) anyCall(r event.Record, is func(event.ToolCallRequested) bo
 	}
 	return false
 }
-
-// jobTools are the tools that tell of commands in the background.
-var jobTools = []string{"jobs_list", "job_read", "job_stop"}
 
 // ofJobs are the fields of results that say how far a command in the background is.
 var ofJobs = []string{"running", "state", "exit_code", "seconds", "output", "stdout", "stderr", "text", "next_offset", "ended", "runs"}

@@ -16,6 +16,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/policy/mode"
+	"coder/internal/tool"
 )
 
 // Side is one of the two that are compared: the session as it was, or its rerun.
@@ -353,10 +354,10 @@ func handedOver(e event.Event) bool {
 	m, ok := e.(event.MessageAdded)
 	if !ok {
 		done, is := e.(event.ToolCallCompleted)
-		return is && done.Tool == exitPlan && !done.IsError
+		return is && tool.ClassOf(done.Tool) == tool.EndsPlan && !done.IsError
 	}
 	for r := range chat.Select[chat.ToolResult](m.Message) {
-		if r.Name == exitPlan && strings.HasPrefix(r.Text, `{"ok":true`) {
+		if tool.ClassOf(r.Name) == tool.EndsPlan && strings.HasPrefix(r.Text, `{"ok":true`) {
 			return true
 		}
 	}
@@ -376,6 +377,3 @@ func (f *Follower) index(seq uint64) int {
 	i, _ := slices.BinarySearchFunc(f.take.Records, seq, func(r event.Record, seq uint64) int { return cmp.Compare(r.Seq, seq) })
 	return min(i, len(f.take.Records)-1)
 }
-
-// exitPlan is the tool by which a plan is handed over.
-const exitPlan = "exit_plan_mode"
