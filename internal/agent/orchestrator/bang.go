@@ -66,7 +66,7 @@ func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string,
 	deliver := func(keep context.Context, out toolrun.Outcome) error {
 		for _, e := range out.Effects {
 			if e.Kind == tool.Write {
-				st.edited = append(st.edited, e.Target)
+				st.work.Wrote(e.Target)
 			}
 		}
 		result := tool.ReadShellResult(o.Conceals.Text(command), out.Result.Text)

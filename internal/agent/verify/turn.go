@@ -1,0 +1,152 @@
+package verify
+
+import (
+	"cmp"
+	"fmt"
+
+	"coder/internal/core/display"
+	"coder/internal/tool"
+)
+
+// Work is what a turn has written and checked so far.
+type Work struct {
+	Edited  []string // paths
+	repairs int      // failed checks handed back to the model
+	// passed is the command that ran last, if it passed and nothing was written since;
+	// checked the last check that the model ran itself and that passed; failed the outcome
+	// of the last check that failed, if nothing was done since.
+	passed, checked string
+	failed          tool.ShellResult
+}
+
+// Wrote notes that a file was written.
+func (w *Work) Wrote(file string) {
+	w.Edited = append(w.Edited, file)
+	w.passed, w.failed = "", tool.ShellResult{}
+}
+
+// Ran notes that a command ran, with its result as it stands in the conversation.
+func (w *Work) Ran(command string, failed bool, result string) {
+	if w.passed = command; failed {
+		w.passed = ""
+	}
+	if !IsCheck(command) {
+		return
+	}
+	switch r := tool.ReadShellResult(command, result); {
+	case r.ExitCode > 0:
+		w.failed = r
+	case r.ExitCode == 0:
+		w.checked = command
+	}
+}
+
+// Turn is what the check of a turn rests on.
+type Turn struct {
+	*Work
+	Input
+	When                 When
+	Enabled, BashAllowed bool
+	Trusted              bool // checks run unasked
+	MaxAttempts          int
+	Last                 Check
+	// TurnedDown is why a check did not run when it was asked about last, or "".
+	TurnedDown func(command string) (why string)
+	// Asks reports whether the person would be asked about a check, or it be refused.
+	Asks func(command string) bool
+}
+
+// Next is what to do about the check of a turn: say sentences, and then run a command, or
+// take the result it is known to have.
+type Next struct {
+	Notices []string
+	Command string // "" if there is nothing to run
+	Known   bool   // Result is its result
+	Result  tool.ShellResult
+}
+
+// notFound is how a shell ends that finds no program.
+const notFound = 127
+
+// Next decides about the check of a turn.
+func (t Turn) Next() (n Next) {
+	asked := AskedFor(t.UserText)
+	d := Needed(Facts{
+		When: t.When, Edited: t.Work.Edited, Asked: asked, Enabled: t.Enabled, BashAllowed: t.BashAllowed,
+		Attempts: t.repairs, MaxAttempts: t.MaxAttempts,
+	})
+	switch {
+	case !d.Run && d.Why.Worth():
+		return Next{Notices: NotRunNotice(string(d.Why))}
+	case !d.Run:
+		return Next{}
+	case Declined(t.UserText) && !asked:
+		return Next{Notices: NotRunNotice("you asked for no tests to be run")}
+	}
+	t.Input.Edited = t.Work.Edited
+	choice := Choose(t.Input)
+	for _, refused := range choice.Refused {
+		n.Notices = append(n.Notices, RefusedNotice(refused))
+	}
+	stands := t.Last.Command != "" && t.Last.Verified() && t.Last.Untold == "" // for what is there now
+	switch command := choice.Command; {
+	case choice.Blind, command == "" && stands:
+	case command == "":
+		n.Notices = append(n.Notices, NotRunNotice(cmp.Or(choice.Unfit, "no check is known for what was edited"))...)
+	case command == t.passed: // the model has run it itself, on what is there now
+	case t.failed.Command == t.Last.Command && t.Last.Fails(command): // whoever ran it, and nothing was done about it
+		n.Command, n.Known, n.Result = command, true, t.failed
+	case stands && (!asked || t.Last.Command == t.checked) && t.Last.Stands(command):
+	default:
+		t.unlessTurnedDown(&n, command, asked, stands)
+	}
+	return n
+}
+
+// unlessTurnedDown has a check run, unless the person does not want to be asked about it
+// again or its program is not there.
+func (t Turn) unlessTurnedDown(n *Next, command string, asked, stands bool) {
+	if why := t.TurnedDown(command); why != "" && !t.Trusted && !asked && t.Asks(command) {
+		n.Notices = append(n.Notices, NotRunNotice(why)...) // the person is not asked every turn
+		return
+	}
+	lacks := Missing(command, t.Installed)
+	if lacks != "" && stands && len(t.Configured) == 0 { // the model has run another, which passed
+		return
+	}
+	if n.Command = command; lacks != "" && !t.Trusted && t.Asks(command) { // nobody is asked for what cannot be
+		n.Known, n.Result = true, tool.ShellResult{ExitCode: notFound, Stderr: lacks + ": command not found"}
+	}
+}
+
+// Answer is what a check comes to.
+type Answer struct {
+	Passed  bool
+	Notices []string // for the person
+	Message string   // for the model
+	Again   bool     // the model is to repair what fails
+}
+
+// Judge says what the result of a check comes to. A failure goes back to the model as long
+// as it may try again.
+func (w *Work) Judge(command string, r tool.ShellResult, maxAttempts int) Answer {
+	v := Judge(r.ExitCode, r.Stdout, r.Stderr)
+	switch v.Outcome {
+	case Passed:
+		return Answer{Passed: true, Notices: []string{fmt.Sprintf("verified: %s passed", command)}}
+	case Environment:
+		return Answer{Notices: EnvironmentNotice(command, v)}
+	case Failed:
+		w.failed = r
+	}
+	if !MayRepair(w.repairs, maxAttempts) {
+		still := fmt.Sprintf(display.Form(w.repairs, "%s still fails after %d attempt to repair it", "%s still fails after %d attempts to repair it"), command, w.repairs)
+		if w.repairs == 0 {
+			still = command + " fails, and the settings let nothing be repaired"
+		}
+		return Answer{Notices: []string{still}, Message: "[verification] " + still + " (" + v.Reason + ")"}
+	}
+	w.repairs++
+	said := fmt.Sprintf("%s failed; the model repairs it (attempt %d of %d)", command, w.repairs, maxAttempts)
+	return Answer{Notices: []string{said}, Message: RepairPrompt(command, v, r.Stdout, r.Stderr), Again: true}
+}
