@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"coder/internal/policy/risk"
 )
 
 // whitelist are the only commands that are run by themselves, letter by letter.
@@ -168,24 +170,12 @@ func (in Input) lacks(check string) bool { return Missing(check, in.Installed) !
 // Missing is the first program that is not there of those that a check, or the parts of one,
 // begins with; "" if all are, or installed is nil.
 func Missing(check string, installed func(program string) bool) string {
-	for _, part := range parts(check) {
-		if head, rest, goes := strings.Cut(part, " && "); goes && strings.HasPrefix(head, "cd ") {
-			part = rest
-		}
-		program, _, _ := strings.Cut(part, " ")
-		if installed != nil && !strings.Contains(program, "/") && !installed(program) {
-			return program
+	for _, c := range deciding(risk.Read(check)) {
+		if installed != nil && !strings.Contains(c.Name, "/") && !installed(c.Name) {
+			return c.Name
 		}
 	}
 	return ""
-}
-
-// parts are the checks that a check is made of.
-func parts(check string) []string {
-	if inner, ok := strings.CutPrefix(check, "("); ok && strings.HasSuffix(inner, ")") {
-		return strings.Split(strings.TrimSuffix(inner, ")"), ") && (")
-	}
-	return []string{check}
 }
 
 // moduleOf finds the nearest folder above a file that is a project of its language, or
