@@ -32,14 +32,16 @@ const (
 	FindsTools // that are not offered yet
 )
 
-// own are our own tools: their names in calls, rules and records, and what they do in a
-// few words for people. Tools of a group are offered under its name.
-var own = []struct {
+type ours struct {
 	name  string
 	class Class
 	group string
 	about string
-}{
+}
+
+// own are our own tools: their names in calls, rules and records, and what they do in a
+// few words for people. Tools of a group are offered under its name.
+var own = []ours{
 	{"read", ReadsFile, "", "read a file"},
 	{"list", ListsFolder, "", "list a folder"},
 	{"glob", FindsFiles, "", "find files by name"},
@@ -73,25 +75,19 @@ var own = []struct {
 	{"tool_search", FindsTools, "", "find more tools of MCP servers"},
 }
 
-// ClassOf is the class of the tool of ours that a call or a record names.
-func ClassOf(name string) Class {
-	for _, t := range own {
-		if t.name == name {
-			return t.class
-		}
+func ourOwn(name string) ours {
+	i := slices.IndexFunc(own, func(t ours) bool { return t.name == name })
+	if i < 0 {
+		return ours{}
 	}
-	return Unclassed
+	return own[i]
 }
 
+// ClassOf is the class of the tool of ours that a call or a record names.
+func ClassOf(name string) Class { return ourOwn(name).class }
+
 // Brief is what a tool of ours does, for people; "" if it is none.
-func Brief(name string) string {
-	for _, t := range own {
-		if t.name == name {
-			return t.about
-		}
-	}
-	return ""
-}
+func Brief(name string) string { return ourOwn(name).about }
 
 // Names are the names of our own tools of some classes; of all if none is named.
 func Names(classes ...Class) (names []string) {

@@ -7,7 +7,6 @@ import (
 	"coder/internal/agent/verify"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
-	"coder/internal/policy/mode"
 	"coder/internal/tool"
 )
 
@@ -30,8 +29,6 @@ type Files interface {
 	List(dir string) []string // those of folders end with a slash
 }
 
-var whens = map[mode.Verify]verify.When{mode.Never: verify.Never, mode.OnRequest: verify.Request, mode.Automatic: verify.Auto}
-
 // autoVerifyStep checks edited work and reports whether the model should go on
 // with it.
 func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again bool, err error) {
@@ -41,8 +38,10 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	m, _ := o.Mode.Current()
 	v := st.set.Verification
 	turn := verify.Turn{
-		Work: &st.work, When: whens[m.Verify], Enabled: v.Enabled, BashAllowed: st.set.offers(tool.RunsShell),
-		Trusted: v.trusted(), MaxAttempts: v.MaxAttempts,
+		Work: &st.work, Trusted: v.trusted(),
+		Facts: verify.Facts{
+			When: m.Verify, Enabled: v.Enabled, BashAllowed: st.set.offers(tool.RunsShell), MaxAttempts: v.MaxAttempts,
+		},
 		Input:      verify.Input{UserText: st.input, Configured: v.Commands, Installed: v.Installed},
 		TurnedDown: func(command string) string { return o.turnedDown(command, m.Name) },
 		Asks: func(command string) bool {

@@ -45,11 +45,9 @@ func (w *Work) Ran(command string, failed bool, result string) {
 type Turn struct {
 	*Work
 	Input
-	When                 When
-	Enabled, BashAllowed bool
-	Trusted              bool // checks run unasked
-	MaxAttempts          int
-	Last                 Check
+	Facts
+	Trusted bool // checks run unasked
+	Last    Check
 	// TurnedDown is why a check did not run when it was asked about last, or "".
 	TurnedDown func(command string) (why string)
 	// Asks reports whether the person would be asked about a check, or it be refused.
@@ -71,19 +69,15 @@ const notFound = 127
 // Next decides about the check of a turn.
 func (t Turn) Next() (n Next) {
 	asked := AskedFor(t.UserText)
-	d := Needed(Facts{
-		When: t.When, Edited: t.Work.Edited, Asked: asked, Enabled: t.Enabled, BashAllowed: t.BashAllowed,
-		Attempts: t.repairs, MaxAttempts: t.MaxAttempts,
-	})
-	switch {
-	case !d.Run && d.Why.Worth():
-		return Next{Notices: NotRunNotice(string(d.Why))}
-	case !d.Run:
+	t.Facts.Edited, t.Asked, t.Attempts, t.Input.Edited = t.Work.Edited, asked, t.repairs, t.Work.Edited
+	switch why := Needed(t.Facts); {
+	case why.Worth():
+		return Next{Notices: NotRunNotice(string(why))}
+	case why != Edits:
 		return Next{}
 	case Declined(t.UserText) && !asked:
 		return Next{Notices: NotRunNotice("you asked for no tests to be run")}
 	}
-	t.Input.Edited = t.Work.Edited
 	choice := Choose(t.Input)
 	for _, refused := range choice.Refused {
 		n.Notices = append(n.Notices, RefusedNotice(refused))

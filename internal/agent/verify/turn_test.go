@@ -5,13 +5,15 @@ import (
 	"slices"
 	"testing"
 
+	"coder/internal/policy/mode"
 	"coder/internal/tool"
 )
 
 // wrote is a turn in a Go project that wrote a file, in a folder whose checks are asked about.
 func wrote(change func(*Turn)) Turn {
 	t := Turn{
-		Work: new(Work), When: Auto, Enabled: true, BashAllowed: true, MaxAttempts: 2,
+		Work:  new(Work),
+		Facts: Facts{When: mode.Automatic, Enabled: true, BashAllowed: true, MaxAttempts: 2},
 		Input: Input{
 			Exists:    func(p string) bool { return p == "go.mod" },
 			Installed: func(string) bool { return true },
@@ -34,8 +36,8 @@ func TestWhatTheCheckOfATurnIs(t *testing.T) {
 		want   string // the command, or what is said
 	}{
 		"a check":                      {func(*Turn) {}, check},
-		"nobody asked in this mode":    {func(t *Turn) { t.When = Request }, ""},
-		"asked for":                    {func(t *Turn) { t.When, t.UserText = Request, "fix it and run the tests" }, check},
+		"nobody asked in this mode":    {func(t *Turn) { t.When = mode.OnRequest }, ""},
+		"asked for":                    {func(t *Turn) { t.When, t.UserText = mode.OnRequest, "fix it and run the tests" }, check},
 		"no shell":                     {func(t *Turn) { t.BashAllowed = false }, string(NoBash)},
 		"no tests, please":             {func(t *Turn) { t.UserText = "fix it, do not run tests" }, "you asked for no tests to be run"},
 		"no project":                   {func(t *Turn) { t.Exists = func(string) bool { return false } }, "no check is known for what was edited"},

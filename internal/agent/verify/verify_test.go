@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"coder/internal/policy/mode"
 )
 
 func TestNeeded(t *testing.T) {
-	good := Facts{When: Auto, Edited: []string{"a.go"}, Enabled: true, BashAllowed: true, MaxAttempts: 2}
+	good := Facts{When: mode.Automatic, Edited: []string{"a.go"}, Enabled: true, BashAllowed: true, MaxAttempts: 2}
 	for name, tt := range map[string]struct {
 		change func(*Facts)
 		want   Why
@@ -30,10 +32,10 @@ func TestNeeded(t *testing.T) {
 		"notes":                      {func(f *Facts) { f.Edited = []string{"notes.txt", "a/todo.txt"} }, OnlyDocuments},
 		"switched off":               {func(f *Facts) { f.Enabled = false }, SwitchedOff},
 		"no bash":                    {func(f *Facts) { f.BashAllowed = false }, NoBash},
-		"plan":                       {func(f *Facts) { f.When, f.Asked = Never, true }, ModeNever},
-		"no mode at all":             {func(f *Facts) { f.When = "" }, ModeNever},
-		"default":                    {func(f *Facts) { f.When = Request }, NotAsked},
-		"default, asked":             {func(f *Facts) { f.When, f.Asked = Request, true }, Edits},
+		"plan":                       {func(f *Facts) { f.When, f.Asked = mode.Never, true }, ModeNever},
+		"no mode at all":             {func(f *Facts) { f.When = 0 }, ModeNever},
+		"default":                    {func(f *Facts) { f.When = mode.OnRequest }, NotAsked},
+		"default, asked":             {func(f *Facts) { f.When, f.Asked = mode.OnRequest, true }, Edits},
 		"third check":                {func(f *Facts) { f.Attempts = 2 }, Edits},
 		"fourth check":               {func(f *Facts) { f.Attempts = 3 }, Exhausted},
 		"no repairs, first check":    {func(f *Facts) { f.MaxAttempts = 0 }, Edits},
@@ -41,11 +43,11 @@ func TestNeeded(t *testing.T) {
 	} {
 		f := good
 		tt.change(&f)
-		if got := Needed(f); got.Why != tt.want || got.Run != (tt.want == Edits) {
+		if got := Needed(f); got != tt.want {
 			t.Errorf("%s: %+v, want %q", name, got, tt.want)
 		}
 	}
-	if Needed(Facts{}).Run {
+	if Needed(Facts{}) == Edits {
 		t.Error("no facts are enough")
 	}
 }
@@ -53,9 +55,9 @@ func TestNeeded(t *testing.T) {
 // With the default of two repairs a check that always fails runs three times.
 func TestRepairsAreBounded(t *testing.T) {
 	for maxAttempts, want := range map[int]int{0: 1, 1: 2, 2: 3, 5: 6} {
-		f := Facts{When: Auto, Edited: []string{"a.go"}, Enabled: true, BashAllowed: true, MaxAttempts: maxAttempts}
+		f := Facts{When: mode.Automatic, Edited: []string{"a.go"}, Enabled: true, BashAllowed: true, MaxAttempts: maxAttempts}
 		runs := 0
-		for Needed(f).Run {
+		for Needed(f) == Edits {
 			if runs++; !MayRepair(f.Attempts, maxAttempts) {
 				break
 			}
