@@ -41,22 +41,11 @@ type Input struct {
 	Installed func(program string) bool
 }
 
-// Source is where a choice comes from.
-type Source string
-
-// The sources, strongest first.
-const (
-	FromUser    Source = "user"
-	FromConfig  Source = "config"
-	FromProject Source = "project"
-)
-
 // Choice is the command to run, or "" if there is none, and the commands that
 // were wished for but are not on the whitelist. Blind says that there are checks, and
 // none of them looks at what was edited.
 type Choice struct {
 	Command string
-	Source  Source
 	Refused []string
 	Blind   bool
 	// Unfit, where there is no command, is why the one there would be cannot be used.
@@ -68,7 +57,7 @@ type Choice struct {
 // refused, and the search goes on.
 func Choose(in Input) Choice {
 	var c Choice
-	if c.take(FromUser, named(in.UserText)) || c.take(FromConfig, in.Configured) {
+	if c.take(named(in.UserText)) || c.take(in.Configured) {
 		return c
 	}
 	edited := len(in.Edited) > 0
@@ -77,11 +66,11 @@ func Choose(in Input) Choice {
 	}
 	command, below := byModule(in)
 	if command != "" {
-		c.Command, c.Source = command, FromProject
+		c.Command = command
 		return c
 	}
 	suited, blind := byProject(in)
-	c.Blind = !c.take(FromProject, suited) && (blind || below)
+	c.Blind = !c.take(suited) && (blind || below)
 	if c.Command == "" && !c.Blind && in.Read != nil {
 		unfit := unfitRunner(in)
 		for _, file := range in.Edited {
@@ -101,13 +90,13 @@ func elsewhere(file string) bool {
 }
 
 // take accepts the first allowed candidate.
-func (c *Choice) take(from Source, candidates []string) bool {
+func (c *Choice) take(candidates []string) bool {
 	for _, command := range candidates {
 		command = strings.TrimSpace(command)
 		switch {
 		case command == "":
 		case Allowed(command):
-			c.Command, c.Source = command, from
+			c.Command = command
 			return true
 		case !slices.Contains(c.Refused, command):
 			c.Refused = append(c.Refused, command)
