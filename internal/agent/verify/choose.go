@@ -346,11 +346,12 @@ func unfitAbove(in Input, file string) string {
 // others fail by it. It is "" if there is no such thing.
 func unfitRunner(in Input) string {
 	script, _ := scriptIn(in)
-	last := script
-	for _, sep := range []string{"&&", "||", ";", "|"} {
-		last = last[strings.LastIndex(last, sep)+1:]
+	var words []string // of the last command
+	for _, c := range risk.Read(script).Simple {
+		if c.By == risk.Line {
+			words = append([]string{c.Name}, c.Args...)
+		}
 	}
-	words := strings.Fields(strings.TrimLeft(last, "&|"))
 	for len(words) > 0 && (strings.Contains(words[0], "=") || slices.Contains(runsAnother, words[0])) {
 		words = words[1:]
 	}
@@ -370,7 +371,7 @@ func unfitRunner(in Input) string {
 }
 
 var (
-	runsAnother   = []string{"!", "npx", "env", "cross-env", "exec", "time", "command"}
+	runsAnother   = []string{"npx", "env", "cross-env", "exec", "time", "command"}
 	strictRunners = strings.Fields("make gmake just go cargo pytest tox nox rake rspec bundle prove phpunit composer dotnet mvn gradle gradlew tsc eslint prettier deno " +
 		"grep egrep fgrep rg diff cmp test [ ls cat find docker cmake ctest ninja bazel swift zig")
 	unfitWith = map[string][]string{
