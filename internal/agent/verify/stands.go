@@ -34,11 +34,16 @@ func (c Check) Fails(check string) bool {
 func essences(root, line string) (all []string) {
 	root = cmp.Or(strings.TrimSuffix(root, "/"), "/root of the project")
 	r := risk.Analyse(line, risk.Facts{Bash: true, Cwd: root})
-	if slices.ContainsFunc(r.Sets, func(name string) bool { return !slices.Contains(settings, name) }) {
+	matters := func(name string) bool { return !slices.Contains(settings, name) }
+	if slices.ContainsFunc(r.Sets, matters) {
 		return nil
 	}
 	for _, c := range deciding(r) {
-		all = append(all, essence(root, c))
+		one := essence(root, c)
+		if slices.ContainsFunc(c.Given, matters) {
+			one = ""
+		}
+		all = append(all, one)
 	}
 	return all
 }

@@ -396,6 +396,8 @@ func TestACheckStandsForAnother(t *testing.T) {
 		{"CGO_ENABLED=0 go test ./...", "go test ./...", true},
 		{"cd web && npm run lint && npm test", "cd web && npm test -- --watch=false", true},
 		{"GOFLAGS=-run=X go test ./...", "go test ./...", false},
+		{"GOOS=js go test ./...", "go test ./...", false},
+		{"x=1 go test ./...", "go test ./...", false},
 		{"cd a; go test ./...", "go test ./...", false},
 		{"go vet ./... && echo 'x && go test ./...'", "go test ./...", false},
 		{"go test ./...; go vet ./...", "go test ./...", false},

@@ -14,6 +14,8 @@ type Place struct {
 	Output  bool // what it prints goes to a pipe, a file or into the line
 	Writes  bool // a redirection of its own may change a file
 	Decides bool // the line fails if it does
+	// Given are the variables that are set for it alone.
+	Given []string
 }
 
 // Starter is who starts a command.

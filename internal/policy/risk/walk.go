@@ -89,7 +89,9 @@ func (w *walker) command(c syntax.Command) {
 	case *syntax.CallExpr:
 		args := w.words(c.Args)
 		for _, a := range c.Assigns {
-			w.assign(a, len(args) == 0)
+			if w.assign(a, len(args) == 0); a.Name != nil {
+				w.place.Given = append(slices.Clip(w.place.Given), a.Name.Value)
+			}
 		}
 		if len(args) > 0 {
 			// Without extended patterns !(command) is a subshell.
