@@ -18,17 +18,14 @@ import (
 	"coder/internal/slash"
 	"coder/internal/tool"
 	"coder/internal/tool/delegate"
-	"coder/internal/tool/structured"
 )
 
 // notForSubagents reports whether a tool belongs to whoever the person talks to: handing
 // work on, the list of what is to be done, questions and plans for the person.
 func notForSubagents(name string) bool {
-	switch tool.ClassOf(name) {
-	case tool.Delegates, tool.ReadsTodos, tool.WritesTodos, tool.AsksPerson, tool.EndsPlan:
-		return true
-	}
-	return name == structured.Name
+	return slices.Contains([]tool.Class{
+		tool.Delegates, tool.ReadsTodos, tool.WritesTodos, tool.AsksPerson, tool.EndsPlan, tool.GivesAnswer,
+	}, tool.ClassOf(name))
 }
 
 // loadAgents reads the agents of the project, the person and plugins. What is wrong with

@@ -30,7 +30,6 @@ import (
 	"coder/internal/record/telemetry"
 	"coder/internal/tool"
 	"coder/internal/tool/delegate"
-	"coder/internal/tool/structured"
 )
 
 // Supervise builds what opens and runs the sessions of the workspace. Person is
@@ -217,7 +216,7 @@ func (a *App) run() event.Run {
 // leftOut reports whether a tool of our own is not among those this run was given.
 func (a *App) leftOut(name string) bool {
 	only := a.Options.OnlyTools
-	return only != nil && name != structured.Name && !strings.HasPrefix(name, "mcp__") && !slices.ContainsFunc(*only, func(s rule.Spec) bool { return s.Names(name) })
+	return only != nil && tool.ClassOf(name) != tool.GivesAnswer && !strings.HasPrefix(name, "mcp__") && !slices.ContainsFunc(*only, func(s rule.Spec) bool { return s.Names(name) })
 }
 
 // saysLeftOut is p, but for a tool that is judged by its name alone since this run

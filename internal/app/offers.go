@@ -7,7 +7,6 @@ import (
 	"coder/internal/authored/skills"
 	"coder/internal/policy/mode"
 	"coder/internal/tool"
-	"coder/internal/tool/structured"
 )
 
 // leanBelow is the window, in tokens, in which all tools would leave too little
@@ -40,7 +39,7 @@ func (a *App) unspoken(t *toolkit, m mode.Mode, lean bool, listed []skills.Skill
 		switch {
 		case (class == tool.ReadsGit || class == tool.ChangesGit) && !t.git(), class == tool.NavigatesCode && !t.servers():
 			return true
-		case strings.HasPrefix(name, "mcp__"), class == tool.FindsTools, name == structured.Name:
+		case strings.HasPrefix(name, "mcp__"), class == tool.FindsTools, class == tool.GivesAnswer:
 			return false // the person wants them
 		case class == tool.LoadsSkill && lean:
 			return len(listed) == 0

@@ -28,8 +28,9 @@ const (
 	AsksPerson
 	EndsPlan
 	LoadsSkill
-	Delegates  // to another agent
-	FindsTools // that are not offered yet
+	Delegates   // to another agent
+	FindsTools  // that are not offered yet
+	GivesAnswer // in the form that was asked for
 )
 
 type ours struct {
@@ -73,6 +74,7 @@ var own = []ours{
 	{"question", AsksPerson, "", "ask you what only you can decide"},
 	{"exit_plan_mode", EndsPlan, "", "hand you the finished plan"},
 	{"tool_search", FindsTools, "", "find more tools of MCP servers"},
+	{"structured_output", GivesAnswer, "", ""},
 }
 
 func ourOwn(name string) ours {
