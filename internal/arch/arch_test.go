@@ -135,7 +135,7 @@ var plan = []struct {
 	{"agent/prompt", "chat clip"},
 	{"agent/compact", "chat clip event jsonx lazy"},
 	{"agent/complexity", ""},
-	{"agent/verify", "clip display event mode risk tool"},
+	{"agent/verify", "chat clip display event mode risk tool"},
 	{"agent/bang", "risk tool"},
 	{"agent/subagent", "clip frontmatter policy tool"},
 	{"agent/hooks", "bash chat clip dialect event jsonx nearest tool toolrun uip"},

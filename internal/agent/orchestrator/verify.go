@@ -128,24 +128,13 @@ const trustAside = "in a folder that you trust (/trust yes) checks run unasked"
 // judgeCheck tells how the check went, and hands a failure back to the model
 // as long as it may try again.
 func (o *Orchestrator) judgeCheck(ctx context.Context, st *turnState, command string, r tool.ShellResult) (again bool, err error) {
-	answer := st.work.Judge(command, r, st.set.Verification.MaxAttempts)
-	if answer.Passed {
-		return false, o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Info, Text: answer.Notices[0]})
-	}
-	if answer.Message == "" {
-		return false, o.warn(ctx, st, answer.Notices...)
-	}
-	message := event.MessageAdded{Message: chat.Say(chat.User, answer.Message)}
-	if answer.Again {
-		if err := o.warn(ctx, st, answer.Notices...); err != nil {
+	said, again := st.work.Judge(command, r, st.set.Verification.MaxAttempts)
+	for _, e := range said {
+		if err := o.emit(ctx, st, ActorAgent, e); err != nil {
 			return false, err
 		}
-		return true, o.emit(ctx, st, ActorAgent, message)
 	}
-	if err := o.emit(ctx, st, ActorAgent, message); err != nil {
-		return false, err
-	}
-	return false, o.warn(ctx, st, answer.Notices...)
+	return again, nil
 }
 
 // warn says sentences, each on a line of its own.

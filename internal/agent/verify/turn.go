@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 
+	"coder/internal/core/chat"
 	"coder/internal/core/display"
+	"coder/internal/core/event"
 	"coder/internal/tool"
 )
 
@@ -113,34 +115,31 @@ func (t Turn) unlessTurnedDown(n *Next, command string, asked, stands bool) {
 	}
 }
 
-// Answer is what a check comes to.
-type Answer struct {
-	Passed  bool
-	Notices []string // for the person
-	Message string   // for the model
-	Again   bool     // the model is to repair what fails
-}
-
-// Judge says what the result of a check comes to. A failure goes back to the model as long
-// as it may try again.
-func (w *Work) Judge(command string, r tool.ShellResult, maxAttempts int) Answer {
+// Judge says what the result of a check comes to: what is put on record, and whether the
+// model goes on. A failure goes back to it as long as it may try again.
+func (w *Work) Judge(command string, r tool.ShellResult, maxAttempts int) (said []event.Event, again bool) {
 	v := Judge(r.ExitCode, r.Stdout, r.Stderr)
+	warn := func(text string) event.Event { return event.Notice{Level: event.Warn, Text: text} }
+	tell := func(text string) event.Event { return event.MessageAdded{Message: chat.Say(chat.User, text)} }
 	switch v.Outcome {
 	case Passed:
-		return Answer{Passed: true, Notices: []string{fmt.Sprintf("verified: %s passed", command)}}
+		return []event.Event{event.Notice{Level: event.Info, Text: fmt.Sprintf("verified: %s passed", command)}}, false
 	case Environment:
-		return Answer{Notices: EnvironmentNotice(command, v)}
+		for _, text := range EnvironmentNotice(command, v) {
+			said = append(said, warn(text))
+		}
+		return said, false
 	case Failed:
 		w.failed = r
 	}
-	if !MayRepair(w.repairs, maxAttempts) {
-		still := fmt.Sprintf(display.Form(w.repairs, "%s still fails after %d attempt to repair it", "%s still fails after %d attempts to repair it"), command, w.repairs)
-		if w.repairs == 0 {
-			still = command + " fails, and the settings let nothing be repaired"
-		}
-		return Answer{Notices: []string{still}, Message: "[verification] " + still + " (" + v.Reason + ")"}
+	if MayRepair(w.repairs, maxAttempts) {
+		w.repairs++
+		text := fmt.Sprintf("%s failed; the model repairs it (attempt %d of %d)", command, w.repairs, maxAttempts)
+		return []event.Event{warn(text), tell(RepairPrompt(command, v, r.Stdout, r.Stderr))}, true
 	}
-	w.repairs++
-	said := fmt.Sprintf("%s failed; the model repairs it (attempt %d of %d)", command, w.repairs, maxAttempts)
-	return Answer{Notices: []string{said}, Message: RepairPrompt(command, v, r.Stdout, r.Stderr), Again: true}
+	still := fmt.Sprintf(display.Form(w.repairs, "%s still fails after %d attempt to repair it", "%s still fails after %d attempts to repair it"), command, w.repairs)
+	if w.repairs == 0 {
+		still = command + " fails, and the settings let nothing be repaired"
+	}
+	return []event.Event{tell("[verification] " + still + " (" + v.Reason + ")"), warn(still)}, false
 }

@@ -2,9 +2,10 @@ package verify
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 	"testing"
 
+	"coder/internal/core/event"
 	"coder/internal/policy/mode"
 	"coder/internal/tool"
 )
@@ -72,24 +73,34 @@ func TestWhatTheCheckOfATurnIs(t *testing.T) {
 func TestWhatACheckComesTo(t *testing.T) {
 	var w Work
 	failing := tool.ShellResult{ExitCode: 1, Stdout: "--- FAIL: TestA"}
-	for i, want := range []struct {
-		again  bool
-		notice string
-	}{
-		{true, "x failed; the model repairs it (attempt 1 of 2)"}, {true, "x failed; the model repairs it (attempt 2 of 2)"},
-		{false, "x still fails after 2 attempts to repair it"},
-	} {
-		if a := w.Judge("x", failing, 2); a.Again != want.again || !slices.Equal(a.Notices, []string{want.notice}) || a.Message == "" || a.Passed {
-			t.Errorf("time %d: %+v", i+1, a)
+	judged := func(w *Work, r tool.ShellResult, most int) string {
+		said, again := w.Judge("x", r, most)
+		var texts []string
+		for _, e := range said {
+			switch e := e.(type) {
+			case event.Notice:
+				texts = append(texts, string(e.Level)+": "+e.Text)
+			case event.MessageAdded:
+				texts = append(texts, "message")
+			}
 		}
+		return fmt.Sprint(strings.Join(texts, ", "), " ", again)
 	}
-	if a := new(Work).Judge("x", failing, 0); a.Again || a.Notices[0] != "x fails, and the settings let nothing be repaired" {
-		t.Errorf("no repairs: %+v", a)
-	}
-	if a := w.Judge("x", tool.ShellResult{ExitCode: 127}, 2); a.Again || a.Message != "" || a.Notices[0] != BestEffort {
-		t.Errorf("not installed: %+v", a)
-	}
-	if a := w.Judge("x", tool.ShellResult{}, 2); !a.Passed || a.Message != "" {
-		t.Errorf("passed: %+v", a)
+	for _, tt := range []struct {
+		w    *Work
+		r    tool.ShellResult
+		most int
+		want string
+	}{
+		{&w, failing, 2, "warn: x failed; the model repairs it (attempt 1 of 2), message true"},
+		{&w, failing, 2, "warn: x failed; the model repairs it (attempt 2 of 2), message true"},
+		{&w, failing, 2, "message, warn: x still fails after 2 attempts to repair it false"},
+		{&w, tool.ShellResult{ExitCode: 127}, 2, "warn: best-effort, warn: x could not verify the change: the command is not installed false"},
+		{&w, tool.ShellResult{}, 2, "info: verified: x passed false"},
+		{new(Work), failing, 0, "message, warn: x fails, and the settings let nothing be repaired false"},
+	} {
+		if got := judged(tt.w, tt.r, tt.most); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
 	}
 }

@@ -21,12 +21,12 @@ func (w *walker) run(args []arg) {
 	}
 	w.depth++
 	at := w.record(args)
-	behind, doubtful := w.behind, w.doubtful
+	was := w.standing
 	w.behind++
 	if !args[0].exact() || !passing.has(base(args[0].text)) {
 		w.doubtful++
 	}
-	defer func() { w.depth, w.behind, w.doubtful = w.depth-1, behind, doubtful }()
+	defer func() { w.depth, w.standing = w.depth-1, was }()
 	if !args[0].exact() || args[0].text == "" {
 		w.unknown("the name of the command cannot be told beforehand", args[0].text)
 		return
@@ -131,8 +131,7 @@ func shortly(args []arg) string {
 var arithmetic = words("test [ printf read unset wait declare typeset local export readonly let getopts")
 
 func (w *walker) record(args []arg) int {
-	c := Command{Exact: true, Args: make([]string, 0, len(args)-1), Word: args[0].text, Place: w.place}
-	c.By = w.starter()
+	c := Command{Exact: true, Args: make([]string, 0, len(args)-1), Word: args[0].text, Place: w.here()}
 	if !w.lost && len(w.dirs) == 1 {
 		c.Dir = w.dirs[0]
 	}

@@ -52,15 +52,24 @@ func (p Place) in(s *syntax.Stmt) Place {
 	return p
 }
 
-// starter is who starts the command that is judged now.
-func (w *walker) starter() Starter {
+// standing is where the walker is in the line.
+type standing struct {
+	place    Place // of what is judged
+	behind   int   // commands of the line that start it, one behind the other
+	doubtful int   // those of them that may not start it
+}
+
+// here is the place of the command that is judged now.
+func (s standing) here() Place {
 	switch {
-	case w.doubtful > 0:
-		return Another
-	case w.behind > 0:
-		return Wrapper
+	case s.doubtful > 0:
+		s.place.By = Another
+	case s.behind > 0:
+		s.place.By = Wrapper
+	default:
+		s.place.By = Line
 	}
-	return Line
+	return s.place
 }
 
 // passing are the programs that do no more than run the one they are given, with all

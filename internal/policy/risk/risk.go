@@ -218,9 +218,7 @@ type walker struct {
 	parsed  int      // bytes parsed so far
 	bounded int      // while positive, a block only counts as approve
 
-	place    Place // of what is judged
-	behind   int   // commands of the line that start what is judged, one behind the other
-	doubtful int   // those of them that may not start it
+	standing
 
 	calculates   bool // it takes values of variables for expressions
 	holdsCommand bool // a variable is given text that would run a command there
