@@ -18,12 +18,15 @@ import (
 	"coder/internal/slash"
 	"coder/internal/tool"
 	"coder/internal/tool/delegate"
-	"coder/internal/tool/structured"
 )
 
-// notForSubagents are tools that belong to whoever the person talks to: handing
+// notForSubagents reports whether a tool belongs to whoever the person talks to: handing
 // work on, the list of what is to be done, questions and plans for the person.
-var notForSubagents = []string{"task", "todoread", "todowrite", "question", "exit_plan_mode", structured.Name}
+func notForSubagents(name string) bool {
+	return slices.Contains([]tool.Class{
+		tool.Delegates, tool.ReadsTodos, tool.WritesTodos, tool.AsksPerson, tool.EndsPlan, tool.GivesAnswer,
+	}, tool.ClassOf(name))
+}
 
 // loadAgents reads the agents of the project, the person and plugins. What is wrong with
 // them is said once, however many sessions follow each other.
@@ -86,7 +89,7 @@ func (c *crew) run(ctx context.Context, job delegate.Job) (delegate.Report, erro
 		return delegate.Report{}, fmt.Errorf("there is no agent named %q", job.Agent)
 	}
 	set := c.settings()
-	set.Tools = d.Narrow(set.Tools, notForSubagents...)
+	set.Tools = d.Narrow(set.Tools, notForSubagents)
 	set.System = d.System(set.System + "\n" + set.ModeText) // it is told once, for all of its conversation
 	set.Model = cmp.Or(d.Model, set.Model)
 	set.MaxSteps = min(d.MaxSteps, set.MaxSteps)

@@ -13,6 +13,7 @@ import (
 	"coder/internal/agent/subagent"
 	"coder/internal/core/event"
 	"coder/internal/record/undo"
+	"coder/internal/tool"
 	"coder/internal/ui/i18n"
 	"coder/internal/ui/term/ink"
 )
@@ -44,7 +45,7 @@ func TestWhatOtherAgentsHave(t *testing.T) {
 		if !ok {
 			t.Fatalf("there is no agent %s", name)
 		}
-		for s := range d.Narrow(kit.set, notForSubagents...).Specs() {
+		for s := range d.Narrow(kit.set, notForSubagents).Specs() {
 			list = append(list, s.Name)
 		}
 		return list
@@ -54,16 +55,52 @@ func TestWhatOtherAgentsHave(t *testing.T) {
 		t.Errorf("explore has %s\nwant %s", got, looks)
 	}
 	general := tools(subagent.General)
-	if len(general) != len(all)-len(notForSubagents) {
+	kept := strings.Fields("task todoread todowrite question exit_plan_mode structured_output")
+	if len(general) != len(all)-len(kept) {
 		t.Errorf("general has %v of %d tools", general, len(all))
 	}
-	for _, name := range notForSubagents {
+	for _, name := range kept {
 		if !all[name] || strings.Contains(" "+strings.Join(general, " ")+" ", " "+name+" ") {
 			t.Errorf("%s: there %v, but general has %v", name, all[name], general)
 		}
 	}
 	if items, _ := listing(agents, unusable)(); len(items) != 2 || items[0].Name != subagent.General || items[0].About == "" {
 		t.Errorf("listed: %+v", items)
+	}
+}
+
+// TestEveryToolHasItsRow in the table of our own tools, and none has a row too many.
+func TestEveryToolHasItsRow(t *testing.T) {
+	w := newWorkshop(t)
+	env := Env{Environ: []string{"HOME=" + t.TempDir()}, Dir: w.dir, Now: time.Now}
+	settings, err := Load(env, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(env, Options{}, settings, func(s string) { t.Error(s) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents, _ := a.loadAgents()
+	kit, err := a.newToolkit("s1", taskTool(agents, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kit.close()
+	for _, name := range tool.Names() {
+		one, ok := kit.set.Lookup(name)
+		c := tool.ClassOf(name)
+		if !ok && c != tool.FindsTools && c != tool.GivesAnswer { // which are there where they are wanted
+			t.Errorf("there is no tool %s", name)
+		}
+		if ok && one.Spec().Class != c {
+			t.Errorf("%s is of another class to those who hold it", name)
+		}
+	}
+	for s := range kit.set.Specs() {
+		if !slices.Contains(tool.Names(), s.Name) || tool.Brief(s.Name) == "" {
+			t.Errorf("%s has no row, or no words for people", s.Name)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"coder/internal/policy"
 	"coder/internal/policy/confine"
 	"coder/internal/policy/risk"
+	"coder/internal/policy/rule"
 	"coder/internal/tool"
 	"coder/internal/tool/web"
 )
@@ -55,7 +56,7 @@ func (a *App) confiner(p *protectedFiles, journal *sandbox.Journal) *confine.Con
 		Withheld: sync.OnceValue(a.lendable), Vouches: func(r risk.Report) bool { return a.judge != nil && a.judge.Vouches(r) },
 		ToolChains: a.toolChains(), State: hidden, Sockets: sync.OnceValue(a.sockets), Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
 		Secrets: a.secretFiles(p), Tracked: p.tracked, Frozen: p.frozenPaths, Repositories: p.repositories, Projects: p.projects,
-		Denied: p.denied, Denies: func(file string) bool { return a.judge != nil && a.judge.Denies("read", file) },
+		Denied: p.denied, Denies: func(file string) bool { return a.judge != nil && a.judge.Denies(rule.Reads, file) },
 		Named: func(r risk.Report) []string {
 			if a.judge == nil {
 				return nil

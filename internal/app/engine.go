@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/agent/bang"
 	"coder/internal/agent/hooks"
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/prompt"
@@ -27,8 +28,8 @@ import (
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
 	"coder/internal/report/telemetry"
+	"coder/internal/tool"
 	"coder/internal/tool/delegate"
-	"coder/internal/tool/structured"
 )
 
 // Supervise builds what opens and runs the sessions of the workspace. Person is
@@ -167,8 +168,9 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 		a.trusts() // notes how it stands before anybody can change that
 		m, _ := a.Modes.Current()
 		lean := a.lean()
+		tools := t.tools().Without(func(name string) bool { return !m.Has(name) || a.forbidden(name) })
 		var listed []skills.Skill
-		if m.Has("skill") && !a.forbidden("skill") {
+		if _, on := tools.First(tool.LoadsSkill); on {
 			listed, _ = a.library().skills.List()
 		}
 		if lean {
@@ -181,10 +183,13 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 		}
 		return orchestrator.Settings{
 			Model: a.ModelName(), Mode: m.Name, ModeText: m.Prompt, System: t.conceals.Text(prompt.System(facts)),
-			Tools: t.tools().Without(func(name string) bool { return !m.Has(name) || a.forbidden(name) }).Unspoken(a.unspoken(t, m, lean, listed)),
+			Tools: tools.Unspoken(a.unspoken(t, m, lean, listed)),
 			Later: later, Lean: lean,
 			MaxSteps: c.Runtime.MaxSteps, ContextLimit: a.contextLimit(), Run: a.run(), RaiseWindow: a.raiseWindow(),
-			StopOnReject: c.Approval.OnReject == "stop", DirectBang: c.Approval.Bang == "direct", TerminalPrograms: c.Approval.TerminalPrograms,
+			StopOnReject: c.Approval.OnReject == "stop", DirectBang: c.Approval.Bang == "direct",
+			ReadOwn: func(line string, forced bool) orchestrator.OwnLine {
+				return bang.Read(line, forced, c.Approval.TerminalPrograms)
+			},
 			Compaction: orchestrator.Compaction{
 				Auto: c.Compaction.Auto, Prune: c.Compaction.Prune, Threshold: c.Compaction.Threshold, Recent: c.Compaction.RecentMessages,
 			},
@@ -211,7 +216,7 @@ func (a *App) run() event.Run {
 // leftOut reports whether a tool of our own is not among those this run was given.
 func (a *App) leftOut(name string) bool {
 	only := a.Options.OnlyTools
-	return only != nil && name != structured.Name && !strings.HasPrefix(name, "mcp__") && !slices.ContainsFunc(*only, func(s rule.Spec) bool { return s.Names(name) })
+	return only != nil && tool.ClassOf(name) != tool.GivesAnswer && !strings.HasPrefix(name, "mcp__") && !slices.ContainsFunc(*only, func(s rule.Spec) bool { return s.Names(name) })
 }
 
 // saysLeftOut is p, but for a tool that is judged by its name alone since this run

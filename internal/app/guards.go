@@ -76,7 +76,7 @@ func (g guards) setting() string {
 	to := json.NewEncoder(&text)
 	to.SetEscapeHTML(false)
 	_ = to.Encode(pattern) // which never fails
-	return `"permission": {"bash": {` + strings.TrimSpace(text.String()) + `: "deny"}}`
+	return `"permission": {"` + rule.Commands + `": {` + strings.TrimSpace(text.String()) + `: "deny"}}`
 }
 
 var (

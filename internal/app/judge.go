@@ -19,6 +19,7 @@ import (
 	"coder/internal/policy/mode"
 	"coder/internal/policy/risk"
 	"coder/internal/policy/rule"
+	"coder/internal/tool"
 	"coder/internal/tool/dialect"
 )
 
@@ -171,8 +172,8 @@ func (a *App) givenRules() (map[string]risk.Patterns, error) {
 
 // ownLines are the patterns of commands that the person's own settings allow.
 func (a *App) ownLines() (patterns []string) {
-	for pattern, word := range a.Config.Permission.Tools["bash"] {
-		if o := a.Report.RuleOrigin("bash", pattern); word == policy.Allow.String() && o != (config.Origin{}) && !o.Project {
+	for pattern, word := range a.Config.Permission.Tools[rule.Commands] {
+		if o := a.Report.RuleOrigin(rule.Commands, pattern); word == policy.Allow.String() && o != (config.Origin{}) && !o.Project {
 			patterns = append(patterns, pattern)
 		}
 	}
@@ -204,16 +205,10 @@ func (a *App) newState() (err error) {
 	return nil
 }
 
-// groups are the tools that are offered under one name. Each is judged by its
-// own: what is said of a group is said of all its tools.
-var groups = map[string][]string{
-	"jobs": {"jobs_list", "job_read", "job_stop"},
-	"lsp":  {"lsp_definition", "lsp_references", "lsp_hover", "lsp_diagnostics"},
-}
-
-// members are the tools that a name stands for.
+// members are the tools that a name stands for: what is said of a group is said of all
+// its tools, each of which is judged by its own name.
 func members(name string) []string {
-	if all, ok := groups[strings.ToLower(name)]; ok {
+	if all := tool.InGroup(strings.ToLower(name)); all != nil {
 		return all
 	}
 	return []string{name}
@@ -227,14 +222,6 @@ func byMember(specs []rule.Spec) (all []rule.Spec) {
 		}
 	}
 	return all
-}
-
-// ruleNames are the words under permission that need not be a tool of this session.
-var ruleNames = []string{
-	"default", "read", "write", "edit", "glob", "grep", "list", "bash", "fetch", "note", "tool_search",
-	"patch", "question", "skill", "task", "todoread", "todowrite", "search_code", "external_directory",
-	"git_status", "git_diff", "git_log", "git_add", "git_commit",
-	"lsp_diagnostics", "lsp_definition", "lsp_hover", "lsp_references", "jobs", "lsp",
 }
 
 // checkRuleName refuses a rule for what looks like a misspelt tool: a deny that
@@ -297,12 +284,9 @@ func (a *App) meant(name string) []string {
 
 // knownNames are the names of tools and classes that a rule may be about.
 func (a *App) knownNames() []string {
-	known := slices.Clone(ruleNames)
+	known := append(tool.Names(), "default", "note", "external_directory")
 	for s := range a.set.Specs() {
 		known = append(known, s.Name)
-	}
-	for _, all := range groups {
-		known = append(known, all...)
 	}
 	return known
 }

@@ -6,16 +6,15 @@ import (
 
 	"coder/internal/authored/skills"
 	"coder/internal/policy/mode"
-	"coder/internal/tool/mcp"
-	"coder/internal/tool/structured"
+	"coder/internal/tool"
 )
 
 // leanBelow is the window, in tokens, in which all tools would leave too little
 // room for the work.
 const leanBelow = 16 << 10
 
-// everyday are the tools that nearly all work is done with.
-var everyday = []string{"read", "list", "glob", "grep", "bash", "write", "edit"}
+// everyday are the classes of tools that nearly all work is done with.
+var everyday = []tool.Class{tool.ReadsFile, tool.ListsFolder, tool.FindsFiles, tool.SearchesText, tool.RunsShell, tool.EditsFile}
 
 // lean reports whether the model is told of few tools, in short: as the person
 // says or else where the window is known to be small. What the person lets a
@@ -36,15 +35,16 @@ func (a *App) lean() bool {
 // of the mode.
 func (a *App) unspoken(t *toolkit, m mode.Mode, lean bool, listed []skills.Skill) func(name string) bool {
 	return func(name string) bool {
+		class := tool.ClassOf(name)
 		switch {
-		case strings.HasPrefix(name, "git_") && !t.git(), name == "lsp" && !t.servers():
+		case (class == tool.ReadsGit || class == tool.ChangesGit) && !t.git(), class == tool.NavigatesCode && !t.servers():
 			return true
-		case strings.HasPrefix(name, "mcp__"), name == mcp.SearchTool, name == structured.Name:
+		case strings.HasPrefix(name, "mcp__"), class == tool.FindsTools, class == tool.GivesAnswer:
 			return false // the person wants them
-		case name == "skill" && lean:
+		case class == tool.LoadsSkill && lean:
 			return len(listed) == 0
 		}
-		return lean && !slices.Contains(everyday, name) && !slices.Contains(m.Keeps, name)
+		return lean && !slices.Contains(everyday, class) && !slices.Contains(m.Keeps, class)
 	}
 }
 

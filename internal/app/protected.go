@@ -35,7 +35,7 @@ func (a *App) hasFileRules() bool {
 	restricted := slices.ContainsFunc(a.Options.DenyTools, func(s rule.Spec) bool { return s.On != "" })
 	for name, rules := range a.Config.Permission.Tools {
 		for pattern := range rules {
-			restricted = restricted || name != "bash" && name != "fetch" && pattern != "*"
+			restricted = restricted || name != rule.Commands && name != rule.Fetches && pattern != "*"
 		}
 	}
 	return restricted
@@ -150,7 +150,7 @@ func (p *protectedFiles) frozenPaths(ctx context.Context) (paths []string, err e
 			paths = append(paths, at)
 		}
 	}
-	denied, _ := judge.DeniedPaths("write") // also what is not there yet, or lies outside
+	denied, _ := judge.DeniedPaths(rule.Writes) // also what is not there yet, or lies outside
 	for _, at := range denied {
 		if rel, isFolder := strings.CutSuffix(at, "/"); judge.IsFrozen(rel, isFolder) {
 			paths = append(paths, p.full(at))
@@ -165,7 +165,7 @@ func (p *protectedFiles) denied() (hide, show []string) {
 	if p.app.judge == nil {
 		return nil, nil
 	}
-	hide, show = p.app.judge.DeniedPaths("read")
+	hide, show = p.app.judge.DeniedPaths(rule.Reads)
 	outside := func(places []string) (all []string) {
 		for _, at := range places {
 			if filepath.IsAbs(at) {

@@ -173,7 +173,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	for _, one := range tools {
 		r := 0
 		if _, isGroup := one.(tool.Group); !isGroup { // whose tools no mode switches off
-			r = mode.Rank(one.Spec().Name)
+			r = mode.Rank(one.Spec().Class)
 		}
 		ranks[r] = append(ranks[r], one)
 	}

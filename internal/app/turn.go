@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"coder/internal/host/workspace"
 	"coder/internal/model/meter"
 	"coder/internal/slash"
+	"coder/internal/tool"
 )
 
 // Turn is what a turn took and came to.
@@ -69,7 +69,7 @@ func (t *tally) add(r event.Record, when supervisor.When) {
 	case event.MessageAdded:
 		t.replied = t.replied || e.Message.Role == chat.Assistant && e.Model != ""
 	case event.ToolCallCompleted:
-		t.turn.Calls, t.turn.Longer = append(t.turn.Calls, e.CallID), t.turn.Longer || e.Unknown && !slices.Contains(waiting, e.Tool)
+		t.turn.Calls, t.turn.Longer = append(t.turn.Calls, e.CallID), t.turn.Longer || e.Unknown && !waits(e.Tool)
 		for _, c := range filesOf(e.Changes) {
 			name := cmp.Or(c.Before.Path, c.After.Path)
 			if _, known := t.before[name]; !known && t.before != nil {
@@ -79,8 +79,11 @@ func (t *tally) add(r event.Record, when supervisor.When) {
 	}
 }
 
-// waiting are the tools whose time is that of people, and never counted.
-var waiting = []string{"question", "exit_plan_mode"}
+// waits reports whether the time of a tool is that of people, and never counted.
+func waits(name string) bool {
+	class := tool.ClassOf(name)
+	return class == tool.AsksPerson || class == tool.EndsPlan
+}
 
 // filesOf are the changes without those of folders, which come and go with their files.
 func filesOf(changes []event.FileChange) (files []event.FileChange) {
@@ -180,7 +183,7 @@ func (t *Turns) Add(ctx context.Context, r event.Record) (turn Turn, ended bool)
 	case event.MessageAdded:
 		t.told = t.told || e.Message.Role == chat.Assistant && e.Model != ""
 	case event.ToolCallCompleted:
-		t.turn.Calls, t.turn.Longer = append(t.turn.Calls, e.CallID), t.turn.Longer || e.Unknown && !slices.Contains(waiting, e.Tool)
+		t.turn.Calls, t.turn.Longer = append(t.turn.Calls, e.CallID), t.turn.Longer || e.Unknown && !waits(e.Tool)
 		for _, c := range filesOf(e.Changes) {
 			name := cmp.Or(c.Before.Path, c.After.Path)
 			if was, known := t.files[name]; known {

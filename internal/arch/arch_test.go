@@ -129,7 +129,8 @@ var plan = []struct {
 	{"agent/prompt", "chat clip"},
 	{"agent/compact", "chat clip event jsonx lazy"},
 	{"agent/complexity", ""},
-	{"agent/verify", "clip event"},
+	{"agent/verify", "chat clip display event mode risk tool"},
+	{"agent/bang", "risk tool"},
 	{"agent/subagent", "clip frontmatter policy tool"},
 	{"agent/hooks", "bash chat clip dialect event jsonx nearest tool toolrun uip"},
 	{"agent/orchestrator", "chat clock clip compact complexity conversation display event frontmatter hooks jsonx mention mode nearest prompt provider secret skills tool toolrun uip usercommand verify"},
@@ -150,7 +151,7 @@ var plan = []struct {
 	{"ui/events", "chat display event uip"},
 	{"ui/streamjson", "chat clip event"},
 	{"ui/drive", "chat orchestrator uip"},
-	{"ui/acp", "chat clip display drive event jsonx orchestrator uip"},
+	{"ui/acp", "chat clip display drive event jsonx orchestrator tool uip"},
 	{"ui/control", "bash chat dialect display drive events jsonx orchestrator streamjson uip"},
 	{"ui/plain", "chat display event sanitize"},
 	{"ui/cells", ""},
@@ -165,8 +166,8 @@ var plan = []struct {
 	{"ui/repl", "cells chat event ink lazy lineedit sanitize term tool tty uip"},
 
 	// what people type, and what puts it all together
-	{"slash", "atomicfile chat compact config conversation display event fulltext git ledger mcp mode orchestrator patch prompt provenance sanitize session skills trust undo"},
-	{"app", "anthropic asof atomicfile audit authkey bash bundle catalogue chat codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex gitstate hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usage usercommand verify web workspace worktree"},
+	{"slash", "atomicfile chat compact config conversation display event fulltext git ledger mcp mode orchestrator patch prompt provenance sanitize session skills tool trust undo"},
+	{"app", "anthropic asof atomicfile audit authkey bang bash bundle catalogue chat codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex gitstate hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usage usercommand verify web workspace worktree"},
 	{"serve", "app drive event inbox orchestrator sanitize supervisor uip"},
 	{"cli", "acp app asof atomicfile audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy program provenance provider repl repofile rerun rule sanitize scripted serve session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo usage verify worktree"},
 
@@ -326,6 +327,18 @@ func TestOnlyTheFleetKnowsItsServer(t *testing.T) {
 	for _, not := range []string{"nats-io", "coder/fleet"} {
 		if strings.Contains(string(text), not) {
 			t.Errorf("go.mod requires %s", not)
+		}
+	}
+}
+
+// TestShellSyntaxIsReadInOnePlace: whoever wants to know what a command line runs asks
+// policy/risk, so that no two of them see different commands in one line.
+func TestShellSyntaxIsReadInOnePlace(t *testing.T) {
+	for _, p := range list(t) {
+		for file, text := range p.files {
+			if p.name != "policy/risk" && p.name != "arch" && strings.Contains(text, "mvdan.cc/sh") {
+				t.Errorf("%s reads shell syntax: ask risk.Read", file)
+			}
 		}
 	}
 }

@@ -15,12 +15,15 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
 	"coder/internal/serve"
+	"coder/internal/tool"
 	"coder/internal/tool/mcp"
 )
 
-// unserved are the tools that are of use in a session of this program alone:
+// unserved are the classes of tools that are of use in a session of this program alone:
 // whoever calls others has a person, a list and agents of its own.
-var unserved = []string{"task", "question", "exit_plan_mode", "todoread", "todowrite", "skill", mcp.SearchTool}
+var unserved = []tool.Class{
+	tool.Delegates, tool.AsksPerson, tool.EndsPlan, tool.ReadsTodos, tool.WritesTodos, tool.LoadsSkill, tool.FindsTools,
+}
 
 // runMCPServe offers this program's tools to another agent, over the standard
 // streams. All calls are those of one session.
@@ -33,7 +36,7 @@ func (inv *invocation) runMCPServe(ctx context.Context, a *app.App) error {
 	s := h.Session()
 	offers := []mcp.Offer{inv.delegateOffer()}
 	for spec := range s.Specs() {
-		if !slices.Contains(unserved, spec.Name) && !strings.HasPrefix(spec.Name, "mcp__") {
+		if !slices.Contains(unserved, spec.Class) && !strings.HasPrefix(spec.Name, "mcp__") {
 			run := func(ctx context.Context, args json.RawMessage, tell func(string)) (mcp.Given, error) {
 				done, err := s.Call(ctx, chat.ToolCall{Name: spec.Name, Args: args}, telling(tell))
 				return mcp.Given{Text: done.Result.Text, Failed: done.Result.Failed, Images: done.Images}, err

@@ -14,6 +14,7 @@ import (
 	"coder/internal/policy"
 	"coder/internal/policy/judge"
 	"coder/internal/policy/mode"
+	"coder/internal/policy/rule"
 	"coder/internal/tool"
 )
 
@@ -104,7 +105,7 @@ func (inv *invocation) policyCheck(ctx context.Context, a *app.App, command stri
 	defer done()
 	m, preset := a.Modes.Current()
 	r := j.Analyse(command)
-	call := policy.Case{Tool: "bash", Plan: tool.Plan{Line: r, Effects: []tool.Effect{{Kind: tool.Exec, Target: command}}}}
+	call := policy.Case{Tool: rule.Commands, Plan: tool.Plan{Line: r, Effects: []tool.Effect{{Kind: tool.Exec, Target: command}}}}
 	o, err := j.In(m, preset).Judge(ctx, call)
 	if err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"strings"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
@@ -30,6 +29,7 @@ type Tool interface {
 // Spec is a tool as the model sees it.
 type Spec struct {
 	Name, Doc string
+	Class     Class // zero for tools of other programs
 	Schema    json.RawMessage
 	// Aliases are other names by which models know such a tool. They are
 	// accepted in any case, and advertised only in the dialect they belong to.
@@ -135,7 +135,7 @@ const (
 
 // Edits reports whether a file is changed by an effect of a call of a tool. What git is told
 // of files leaves them as they are.
-func Edits(name string, e Effect) bool { return e.Kind == Write && !strings.HasPrefix(name, "git_") }
+func Edits(name string, e Effect) bool { return e.Kind == Write && ClassOf(name) != ChangesGit }
 
 // Kept is what was saved before a call: the files it names, and the name
 // of the state of all files for a call whose targets nobody can tell.
@@ -302,4 +302,30 @@ type ShellResult struct {
 	// Terminal says that the command had the person's terminal: what it wrote went
 	// there and was not captured.
 	Terminal bool `json:"terminal,omitzero"`
+}
+
+// ReadShellResult reads the result of a command off a result's text; an exit code below
+// zero says that the command was not run.
+func ReadShellResult(command, text string) ShellResult {
+	r := ShellResult{ExitCode: -1, Error: "no result"}
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		r.Error = text
+	}
+	r.Command = command
+	return r
+}
+
+// Block is the result as people are shown it.
+func (r ShellResult) Block() display.Shell {
+	if r.ExitCode < 0 {
+		return display.Shell{Command: r.Command, Error: r.Error}
+	}
+	b := display.Shell{
+		Command: r.Command, Ran: true, Exit: r.ExitCode, Millis: r.DurationMS, Truncated: r.Truncated, Stdout: r.Stdout, Stderr: r.Stderr,
+		Terminal: r.Terminal, Log: r.LogPath,
+	}
+	if r.TimedOut {
+		b.Error = r.Error
+	}
+	return b
 }

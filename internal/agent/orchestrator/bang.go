@@ -2,23 +2,15 @@ package orchestrator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
-	"sync/atomic"
 
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
-	"coder/internal/core/jsonx"
 	"coder/internal/tool"
 )
-
-// shellTool is the tool behind command mode. Command mode is the person's own
-// use of that one tool, so this is the one place that knows its name.
-const shellTool = "bash"
 
 // sectionLines is how much of each section of a command's output is shown.
 const sectionLines = 20
@@ -40,114 +32,73 @@ func (o *Orchestrator) runBangCommand(ctx context.Context, rawInput, command str
 		err = o.emit(ctx, st, ActorUser, event.MessageAdded{Message: chat.Say(chat.User, rawInput)})
 	}
 	if err == nil {
-		if line != command || wantsTerminal(line, st.set.TerminalPrograms) {
-			ctx = tool.WithTerminal(ctx)
-		}
-		err = o.shell(ctx, st, line)
+		err = o.shell(ctx, st, line, line != command)
 	}
 	return st.final, o.persistStep(ctx, st, err)
 }
 
+// OwnLine is a command line of the person's, read by whoever knows what it needs.
+type OwnLine interface {
+	// Context is the one its call runs under.
+	Context(context.Context) context.Context
+	// Unconfined reports whether no sandbox may be around it.
+	Unconfined() bool
+	// Hears is what to tell the person at once when it prints text, or "".
+	Hears(text string) string
+	// Ended is what to tell the person of how it ended.
+	Ended(tool.ShellResult) []string
+}
+
 // shell runs command and leaves what is to be shown of it in st.final.
-func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string) error {
-	if !st.set.offers(shellTool) {
+func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string, forced bool) error {
+	if !st.set.offers(tool.RunsShell) {
 		st.final = "command mode denied: bash disabled by active agent " + st.set.Mode
 		return o.emit(ctx, st, ActorAgent, event.MessageAdded{
 			Message: chat.Say(chat.Assistant, st.final), Blocks: display.Blocks{display.Text(st.final)},
 		})
 	}
 	args := map[string]any{"command": command}
-	if becomesAnother(command) {
-		args["unconfined"] = true // a sandbox lets nobody become another user
+	line := st.set.ReadOwn(command, forced)
+	if line.Unconfined() {
+		args["unconfined"] = true
 	}
-	watch := &terminalWatch{Sink: st.sink}
-	call := chat.ToolCall{ID: o.NewID("bang"), Name: shellTool, Args: jsonx.Must(args)}
+	call := st.set.shellCall(o.NewID("bang"), args)
 	deliver := func(keep context.Context, out toolrun.Outcome) error {
 		for _, e := range out.Effects {
 			if e.Kind == tool.Write {
-				st.edited = append(st.edited, e.Target)
+				st.work.Wrote(e.Target)
 			}
 		}
-		result := readShellResult(o.Conceals.Text(command), out.Result.Text)
-		whole := result.block()
+		result := tool.ReadShellResult(o.Conceals.Text(command), out.Result.Text)
+		whole := result.Block()
 		shown := display.Blocks{whole.Cut(sectionLines)}
 		st.final = shown.Plain()
 		said := event.MessageAdded{Message: chat.Say(chat.Assistant, display.Blocks{whole}.Plain()), Blocks: shown}
 		err := o.emit(keep, st, ActorAgent, said)
-		if result.missedTerminal() && !watch.told.Load() {
-			err = errors.Join(err, o.emit(keep, st, ActorAgent, wantsTerminalNotice))
-		}
-		if result.ExitCode == 0 && endsWithItsShell(command) {
-			err = errors.Join(err, o.emit(keep, st, ActorAgent, event.Notice{Level: event.Info, Text: "each ! line has a shell of its own: where it goes and what it sets ends with it"}))
+		for _, text := range line.Ended(result) {
+			err = errors.Join(err, o.emit(keep, st, ActorAgent, event.Notice{Level: event.Info, Text: text}))
 		}
 		return errors.Join(err, o.tellUsage(keep, st))
 	}
-	return o.Runner.Run(ctx, toolrun.Round{
+	return o.Runner.Run(line.Context(ctx), toolrun.Round{
 		Task: st.task, Actor: ActorUser, Aside: bangAside, Unjudged: st.set.DirectBang, Set: st.set.Tools, Calls: []chat.ToolCall{call},
-		Person: o.Person(st.sink), Sink: watch, Deliver: deliver,
+		Person: o.Person(st.sink), Sink: hearing(st.sink, line), Deliver: deliver,
 	})
 }
 
-var wantsTerminalNotice = event.Notice{Level: event.Info, Text: "it seems to want a terminal: !! before a command gives it one"}
-
-// terminalWatch tells at once that a command complains of having no terminal: it may wait
-// for one without end.
-type terminalWatch struct {
-	event.Sink
-	told atomic.Bool
-}
-
-func (w *terminalWatch) Emit(ctx context.Context, r event.Record) error {
-	err := w.Sink.Emit(ctx, r)
-	if e, ok := r.Event.(event.ToolOutput); ok && err == nil && wantsOne(e.Text) && w.told.CompareAndSwap(false, true) {
-		r.Event = wantsTerminalNotice
-		err = w.Sink.Emit(ctx, r)
-	}
-	return err
-}
-
-// wantsOne reports whether a program says that its terminal is none, and goes on.
-func wantsOne(text string) bool {
-	text = strings.ToLower(text)
-	return strings.Contains(text, "output is not to a terminal") || strings.Contains(text, "input is not from a terminal")
+// hearing tells the person at once what a line has to say of its own output.
+func hearing(sink event.Sink, line OwnLine) event.Sink {
+	return event.SinkFunc(func(ctx context.Context, r event.Record) error {
+		err := sink.Emit(ctx, r)
+		if e, ok := r.Event.(event.ToolOutput); ok && err == nil {
+			if text := line.Hears(e.Text); text != "" {
+				r.Event = event.Notice{Level: event.Info, Text: text}
+				err = sink.Emit(ctx, r)
+			}
+		}
+		return err
+	})
 }
 
 // bangAside is what a person is told who is asked about their own command.
 const bangAside = "your own command: with approval.bang = direct such commands run unasked"
-
-// elevated are the programs that make one another user.
-var elevated = []string{"sudo", "su", "doas", "pkexec"}
-
-// shellResult is what came of a command; an exit code below zero says that it
-// was not run.
-type shellResult tool.ShellResult
-
-func readShellResult(command, text string) shellResult {
-	r := shellResult{ExitCode: -1, Error: "no result"}
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		r.Error = text
-	}
-	r.Command = command
-	return r
-}
-
-// missedTerminal reports whether a command failed because there was nobody to ask.
-func (r shellResult) missedTerminal() bool {
-	says := func(what string) bool { return strings.Contains(strings.ToLower(r.Stderr), what) }
-	return r.ExitCode != 0 && !r.Terminal && slices.ContainsFunc([]string{"eoferror", "not a tty", "not a terminal", "no tty", "inappropriate ioctl", "a terminal is required", "not from a terminal", "not to a terminal"}, says)
-}
-
-// block is the result as people are shown it.
-func (r shellResult) block() display.Shell {
-	if r.ExitCode < 0 {
-		return display.Shell{Command: r.Command, Error: r.Error}
-	}
-	b := display.Shell{
-		Command: r.Command, Ran: true, Exit: r.ExitCode, Millis: r.DurationMS, Truncated: r.Truncated, Stdout: r.Stdout, Stderr: r.Stderr,
-		Terminal: r.Terminal, Log: r.LogPath,
-	}
-	if r.TimedOut {
-		b.Error = r.Error
-	}
-	return b
-}

@@ -65,7 +65,7 @@ func newBench(t *testing.T, script string) *bench {
 			Provider: b.model,
 			Runner:   &toolrun.Runner{Policy: allow, NewID: func() string { return id("ui") }, Now: time.Now},
 			Settings: func() Settings {
-				return Settings{Model: "m", Mode: "build", System: "be good", Tools: set, MaxSteps: 4, ContextLimit: 1000}
+				return Settings{Model: "m", Mode: "build", System: "be good", Tools: set, MaxSteps: 4, ContextLimit: 1000, ReadOwn: plainLine}
 			},
 		},
 		Talk: new(conversation.Conversation), Through: line.Through, Person: broker.New(uip.Nobody).On,
@@ -167,3 +167,13 @@ func (b *bench) wantLog(want string) {
 }
 
 var errBoom = errors.New("boom")
+
+// plainLine reads lines that need nothing.
+func plainLine(string, bool) OwnLine { return needsNothing{} }
+
+type needsNothing struct{}
+
+func (needsNothing) Context(ctx context.Context) context.Context { return ctx }
+func (needsNothing) Unconfined() bool                            { return false }
+func (needsNothing) Hears(string) string                         { return "" }
+func (needsNothing) Ended(tool.ShellResult) []string             { return nil }

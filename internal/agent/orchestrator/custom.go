@@ -16,7 +16,6 @@ import (
 	written "coder/internal/authored/usercommand"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
-	"coder/internal/core/jsonx"
 	"coder/internal/tool"
 )
 
@@ -304,7 +303,7 @@ func (o *Orchestrator) fill(ctx context.Context, st *turnState, segments []writt
 	for i, s := range segments {
 		switch s.Kind {
 		case written.Shell:
-			calls = append(calls, chat.ToolCall{ID: o.NewID("command"), Name: shellTool, Args: jsonx.Must(map[string]string{"command": s.Text})})
+			calls = append(calls, st.set.shellCall(o.NewID("command"), map[string]string{"command": s.Text}))
 			of = append(of, i)
 		case written.File:
 			refs = append(refs, mention.Parse(s.Text))
@@ -323,7 +322,7 @@ func (o *Orchestrator) fill(ctx context.Context, st *turnState, segments []writt
 			Person: o.Person(st.sink), Sink: st.sink, StopOnReject: st.set.StopOnReject,
 			Deliver: func(_ context.Context, out toolrun.Outcome) error {
 				i := of[out.Index]
-				results[i] = readShellResult(segments[i].Text, out.Result.Text).inText()
+				results[i] = inText(tool.ReadShellResult(segments[i].Text, out.Result.Text))
 				return nil
 			},
 		})
@@ -336,7 +335,7 @@ func (o *Orchestrator) fill(ctx context.Context, st *turnState, segments []writt
 
 // inText is the output of a command as it stands in a text: what it printed,
 // and in brackets what went wrong.
-func (r shellResult) inText() string {
+func inText(r tool.ShellResult) string {
 	if r.ExitCode < 0 {
 		return fmt.Sprintf("[%s was not run: %s]", r.Command, r.Error)
 	}

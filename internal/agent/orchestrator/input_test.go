@@ -6,6 +6,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
+	"coder/internal/tool"
 )
 
 func TestInputIsSortedByItsFirstCharacter(t *testing.T) {
@@ -96,7 +97,7 @@ func TestCommandBlock(t *testing.T) {
 		{"not JSON", `oops`, "$ x\noops"},
 	}
 	for _, tt := range tests {
-		if got := (display.Blocks{readShellResult("x", tt.json).block().Cut(sectionLines)}).Plain(); got != tt.want {
+		if got := (display.Blocks{tool.ReadShellResult("x", tt.json).Block().Cut(sectionLines)}).Plain(); got != tt.want {
 			t.Errorf("%s:\n%s\nwant:\n%s", tt.name, got, tt.want)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/clock"
 	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
 	"coder/internal/core/secret"
 	"coder/internal/core/uip"
 	"coder/internal/model/provider"
@@ -154,9 +155,8 @@ type Settings struct {
 	RaiseWindow  string    // how a server is made to take more; "": it is not known
 	StopOnReject bool      // a refused call ends the turn
 	DirectBang   bool      // a person's own ! command is not judged
-	// TerminalPrograms have the real terminal where a person's own ! command runs
-	// them.
-	TerminalPrograms []string
+	// ReadOwn reads a person's own ! command; forced says that they wrote !!.
+	ReadOwn func(line string, forced bool) OwnLine
 
 	Compaction     Compaction
 	Verification   Verification
@@ -165,10 +165,16 @@ type Settings struct {
 	TodoForComplex bool          // a complex request starts a list of things to do
 }
 
-// offers reports whether the mode has a tool.
-func (s Settings) offers(tool string) bool {
-	_, there := s.Tools.Lookup(tool)
-	return there && !s.Tools.Off(tool)
+// offers reports whether the mode has a tool of a class.
+func (s Settings) offers(c tool.Class) bool {
+	_, on := s.Tools.First(c)
+	return on
+}
+
+// shellCall is the call of the tool that runs command lines.
+func (s Settings) shellCall(id string, args any) chat.ToolCall {
+	name, _ := s.Tools.First(tool.RunsShell)
+	return chat.ToolCall{ID: id, Name: name, Args: jsonx.Must(args)}
 }
 
 // Orchestrator runs the inputs of one session, one at a time.

@@ -18,13 +18,6 @@ import (
 	"coder/internal/tool"
 )
 
-// Naming a file in a message is the person's own use of the two tools that
-// read, so this is the one place that knows their names.
-const (
-	readTool = "read"
-	listTool = "list"
-)
-
 // What the model is reminded of, and the names under which the record says
 // that it was.
 const (
@@ -84,7 +77,7 @@ func (o *Orchestrator) compose(ctx context.Context, st *turnState, text string, 
 	}
 	if !o.Talk.Reminded(startReminder) {
 		texts := []string{rulesText}
-		if st.set.offers(todoTool) {
+		if st.set.offers(tool.WritesTodos) {
 			texts = []string{todosText, rulesText}
 		}
 		remind(startReminder, texts...)
@@ -125,13 +118,14 @@ func (o *Orchestrator) readNamed(ctx context.Context, st *turnState, refs []ment
 		if t.Note != "" {
 			continue
 		}
-		args, name := map[string]any{"path": t.Path}, readTool
+		args, class := map[string]any{"path": t.Path}, tool.ReadsFile
 		switch {
 		case t.Dir:
-			name = listTool
+			class = tool.ListsFolder
 		case t.From > 0:
 			args["offset"], args["limit"] = t.From, min(t.To-t.From+1, mention.MaxLines)
 		}
+		name, _ := st.set.Tools.First(class)
 		call := chat.ToolCall{ID: o.NewID("mention"), Name: name, Args: jsonx.Must(args)}
 		if err := o.Runner.Unasked(ctx, st.set.Tools, call); err != nil {
 			readings[i].Note = notRead(err)
@@ -231,14 +225,10 @@ func (o *Orchestrator) tellUnread(ctx context.Context, st *turnState, readings [
 	return o.warn(ctx, st, strings.Join(missing, "\n"))
 }
 
-// todoTool is the tool that writes the list. Where a mode has it the list is
-// begun for complex requests, so this is the one place that knows its name.
-const todoTool = "todowrite"
-
 // beginTodos starts a list of things to do for a complex request, if the mode
 // keeps one and nothing is left on the list from before.
 func (o *Orchestrator) beginTodos(ctx context.Context, st *turnState) error {
-	if !st.set.TodoForComplex || o.Child != nil || o.Todos == nil || !st.set.offers(todoTool) {
+	if !st.set.TodoForComplex || o.Child != nil || o.Todos == nil || !st.set.offers(tool.WritesTodos) {
 		return nil
 	}
 	if complex, _ := complexity.Judge(st.input); !complex {

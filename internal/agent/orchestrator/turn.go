@@ -35,25 +35,36 @@ type turnState struct {
 	settled   bool            // calls that a turn was left with have run
 	answered  bool            // the model has answered, and nothing came after that
 	check     string          // the call of a check that was asked about before
-	edited    []string        // paths written so far
-	passed    string          // the command that ran last, if it passed and nothing was written since
-	failed    shellResult     // of the last check, if nothing was done since
-	checked   string          // the last check of this turn that the model ran itself and that passed
+	work      verify.Work     // what was written and checked
 	input     string          // what the person asked for
-	repairs   int             // failed checks handed back to the model
 	rounds    rounds          // to notice circles
-	summaries int             // of the conversation, written in this turn
-	refusals  int             // of requests as too long
-	window    int             // the server told with the reply under way, or in refusing it
 	next      *tool.Rebuild   // the mode the rest of the turn goes on in
 	overrides overrides       // of the command that the turn runs
-	sentOn    bool            // by a hook, when the model was content
-	sentInRow int             // so often, without a call in between
-	waited    time.Duration   // for the ends of limits
-	offered   bool            // to wait for such an end
 	said      atomic.Uint64   // the record of what the person said last, until the conversation has it
 	broke     bool            // interrupted among the tools, and the model was told so there
 	final     string
+	fitted
+	sent
+	pauses
+}
+
+// fitted is what was done so that the conversation fits.
+type fitted struct {
+	summaries int // of the conversation, written in this turn
+	refusals  int // of requests as too long
+	window    int // the server told with the reply under way, or in refusing it
+}
+
+// sent is what hooks did when the model was content.
+type sent struct {
+	sentOn    bool // one sent it on
+	sentInRow int  // so often, without a call in between
+}
+
+// pauses are the waits for the ends of limits.
+type pauses struct {
+	waited  time.Duration
+	offered bool // to wait for such an end
 }
 
 // RunTurn takes a prompt to its answer.
@@ -114,7 +125,7 @@ func (u Unfinished) Command() bool {
 func (o *Orchestrator) ContinueTurn(ctx context.Context, left Unfinished, out event.Sink) (string, error) {
 	st := o.newState(out)
 	st.task, st.input, st.calls, st.doubted = left.Task, left.Input, o.Talk.Open(), left.Doubted
-	st.edited, st.check = left.Edited, left.Check
+	st.work.Edited, st.check = left.Edited, left.Check
 	ctx, err := o.resumeCommand(ctx, st, left)
 	if err == nil {
 		err = o.resumeTask(ctx, st, left)
@@ -317,21 +328,9 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 		for _, e := range out.Effects {
 			switch {
 			case tool.Edits(out.Tool, e):
-				st.edited = append(st.edited, e.Target)
-				st.passed, st.failed = "", shellResult{}
+				st.work.Wrote(e.Target)
 			case e.Kind == tool.Exec:
-				if st.passed = e.Target; res.Failed {
-					st.passed = ""
-				}
-				if !verify.IsCheck(e.Target) {
-					continue
-				}
-				switch r := readShellResult(e.Target, res.Text); {
-				case r.ExitCode > 0:
-					st.failed = r
-				case r.ExitCode == 0:
-					st.checked = e.Target
-				}
+				st.work.Ran(e.Target, res.Failed, res.Text)
 			}
 		}
 		if out.Rebuild != nil {

@@ -92,8 +92,8 @@ func TestToolLoopStepNotesWhatWasWritten(t *testing.T) {
 	if err := b.toolLoopStep(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
-	if len(st.calls) != 0 || strings.Join(st.edited, " ") != "a" {
-		t.Errorf("calls %v, edited %v", st.calls, st.edited)
+	if len(st.calls) != 0 || strings.Join(st.work.Edited, " ") != "a" {
+		t.Errorf("calls %v, edited %v", st.calls, st.work.Edited)
 	}
 	b.wellFormed()
 }

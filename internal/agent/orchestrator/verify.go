@@ -1,17 +1,13 @@
 package orchestrator
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 
 	"coder/internal/agent/toolrun"
 	"coder/internal/agent/verify"
 	"coder/internal/core/chat"
-	"coder/internal/core/display"
 	"coder/internal/core/event"
-	"coder/internal/core/jsonx"
-	"coder/internal/policy/mode"
+	"coder/internal/tool"
 )
 
 // Verification says whether and how edited work is checked.
@@ -24,9 +20,6 @@ type Verification struct {
 	Installed func(program string) bool
 }
 
-// notFound is how a shell ends that finds no program.
-const notFound = 127
-
 func (v Verification) trusted() bool { return v.Trusted != nil && v.Trusted() }
 
 // Files is the workspace as far as choosing a check needs it.
@@ -36,84 +29,61 @@ type Files interface {
 	List(dir string) []string // those of folders end with a slash
 }
 
-var whens = map[mode.Verify]verify.When{mode.Never: verify.Never, mode.OnRequest: verify.Request, mode.Automatic: verify.Auto}
-
 // autoVerifyStep checks edited work and reports whether the model should go on
 // with it.
 func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again bool, err error) {
-	if o.Child != nil || o.Mode == nil || len(st.edited) == 0 {
+	if o.Child != nil || o.Mode == nil || len(st.work.Edited) == 0 {
 		return false, nil
 	}
 	m, _ := o.Mode.Current()
-	v, asked := st.set.Verification, verify.AskedFor(st.input)
-	if d := verify.Needed(verify.Facts{
-		When: whens[m.Verify], Edited: st.edited, Asked: asked, Enabled: v.Enabled,
-		BashAllowed: st.set.offers(shellTool), Attempts: st.repairs, MaxAttempts: v.MaxAttempts,
-	}); !d.Run {
-		if d.Why.Worth() {
-			return false, o.warn(ctx, st, verify.NotRunNotice(string(d.Why))...)
-		}
-		return false, nil
+	v := st.set.Verification
+	turn := verify.Turn{
+		Work: &st.work, Trusted: v.trusted(),
+		Facts: verify.Facts{
+			When: m.Verify, Enabled: v.Enabled, BashAllowed: st.set.offers(tool.RunsShell), MaxAttempts: v.MaxAttempts,
+		},
+		Input:      verify.Input{UserText: st.input, Configured: v.Commands, Installed: v.Installed},
+		TurnedDown: func(command string) string { return o.turnedDown(command, m.Name) },
+		Asks: func(command string) bool {
+			return o.Runner.Unasked(ctx, st.set.Tools, o.checkCall(st, command)) != nil
+		},
 	}
-	if verify.Declined(st.input) && !asked {
-		return false, o.warn(ctx, st, verify.NotRunNotice("you asked for no tests to be run")...)
-	}
-	in := verify.Input{UserText: st.input, Configured: st.set.Verification.Commands, Edited: st.edited, Installed: v.Installed}
 	if o.Files != nil {
-		in.Exists, in.Read, in.List = o.Files.Exists, o.Files.Read, o.Files.List
+		turn.Exists, turn.Read, turn.List = o.Files.Exists, o.Files.Read, o.Files.List
 	}
-	choice := verify.Choose(in)
-	for _, refused := range choice.Refused {
-		if err := o.warn(ctx, st, verify.RefusedNotice(refused)); err != nil {
+	if o.Checked != nil {
+		turn.Last = o.Checked()
+	}
+	next := turn.Next()
+	if err := o.warn(ctx, st, next.Notices...); err != nil || next.Command == "" {
+		return false, err
+	}
+	if !next.Known {
+		ran := false
+		if next.Result, ran, err = o.check(ctx, st, next.Command); err != nil || !ran {
 			return false, err
 		}
 	}
-	if choice.Blind {
-		return false, nil
+	return o.judgeCheck(ctx, st, next.Command, next.Result)
+}
+
+// checkCall is the call of a check: the one that was asked about before, if there is one.
+func (o *Orchestrator) checkCall(st *turnState, command string) chat.ToolCall {
+	if st.check == "" {
+		st.check = o.NewID("verify")
 	}
-	var last verify.Check
-	if o.Checked != nil {
-		last = o.Checked()
-	}
-	stands := last.Command != "" && last.Verified() && last.Untold == "" // for what is there now
-	if choice.Command == "" && stands {
-		return false, nil
-	}
-	if choice.Command == "" {
-		return false, o.warn(ctx, st, verify.NotRunNotice(cmp.Or(choice.Unfit, "no check is known for what was edited"))...)
-	}
+	return st.set.shellCall(st.check, map[string]string{"command": command})
+}
+
+// turnedDown is why a check did not run in a mode when it was asked about last, or "".
+func (o *Orchestrator) turnedDown(command, mode string) string {
 	switch {
-	case choice.Command == st.passed: // the model has run it itself, on what is there now
-		return false, nil
-	case st.failed.Command == last.Command && last.Fails(choice.Command): // whoever ran it, and nothing was done about it
-		return o.judgeCheck(ctx, st, choice.Command, st.failed)
+	case o.Declined != nil && o.Declined(command):
+		return "you turned this check down before; " + trustAside
+	case o.refused.command == command && o.refused.mode == mode:
+		return o.refused.why
 	}
-	if stands && (!asked || last.Command == st.checked) && last.Stands(choice.Command) {
-		return false, nil
-	}
-	id := st.check
-	if st.check = ""; id == "" {
-		id = o.NewID("verify")
-	}
-	call := chat.ToolCall{ID: id, Name: shellTool, Args: jsonx.Must(map[string]string{"command": choice.Command})}
-	before := o.refused
-	if o.Declined != nil && o.Declined(choice.Command) {
-		before = refusedCheck{choice.Command, m.Name, "you turned this check down before; " + trustAside}
-	}
-	if before.command == choice.Command && before.mode == m.Name && !v.trusted() && !asked && o.Runner.Unasked(ctx, st.set.Tools, call) != nil {
-		return false, o.warn(ctx, st, verify.NotRunNotice(before.why)...) // the person is not asked every turn
-	}
-	switch lacks := verify.Missing(choice.Command, v.Installed); {
-	case lacks != "" && stands && len(in.Configured) == 0: // the model has run another, which passed
-		return false, nil
-	case lacks != "" && !v.trusted() && o.Runner.Unasked(ctx, st.set.Tools, call) != nil: // nobody is asked for what cannot be
-		return o.judgeCheck(ctx, st, choice.Command, shellResult{ExitCode: notFound, Stderr: lacks + ": command not found"})
-	}
-	result, ran, err := o.check(ctx, st, choice.Command, call)
-	if err != nil || !ran {
-		return false, err
-	}
-	return o.judgeCheck(ctx, st, choice.Command, result)
+	return ""
 }
 
 // refusedCheck is a check that was not let run in a mode, and what is said of it when it is
@@ -122,7 +92,9 @@ type refusedCheck struct{ command, mode, why string }
 
 // check runs a command of the whitelist, through the gate unless the workspace
 // is trusted.
-func (o *Orchestrator) check(ctx context.Context, st *turnState, command string, call chat.ToolCall) (result shellResult, ran bool, err error) {
+func (o *Orchestrator) check(ctx context.Context, st *turnState, command string) (result tool.ShellResult, ran bool, err error) {
+	call := o.checkCall(st, command)
+	st.check = ""
 	trusted := st.set.Verification.trusted()
 	var outcome toolrun.Outcome
 	err = o.Runner.Run(ctx, toolrun.Round{
@@ -133,7 +105,7 @@ func (o *Orchestrator) check(ctx context.Context, st *turnState, command string,
 	if err != nil {
 		return result, false, err
 	}
-	result = readShellResult(command, outcome.Result.Text)
+	result = tool.ReadShellResult(command, outcome.Result.Text)
 	if outcome.Denied || result.ExitCode < 0 {
 		why := result.Error
 		if !trusted {
@@ -155,32 +127,14 @@ const trustAside = "in a folder that you trust (/trust yes) checks run unasked"
 
 // judgeCheck tells how the check went, and hands a failure back to the model
 // as long as it may try again.
-func (o *Orchestrator) judgeCheck(ctx context.Context, st *turnState, command string, r shellResult) (again bool, err error) {
-	v := verify.Judge(r.ExitCode, r.Stdout, r.Stderr)
-	switch v.Outcome {
-	case verify.Passed:
-		return false, o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Info, Text: fmt.Sprintf("verified: %s passed", command)})
-	case verify.Environment:
-		return false, o.warn(ctx, st, verify.EnvironmentNotice(command, v)...)
-	case verify.Failed:
-		st.failed = r
-	}
-	if !verify.MayRepair(st.repairs, st.set.Verification.MaxAttempts) {
-		still := fmt.Sprintf(display.Form(st.repairs, "%s still fails after %d attempt to repair it", "%s still fails after %d attempts to repair it"), command, st.repairs)
-		if st.repairs == 0 {
-			still = command + " fails, and the settings let nothing be repaired"
-		}
-		if err := o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.User, "[verification] "+still+" ("+v.Reason+")")}); err != nil {
+func (o *Orchestrator) judgeCheck(ctx context.Context, st *turnState, command string, r tool.ShellResult) (again bool, err error) {
+	said, again := st.work.Judge(command, r, st.set.Verification.MaxAttempts)
+	for _, e := range said {
+		if err := o.emit(ctx, st, ActorAgent, e); err != nil {
 			return false, err
 		}
-		return false, o.warn(ctx, st, still)
 	}
-	st.repairs++
-	if err := o.warn(ctx, st, fmt.Sprintf("%s failed; the model repairs it (attempt %d of %d)", command, st.repairs, st.set.Verification.MaxAttempts)); err != nil {
-		return false, err
-	}
-	prompt := verify.RepairPrompt(command, v, r.Stdout, r.Stderr)
-	return true, o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.User, prompt)})
+	return again, nil
 }
 
 // warn says sentences, each on a line of its own.

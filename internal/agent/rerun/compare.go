@@ -13,6 +13,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/lazy"
+	"coder/internal/tool"
 )
 
 // Report is what came of a rerun.
@@ -221,14 +222,10 @@ var processIDs = lazy.Regexp(`\$\$|\$\{?(?:PPID|BASHPID|!)|[Gg]etp?pid|` +
 
 var numbers = lazy.Regexp(`\b\d{1,7}\b`)
 
-// Commands in the background: the tools that tell of them, and the fields of results that say
-// how far one is.
-var (
-	jobTools = []string{"jobs_list", "job_read", "job_stop"}
-	ofJobs   = []string{
-		"running", "state", "exit_code", "seconds", "output", "stdout", "stderr", "text", "next_offset", "ended", "runs",
-	}
-)
+// ofJobs are the fields of results that say how far a command in the background is.
+var ofJobs = []string{
+	"running", "state", "exit_code", "seconds", "output", "stdout", "stderr", "text", "next_offset", "ended", "runs",
+}
 
 // excused reports whether a field may differ for what its call was about.
 func (c *comparison) excused(r event.Record, path string, was, is leaf) bool {
@@ -249,7 +246,7 @@ func (c *comparison) excused(r event.Record, path string, was, is leaf) bool {
 		}
 		return was.change && excuses(c.is, was) || is.change && excuses(c.was, is)
 	}
-	job := background(call) || slices.Contains(jobTools, call.Tool)
+	job := background(call) || tool.ClassOf(call.Tool) == tool.WatchesJobs
 	if job && slices.Contains(ofJobs, path[strings.LastIndexByte(path, '.')+1:]) {
 		return true // it ends when it ends
 	}

@@ -15,6 +15,7 @@ import (
 	"coder/internal/agent/supervisor"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
+	"coder/internal/tool"
 )
 
 // A Rule is a field of records that may differ. Record "*" is any, and then Field is a
@@ -146,6 +147,12 @@ func decoded(text string) (v any) {
 	return v
 }
 
+// findsFiles reports whether a value is the name of a tool that finds files: the newest first.
+func findsFiles(name any) bool {
+	text, _ := name.(string)
+	return tool.ClassOf(text) == tool.FindsFiles
+}
+
 // walk adds the leaves of a value, but for those that may differ. The path shown tells the
 // elements of lists apart.
 func (r *reader) walk(list map[string]leaf, record, path, shown string, value any) {
@@ -158,7 +165,7 @@ func (r *reader) walk(list map[string]leaf, record, path, shown string, value an
 	switch v := value.(type) {
 	case nil:
 	case map[string]any:
-		search := v["name"] == "glob" || v["toolName"] == "glob"
+		search := findsFiles(v["name"]) || findsFiles(v["toolName"])
 		for k, one := range v {
 			if search && (k == "output" || k == "content") {
 				one = inOneOrder(one)

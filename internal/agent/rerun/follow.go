@@ -15,6 +15,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/policy/mode"
+	"coder/internal/tool"
 )
 
 // errDiffers ends a rerun that has come to a difference, errEnded one whose
@@ -221,18 +222,15 @@ func (f *Follower) intervene(stream string, was event.Record) {
 	}
 }
 
-// exitPlan is the tool by which a plan is handed over.
-const exitPlan = "exit_plan_mode"
-
 // handsOver reports whether an event is what came of handing a plan over, which
 // changes the mode by itself.
 func handsOver(e event.Event) bool {
 	switch e := e.(type) {
 	case event.ToolCallCompleted:
-		return e.Tool == exitPlan && !e.IsError
+		return tool.ClassOf(e.Tool) == tool.EndsPlan && !e.IsError
 	case event.MessageAdded:
 		for r := range chat.Select[chat.ToolResult](e.Message) {
-			return r.Name == exitPlan && !r.Failed
+			return tool.ClassOf(r.Name) == tool.EndsPlan && !r.Failed
 		}
 	}
 	return false

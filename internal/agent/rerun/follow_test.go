@@ -143,8 +143,8 @@ func TestWhatThePersonDidIsDoneAgain(t *testing.T) {
 	mode := func(actor string) event.Record { return of("", actor, event.ModeChanged{Mode: "plan"}) }
 	typed := of("", event.ActorUser, event.LocalAdded{Input: "/plan"})
 	done := completed("t", "c", "read", `{}`)
-	handed := of("t", "", event.MessageAdded{Message: chat.Answer(chat.ToolResult{CallID: "c", Name: exitPlan, Text: "{}"})})
-	refused := of("t", "", event.MessageAdded{Message: chat.Answer(chat.ToolResult{CallID: "c", Name: exitPlan, Failed: true})})
+	handed := of("t", "", event.MessageAdded{Message: chat.Answer(chat.ToolResult{CallID: "c", Name: "exit_plan_mode", Text: "{}"})})
+	refused := of("t", "", event.MessageAdded{Message: chat.Answer(chat.ToolResult{CallID: "c", Name: "exit_plan_mode", Failed: true})})
 	canceled := of("t", "", event.ToolCallRequested{CallID: "d", Tool: "read", Verdict: event.Cancelled})
 	for name, tt := range map[string]struct {
 		records     []event.Record
@@ -156,7 +156,7 @@ func TestWhatThePersonDidIsDoneAgain(t *testing.T) {
 		"by somebody else":             {[]event.Record{done, mode("")}, "", false},
 		"by handing a plan over":       {[]event.Record{handed, mode(event.ActorUser)}, "", false},
 		"by a plan that was not taken": {[]event.Record{refused, mode(event.ActorUser)}, "plan", false},
-		"by the result of its call":    {[]event.Record{completed("t", "c", exitPlan, `{}`), mode(event.ActorUser)}, "", false},
+		"by the result of its call":    {[]event.Record{completed("t", "c", "exit_plan_mode", `{}`), mode(event.ActorUser)}, "", false},
 		"a call":                       {[]event.Record{done, canceled}, "", true},
 		"a call of a later process":    {[]event.Record{done, of("t", event.ActorRecovery, canceled.Event)}, "", true},
 		"nothing":                      {[]event.Record{done, replied("t", "x")}, "", false},

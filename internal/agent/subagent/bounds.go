@@ -10,12 +10,12 @@ import (
 )
 
 // Narrow is set as the agent has it: without the tools it did not choose, and
-// without those that except names, which no agent has.
-func (d Definition) Narrow(set tool.Set, except ...string) tool.Set {
-	chosen, without, never := own(set, d.Tools), own(set, d.Without), own(set, except)
+// without those that no agent has.
+func (d Definition) Narrow(set tool.Set, never func(name string) bool) tool.Set {
+	chosen, without := own(set, d.Tools), own(set, d.Without)
 	all := len(d.Tools) == 0
 	return set.Without(func(name string) bool {
-		if set.Off(name) || never.has(name) || without.has(name) {
+		if set.Off(name) || never(name) || without.has(name) {
 			return true
 		}
 		t, _ := set.Lookup(name)

@@ -115,7 +115,7 @@ func TestWhatIsWrongIsToldAndTheRestIsRead(t *testing.T) {
 		t.Error("an agent that may be meant to read only writes")
 	}
 	part, _ := c.Find("part")
-	if set := part.Narrow(tools(t)); len(slices.Collect(set.Specs())) != 0 || part.Model != "" {
+	if set := part.Narrow(tools(t), none); len(slices.Collect(set.Specs())) != 0 || part.Model != "" {
 		t.Errorf("an agent whose one tool was left out has others: %+v", part)
 	}
 }
@@ -181,7 +181,7 @@ func TestNarrow(t *testing.T) {
 		{subagent.Definition{Tools: []string{"*"}, Without: []string{"bashFile"}}, "mcp__a__x read todowrite write"},
 	}
 	for _, tt := range tests {
-		if got := on(tt.d.Narrow(base, "task")); got != tt.want {
+		if got := on(tt.d.Narrow(base, delegates)); got != tt.want {
 			t.Errorf("%v without %v: %s, want %s", tt.d.Tools, tt.d.Without, got, tt.want)
 		}
 	}
@@ -192,7 +192,7 @@ func TestNarrow(t *testing.T) {
 func TestAnAgentMayNeverDoMoreThanWhoeverSentIt(t *testing.T) {
 	set := tools(t)
 	for _, d := range []subagent.Definition{{Name: "g"}, {Name: "r", ReadOnly: true}, {Name: "n", Tools: []string{"read"}}} {
-		narrow := d.Narrow(set, "task")
+		narrow := d.Narrow(set, delegates)
 		for s := range set.Specs() {
 			tl, _ := set.Lookup(s.Name)
 			call, err := tl.Prepare(t.Context(), nil)
@@ -263,3 +263,6 @@ func TestAgentsThatAProgramGives(t *testing.T) {
 		}
 	}
 }
+
+func none(string) bool           { return false }
+func delegates(name string) bool { return name == "task" }

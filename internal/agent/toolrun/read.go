@@ -104,7 +104,7 @@ func (r *run) read(ctx context.Context, written, c chat.ToolCall, t tool.Tool) (
 	case c.Broken != "":
 		meant, err = freeform(t.Spec(), c.Broken)
 		return nil, meant, err
-	case t.Spec().Name == "bash":
+	case t.Spec().Class == tool.RunsShell:
 		if meant, ok, err = dialect.Command(c.Args); ok {
 			return nil, meant, err
 		}
@@ -130,7 +130,7 @@ func (r *run) read(ctx context.Context, written, c chat.ToolCall, t tool.Tool) (
 // foreign reads a call of a tool that is not ours.
 func (r *run) foreign(ctx context.Context, c chat.ToolCall) (dialect.Call, error) {
 	meant, ok, err := dialect.Read(c.Name, c.Args)
-	if ok && err == nil && meant.Tool == "bash" {
+	if ok && err == nil && tool.ClassOf(meant.Tool) == tool.RunsShell {
 		if as, isTool, err := dialect.Command(meant.Args); isTool {
 			return as, err
 		}

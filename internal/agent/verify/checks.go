@@ -9,8 +9,7 @@ import (
 	"sync"
 
 	"coder/internal/core/event"
-
-	"mvdan.cc/sh/v3/syntax"
+	"coder/internal/policy/risk"
 )
 
 // Check is the last check of a session, and how things stand since.
@@ -226,58 +225,58 @@ func IsCheck(line string) bool {
 // readCheck reports whether a command line is a check whose outcome is the line's:
 // one that comes before a pipe or a ; tells nothing of how it went.
 func readCheck(line string) (others beside, ok bool) {
-	if !strings.ContainsAny(line, "abcdefghijklmnopqrstuvwxyz") {
+	if !mayCheck(line) {
 		return alone, false
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
-	if err != nil || len(file.Stmts) == 0 || !decides(file.Stmts) {
-		return alone, false
-	}
-	ok, seen := true, false
-	syntax.Walk(file, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.FuncDecl:
-			ok = false // its names mean something else
-		case *syntax.Stmt:
-			c, _ := n.Cmd.(*syntax.CallExpr)
-			switch {
-			case c == nil:
-			case checks(c.Args):
-				if seen = true; others == after {
-					others = before
-				}
-			case len(c.Args) > 0 && !looksUp(c.Args) && (slices.Contains(diverting, c.Args[0].Lit()) || noexec(c.Args)):
-				ok = false
-			case !slices.ContainsFunc(n.Redirs, writes) && (len(c.Args) == 0 || looksUp(c.Args) || slices.Contains(quiet, c.Args[0].Lit())):
-			case seen:
-				others = after
-			default:
+	r, seen := risk.Read(line), false
+	for _, c := range r.Simple {
+		words := append([]string{c.Name}, c.Args...)
+		switch {
+		case c.By != risk.Line:
+		case checks(words):
+			if seen, ok = true, ok || c.Decides; others == after {
 				others = before
 			}
+		case !looksUp(words) && (slices.Contains(diverting, c.Name) || noexec(c)):
+			return alone, false
+		case !c.Writes && (looksUp(words) || slices.Contains(quiet, c.Name)):
+		case seen:
+			others = after
+		default:
+			others = before
 		}
-		return ok
-	})
-	return others, ok
+	}
+	return others, ok && !r.Functions // whose names mean something else
+}
+
+// mayCheck reports whether a line holds the name of a checker at all.
+func mayCheck(line string) bool {
+	for name := range checkers() {
+		if strings.Contains(line, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // diverting are words of the shell after which a check may not run, or may not be what
 // its name says.
 var diverting = []string{"alias", "trap", "exit", "exec", "return", "break", "continue", "logout", "kill", "eval", "source", ".", "enable", "hash", "builtin", "command"}
 
-// noexec reports whether words tell the shell to read the rest and run nothing of it.
-func noexec(args []*syntax.Word) bool {
-	return args[0].Lit() == "set" && slices.ContainsFunc(args[1:], func(w *syntax.Word) bool {
-		return w.Lit() == "" || w.Lit() == "noexec" || strings.HasPrefix(w.Lit(), "-") && strings.Contains(w.Lit(), "n")
-	})
+// noexec reports whether a command tells the shell to read the rest and run nothing of it.
+func noexec(c risk.Command) bool {
+	return c.Name == "set" && (!c.Exact || slices.ContainsFunc(c.Args, func(w string) bool {
+		return w == "" || w == "noexec" || strings.HasPrefix(w, "-") && strings.Contains(w, "n")
+	}))
 }
 
 // looksUp reports whether words only ask whether there is a program.
-func looksUp(args []*syntax.Word) bool {
+func looksUp(words []string) bool {
 	option := ""
-	if len(args) > 1 {
-		option = args[1].Lit()
+	if len(words) > 1 {
+		option = words[1]
 	}
-	switch args[0].Lit() {
+	switch words[0] {
 	case "which", "type":
 		return true
 	case "command":
@@ -288,38 +287,8 @@ func looksUp(args []*syntax.Word) bool {
 	return false
 }
 
-// writes reports whether a redirection may change a file.
-func writes(r *syntax.Redirect) bool {
-	switch r.Op {
-	case syntax.RdrIn, syntax.DplIn, syntax.DplOut, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
-		return false
-	}
-	return r.Word == nil || r.Word.Lit() != "/dev/null"
-}
-
 // quiet are programs that change no file.
-var quiet = []string{"cd", "echo", "printf", "export", "set", "pwd", "ls", "cat", "true", "test", "[", "sleep", "date"}
-
-// decides reports whether the outcome of statements is that of a check.
-func decides(stmts []*syntax.Stmt) bool {
-	last := stmts[len(stmts)-1]
-	if last.Negated || last.Background || last.Cmd == nil {
-		return false
-	}
-	switch c := last.Cmd.(type) {
-	case *syntax.CallExpr:
-		return checks(c.Args)
-	case *syntax.BinaryCmd:
-		return c.Op == syntax.AndStmt && (decides([]*syntax.Stmt{c.X}) || decides([]*syntax.Stmt{c.Y}))
-	case *syntax.Subshell:
-		return len(c.Stmts) > 0 && decides(c.Stmts)
-	case *syntax.Block:
-		return len(c.Stmts) > 0 && decides(c.Stmts)
-	case *syntax.TimeClause:
-		return c.Stmt != nil && decides([]*syntax.Stmt{c.Stmt})
-	}
-	return false
-}
+var quiet = []string{"cd", "echo", "printf", "export", "set", "pwd", "ls", "cat", "true", "test", "[", "[[", "sleep", "date"}
 
 // wrappers are programs that run the one that follows them.
 var wrappers = []string{"env", "time", "nice", "timeout", "npx", "bunx", "uv", "poetry", "pipenv", "pdm", "hatch", "bundle", "xvfb-run", "run", "exec", "dlx"}
@@ -341,16 +310,9 @@ var checkers = sync.OnceValue(func() map[string]string {
 })
 
 // checks reports whether the words of a command are a check.
-func checks(args []*syntax.Word) bool {
-	var words []string
-	for _, a := range args {
-		words = append(words, a.Lit()) // "" where it is more than plain text
-	}
+func checks(words []string) bool {
 	for len(words) > 1 && (slices.Contains(wrappers, path.Base(words[0])) || strings.HasPrefix(words[0], "-") || strings.Contains(words[0], "=") || isDuration(words[0])) {
 		words = words[1:]
-	}
-	if len(words) == 0 {
-		return false
 	}
 	name := path.Base(words[0])
 	with, ok := checkers()[name]

@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"coder/internal/policy/risk"
 )
 
 // whitelist are the only commands that are run by themselves, letter by letter.
@@ -39,22 +41,11 @@ type Input struct {
 	Installed func(program string) bool
 }
 
-// Source is where a choice comes from.
-type Source string
-
-// The sources, strongest first.
-const (
-	FromUser    Source = "user"
-	FromConfig  Source = "config"
-	FromProject Source = "project"
-)
-
 // Choice is the command to run, or "" if there is none, and the commands that
 // were wished for but are not on the whitelist. Blind says that there are checks, and
 // none of them looks at what was edited.
 type Choice struct {
 	Command string
-	Source  Source
 	Refused []string
 	Blind   bool
 	// Unfit, where there is no command, is why the one there would be cannot be used.
@@ -66,7 +57,7 @@ type Choice struct {
 // refused, and the search goes on.
 func Choose(in Input) Choice {
 	var c Choice
-	if c.take(FromUser, named(in.UserText)) || c.take(FromConfig, in.Configured) {
+	if c.take(named(in.UserText)) || c.take(in.Configured) {
 		return c
 	}
 	edited := len(in.Edited) > 0
@@ -75,11 +66,11 @@ func Choose(in Input) Choice {
 	}
 	command, below := byModule(in)
 	if command != "" {
-		c.Command, c.Source = command, FromProject
+		c.Command = command
 		return c
 	}
 	suited, blind := byProject(in)
-	c.Blind = !c.take(FromProject, suited) && (blind || below)
+	c.Blind = !c.take(suited) && (blind || below)
 	if c.Command == "" && !c.Blind && in.Read != nil {
 		unfit := unfitRunner(in)
 		for _, file := range in.Edited {
@@ -99,13 +90,13 @@ func elsewhere(file string) bool {
 }
 
 // take accepts the first allowed candidate.
-func (c *Choice) take(from Source, candidates []string) bool {
+func (c *Choice) take(candidates []string) bool {
 	for _, command := range candidates {
 		command = strings.TrimSpace(command)
 		switch {
 		case command == "":
 		case Allowed(command):
-			c.Command, c.Source = command, from
+			c.Command = command
 			return true
 		case !slices.Contains(c.Refused, command):
 			c.Refused = append(c.Refused, command)
@@ -168,24 +159,12 @@ func (in Input) lacks(check string) bool { return Missing(check, in.Installed) !
 // Missing is the first program that is not there of those that a check, or the parts of one,
 // begins with; "" if all are, or installed is nil.
 func Missing(check string, installed func(program string) bool) string {
-	for _, part := range parts(check) {
-		if head, rest, goes := strings.Cut(part, " && "); goes && strings.HasPrefix(head, "cd ") {
-			part = rest
-		}
-		program, _, _ := strings.Cut(part, " ")
-		if installed != nil && !strings.Contains(program, "/") && !installed(program) {
-			return program
+	for _, c := range deciding(risk.Read(check)) {
+		if installed != nil && !strings.Contains(c.Name, "/") && !installed(c.Name) {
+			return c.Name
 		}
 	}
 	return ""
-}
-
-// parts are the checks that a check is made of.
-func parts(check string) []string {
-	if inner, ok := strings.CutPrefix(check, "("); ok && strings.HasSuffix(inner, ")") {
-		return strings.Split(strings.TrimSuffix(inner, ")"), ") && (")
-	}
-	return []string{check}
 }
 
 // moduleOf finds the nearest folder above a file that is a project of its language, or
@@ -367,11 +346,12 @@ func unfitAbove(in Input, file string) string {
 // others fail by it. It is "" if there is no such thing.
 func unfitRunner(in Input) string {
 	script, _ := scriptIn(in)
-	last := script
-	for _, sep := range []string{"&&", "||", ";", "|"} {
-		last = last[strings.LastIndex(last, sep)+1:]
+	var words []string // of the last command
+	for _, c := range risk.Read(script).Simple {
+		if c.By == risk.Line {
+			words = append([]string{c.Name}, c.Args...)
+		}
 	}
-	words := strings.Fields(strings.TrimLeft(last, "&|"))
 	for len(words) > 0 && (strings.Contains(words[0], "=") || slices.Contains(runsAnother, words[0])) {
 		words = words[1:]
 	}
@@ -391,7 +371,7 @@ func unfitRunner(in Input) string {
 }
 
 var (
-	runsAnother   = []string{"!", "npx", "env", "cross-env", "exec", "time", "command"}
+	runsAnother   = []string{"npx", "env", "cross-env", "exec", "time", "command"}
 	strictRunners = strings.Fields("make gmake just go cargo pytest tox nox rake rspec bundle prove phpunit composer dotnet mvn gradle gradlew tsc eslint prettier deno " +
 		"grep egrep fgrep rg diff cmp test [ ls cat find docker cmake ctest ninja bazel swift zig")
 	unfitWith = map[string][]string{

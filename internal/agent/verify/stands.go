@@ -1,9 +1,12 @@
 package verify
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
+
+	"coder/internal/policy/risk"
 )
 
 // Stands reports whether a check that was run stands for another: it is that one, but
@@ -12,11 +15,8 @@ func (c Check) Stands(check string) bool {
 	if strings.TrimSpace(c.Command) == check {
 		return true
 	}
-	ran := steps(unwrapped(c.Command))
-	return !slices.ContainsFunc(parts(check), func(part string) bool {
-		same := essence(c.root, part)
-		return same == "" || !slices.ContainsFunc(ran, func(step string) bool { return essence(c.root, step) == same })
-	})
+	ran, same := essences(c.root, c.Command), essences(c.root, check)
+	return len(same) > 0 && !slices.ContainsFunc(same, func(one string) bool { return one == "" || !slices.Contains(ran, one) })
 }
 
 // Fails reports whether the check that was run is another, in the sense of Stands, and
@@ -25,51 +25,33 @@ func (c Check) Fails(check string) bool {
 	if c.Command == "" || c.ExitCode == 0 || c.Untold != "" || c.Edits+c.Others > 0 {
 		return false
 	}
-	same := essence(c.root, check)
-	return strings.TrimSpace(c.Command) == check || same != "" && essence(c.root, unwrapped(c.Command)) == same
+	ran, same := essences(c.root, c.Command), essences(c.root, check)
+	return strings.TrimSpace(c.Command) == check || len(same) == 1 && same[0] != "" && slices.Equal(ran, same)
 }
 
-// unwrapped is a line without the brackets around all of it, and with && behind the folders
-// that it goes to first: where a check stands for another there is such a folder.
-func unwrapped(line string) string {
-	line = strings.TrimSpace(line)
-	if inner, ok := strings.CutPrefix(line, "("); ok && strings.HasSuffix(inner, ")") && !strings.ContainsAny(inner[:len(inner)-1], "()") {
-		line = strings.TrimSpace(strings.TrimSuffix(inner, ")"))
+// essences are what the commands check that have all passed where a line has; "" stands for
+// one of which that is not known.
+func essences(root, line string) (all []string) {
+	root = cmp.Or(strings.TrimSuffix(root, "/"), "/root of the project")
+	r := risk.Analyse(line, risk.Facts{Bash: true, Cwd: root})
+	matters := func(name string) bool { return !slices.Contains(settings, name) }
+	if slices.ContainsFunc(r.Sets, matters) {
+		return nil
 	}
-	if !strings.HasPrefix(line, "cd ") {
-		return line
-	}
-	i := strings.IndexAny(line, "&|;\n")
-	if i < 0 || line[i] != ';' && line[i] != '\n' {
-		return line
-	}
-	if _, ok := fields(line[:i]); !ok {
-		return line
-	}
-	return line[:i] + " && " + unwrapped(line[i+1:])
-}
-
-// steps are the commands that have all passed where a line has, each with the changes of
-// folder before it: those joined by &&, from the last ; on. What stands behind signs of which
-// more would have to be known is left out.
-func steps(line string) (all []string) {
-	line = strings.TrimSpace(line)
-	if i := strings.LastIndexAny(line, ";\n"); i >= 0 && !strings.Contains(line[:i], "cd ") && !strings.ContainsAny(line[:i], "\"'\\`$()") {
-		line = line[i+1:]
-	}
-	all = append(all, line)
-	folders := ""
-	for step := range strings.SplitSeq(line, "&&") {
-		step = strings.TrimSpace(step)
-		if strings.HasPrefix(step, "cd ") {
-			folders += step + " && "
-			continue
+	for _, c := range deciding(r) {
+		one := essence(root, c)
+		if slices.ContainsFunc(c.Given, matters) {
+			one = ""
 		}
-		if all = append(all, folders+step); strings.ContainsAny(strings.TrimSuffix(step, "2>&1"), "\"'\\`$()|<>&;\n") {
-			break
-		}
+		all = append(all, one)
 	}
 	return all
+}
+
+// deciding are the commands without which a line does not pass, besides those that only
+// change the folder.
+func deciding(r risk.Report) []risk.Command {
+	return slices.DeleteFunc(slices.Clone(r.Simple), func(c risk.Command) bool { return c.By != risk.Line || !c.Decides || c.Name == "cd" })
 }
 
 // elsewhereBy are the options with which programs work in another folder, or by a file there.
@@ -119,37 +101,12 @@ var tellers = []struct{ starts, options string }{
 
 // essence is what a command checks in a project at root, whatever it tells of it; "" if that
 // is not known.
-func essence(root, command string) string {
-	command = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(command), "2>&1"))
-	dir := "."
-	for {
-		head, rest, ok := strings.Cut(command, "&&")
-		if !ok || !strings.HasPrefix(head, "cd ") {
-			break
-		}
-		goes, ok := fields(head)
-		if !ok || len(goes) != 2 {
-			return ""
-		}
-		if dir = below(root, dir, goes[1]); dir == "" {
-			return ""
-		}
-		command = strings.TrimSpace(rest)
-	}
-	words, ok := fields(command)
-	if !ok {
+func essence(root string, c risk.Command) string {
+	dir := below(root, c.Dir)
+	if dir == "" || !c.Exact || c.Input || c.Output {
 		return ""
 	}
-	for len(words) > 0 {
-		name, _, set := strings.Cut(words[0], "=")
-		if !set || !slices.Contains(settings, name) {
-			break
-		}
-		words = words[1:]
-	}
-	if len(words) > 0 && words[0] == "time" {
-		words = words[1:]
-	}
+	words := append([]string{c.Name}, c.Args...)
 	if len(words) > 2 && words[0] == "timeout" && isDuration(words[1]) {
 		words = words[2:]
 	}
@@ -159,7 +116,10 @@ func essence(root, command string) string {
 		}
 	}
 	if to, rest := goesTo(words); to != "" {
-		if dir = below(root, dir, to); dir == "" {
+		if !path.IsAbs(to) {
+			to = path.Join(c.Dir, to)
+		}
+		if dir = below(root, to); dir == "" {
 			return ""
 		}
 		words = rest
@@ -184,61 +144,13 @@ func essence(root, command string) string {
 	return ""
 }
 
-// below is where one goes from a folder of the project by cd, as seen from its root; "" if
-// that is elsewhere or not known.
-func below(root, dir, to string) string {
-	if to == "" || strings.HasPrefix(to, "-") {
+// below is a folder as seen from the root of the project; "" if it is elsewhere or not known.
+func below(root, dir string) string {
+	rest, ok := strings.CutPrefix(path.Clean(dir)+"/", root+"/")
+	if !ok {
 		return ""
 	}
-	if path.IsAbs(to) {
-		rest, ok := strings.CutPrefix(path.Clean(to)+"/", strings.TrimSuffix(root, "/")+"/")
-		if dir, to = ".", rest; !ok || root == "" {
-			return ""
-		}
-	}
-	if dir = path.Join(dir, to); dir == ".." || strings.HasPrefix(dir, "../") {
-		return ""
-	}
-	return dir
-}
-
-// fields are the words of a command as the shell gives them to a program, if nothing in it
-// means more to the shell than quotes do.
-func fields(command string) (words []string, ok bool) {
-	var (
-		word strings.Builder
-		any  bool // of a word
-	)
-	for i := 0; i < len(command); i++ {
-		switch c := command[i]; {
-		case c == ' ' || c == '\t':
-			if any {
-				words = append(words, word.String())
-			}
-			word.Reset()
-			any = false
-			continue
-		case c == '\'' || c == '"':
-			n := strings.IndexByte(command[i+1:], c)
-			if n < 0 || c == '"' && strings.ContainsAny(command[i+1:i+1+n], "$`\\") {
-				return nil, false
-			}
-			word.WriteString(command[i+1 : i+1+n])
-			i += 1 + n
-		case c == '\\' && i+1 < len(command) && command[i+1] != '\n':
-			i++
-			word.WriteByte(command[i])
-		case strings.IndexByte(";|&<>$`()\\\n*?[{~#!", c) >= 0:
-			return nil, false
-		default:
-			word.WriteByte(c)
-		}
-		any = true
-	}
-	if any {
-		words = append(words, word.String())
-	}
-	return words, true
+	return path.Clean(rest)
 }
 
 // cutWords is what of words follows start, if they begin with it.

@@ -8,6 +8,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"coder/internal/policy/mode"
 )
 
 // Words that people and other programs look for in what is shown or sent.
@@ -17,31 +19,15 @@ const (
 	BestEffort = "best-effort"
 )
 
-// When is how willing a mode is to check by itself. The zero When never does.
-type When string
-
-// The policies of the modes.
-const (
-	Never   When = "never"
-	Request When = "request" // only when the person asks for it
-	Auto    When = "auto"
-)
-
 // Facts is what the decision rests on.
 type Facts struct {
-	When        When
+	When        mode.Verify
 	Edited      []string // paths this turn wrote, relative to the workspace
 	Asked       bool     // the person asked for a check, see [AskedFor]
 	Enabled     bool     // workflow.auto_verify_after_edit
 	BashAllowed bool     // bash is switched on and not denied
 	Attempts    int      // repairs asked for so far in this turn
 	MaxAttempts int      // workflow.max_verify_attempts
-}
-
-// Decision is whether to check, and why or why not.
-type Decision struct {
-	Run bool
-	Why Why
 }
 
 // Why is a reason to check or not to.
@@ -63,25 +49,25 @@ const (
 // there is none.
 func (w Why) Worth() bool { return w == NoBash || w == Exhausted }
 
-// Needed decides whether the turn that f describes is to be checked.
-func Needed(f Facts) Decision {
+// Needed says whether the turn that f describes is to be checked: if it is, for its Edits.
+func Needed(f Facts) Why {
 	switch {
 	case len(f.Edited) == 0:
-		return Decision{Why: NothingEdited}
+		return NothingEdited
 	case !slices.ContainsFunc(f.Edited, IsCode):
-		return Decision{Why: OnlyDocuments}
+		return OnlyDocuments
 	case !f.Enabled:
-		return Decision{Why: SwitchedOff}
-	case f.When != Auto && f.When != Request:
-		return Decision{Why: ModeNever}
-	case f.When == Request && !f.Asked:
-		return Decision{Why: NotAsked}
+		return SwitchedOff
+	case f.When == mode.Never:
+		return ModeNever
+	case f.When == mode.OnRequest && !f.Asked:
+		return NotAsked
 	case !f.BashAllowed:
-		return Decision{Why: NoBash}
+		return NoBash
 	case f.Attempts > f.MaxAttempts:
-		return Decision{Why: Exhausted}
+		return Exhausted
 	}
-	return Decision{Run: true, Why: Edits}
+	return Edits
 }
 
 // MayRepair reports whether a failed check may still ask for a repair. At most

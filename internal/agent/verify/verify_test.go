@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"coder/internal/policy/mode"
 )
 
 func TestNeeded(t *testing.T) {
-	good := Facts{When: Auto, Edited: []string{"a.go"}, Enabled: true, BashAllowed: true, MaxAttempts: 2}
+	good := Facts{When: mode.Automatic, Edited: []string{"a.go"}, Enabled: true, BashAllowed: true, MaxAttempts: 2}
 	for name, tt := range map[string]struct {
 		change func(*Facts)
 		want   Why
@@ -30,10 +32,10 @@ func TestNeeded(t *testing.T) {
 		"notes":                      {func(f *Facts) { f.Edited = []string{"notes.txt", "a/todo.txt"} }, OnlyDocuments},
 		"switched off":               {func(f *Facts) { f.Enabled = false }, SwitchedOff},
 		"no bash":                    {func(f *Facts) { f.BashAllowed = false }, NoBash},
-		"plan":                       {func(f *Facts) { f.When, f.Asked = Never, true }, ModeNever},
-		"no mode at all":             {func(f *Facts) { f.When = "" }, ModeNever},
-		"default":                    {func(f *Facts) { f.When = Request }, NotAsked},
-		"default, asked":             {func(f *Facts) { f.When, f.Asked = Request, true }, Edits},
+		"plan":                       {func(f *Facts) { f.When, f.Asked = mode.Never, true }, ModeNever},
+		"no mode at all":             {func(f *Facts) { f.When = 0 }, ModeNever},
+		"default":                    {func(f *Facts) { f.When = mode.OnRequest }, NotAsked},
+		"default, asked":             {func(f *Facts) { f.When, f.Asked = mode.OnRequest, true }, Edits},
 		"third check":                {func(f *Facts) { f.Attempts = 2 }, Edits},
 		"fourth check":               {func(f *Facts) { f.Attempts = 3 }, Exhausted},
 		"no repairs, first check":    {func(f *Facts) { f.MaxAttempts = 0 }, Edits},
@@ -41,11 +43,11 @@ func TestNeeded(t *testing.T) {
 	} {
 		f := good
 		tt.change(&f)
-		if got := Needed(f); got.Why != tt.want || got.Run != (tt.want == Edits) {
+		if got := Needed(f); got != tt.want {
 			t.Errorf("%s: %+v, want %q", name, got, tt.want)
 		}
 	}
-	if Needed(Facts{}).Run {
+	if Needed(Facts{}) == Edits {
 		t.Error("no facts are enough")
 	}
 }
@@ -53,9 +55,9 @@ func TestNeeded(t *testing.T) {
 // With the default of two repairs a check that always fails runs three times.
 func TestRepairsAreBounded(t *testing.T) {
 	for maxAttempts, want := range map[int]int{0: 1, 1: 2, 2: 3, 5: 6} {
-		f := Facts{When: Auto, Edited: []string{"a.go"}, Enabled: true, BashAllowed: true, MaxAttempts: maxAttempts}
+		f := Facts{When: mode.Automatic, Edited: []string{"a.go"}, Enabled: true, BashAllowed: true, MaxAttempts: maxAttempts}
 		runs := 0
-		for Needed(f).Run {
+		for Needed(f) == Edits {
 			if runs++; !MayRepair(f.Attempts, maxAttempts) {
 				break
 			}
@@ -100,25 +102,24 @@ func TestChoose(t *testing.T) {
 		files   folder
 		edited  []string
 		want    string
-		source  Source
 		refused []string
 		blind   bool
 		unfit   bool
 	}{
 		"nothing known":                    {},
-		"go":                               {files: folder{"go.mod": ""}, want: "go test ./...", source: FromProject},
+		"go":                               {files: folder{"go.mod": ""}, want: "go test ./..."},
 		"go, edited elsewhere":             {files: folder{"go.mod": ""}, edited: []string{"/other/a.go", "../b.go"}},
-		"go, edited here and elsewhere":    {files: folder{"go.mod": ""}, edited: []string{"/other/a.go", "b.go"}, want: "go test ./...", source: FromProject},
-		"rust":                             {files: folder{"Cargo.toml": ""}, want: "cargo test", source: FromProject},
-		"maven":                            {files: folder{"pom.xml": ""}, want: "mvn -q test", source: FromProject},
-		"gradle":                           {files: folder{"build.gradle": ""}, want: "gradle test", source: FromProject},
-		"gradle wrapper":                   {files: folder{"build.gradle.kts": "", "gradlew": ""}, want: "./gradlew test", source: FromProject},
+		"go, edited here and elsewhere":    {files: folder{"go.mod": ""}, edited: []string{"/other/a.go", "b.go"}, want: "go test ./..."},
+		"rust":                             {files: folder{"Cargo.toml": ""}, want: "cargo test"},
+		"maven":                            {files: folder{"pom.xml": ""}, want: "mvn -q test"},
+		"gradle":                           {files: folder{"build.gradle": ""}, want: "gradle test"},
+		"gradle wrapper":                   {files: folder{"build.gradle.kts": "", "gradlew": ""}, want: "./gradlew test"},
 		"wrapper alone":                    {files: folder{"gradlew": ""}},
-		"npm":                              {files: folder{"package.json": tested}, want: "npm test -- --watch=false", source: FromProject},
-		"npm lock":                         {files: folder{"package.json": tested, "package-lock.json": ""}, want: "npm test -- --watch=false", source: FromProject},
-		"pnpm":                             {files: folder{"package.json": tested, "pnpm-lock.yaml": ""}, want: "pnpm test -- --watch=false", source: FromProject},
-		"yarn":                             {files: folder{"package.json": tested, "yarn.lock": ""}, want: "yarn test --watch=false", source: FromProject},
-		"pnpm by its name":                 {files: folder{"package.json": `{"scripts":{"test":"x"},"packageManager":"pnpm@9.1.0"}`}, want: "pnpm test -- --watch=false", source: FromProject},
+		"npm":                              {files: folder{"package.json": tested}, want: "npm test -- --watch=false"},
+		"npm lock":                         {files: folder{"package.json": tested, "package-lock.json": ""}, want: "npm test -- --watch=false"},
+		"pnpm":                             {files: folder{"package.json": tested, "pnpm-lock.yaml": ""}, want: "pnpm test -- --watch=false"},
+		"yarn":                             {files: folder{"package.json": tested, "yarn.lock": ""}, want: "yarn test --watch=false"},
+		"pnpm by its name":                 {files: folder{"package.json": `{"scripts":{"test":"x"},"packageManager":"pnpm@9.1.0"}`}, want: "pnpm test -- --watch=false"},
 		"no test script":                   {files: folder{"package.json": `{"scripts":{"build":"x"}}`}},
 		"npm's own script":                 {files: folder{"package.json": `{"scripts":{"test":"echo \"Error: no test specified\" && exit 1"}}`}},
 		"node's own runner":                {files: folder{"package.json": `{"scripts":{"test":"tsc && NODE_ENV=test node --test src"}}`}, unfit: true},
@@ -127,55 +128,55 @@ func TestChoose(t *testing.T) {
 		"a module of Python":               {files: folder{"package.json": `{"scripts":{"test":"python3 -m unittest"}}`}, unfit: true},
 		"a line of node":                   {files: folder{"package.json": `{"scripts":{"test":"node -e 0"}}`}, unfit: true},
 		"a check by hand":                  {files: folder{"package.json": `{"scripts":{"test":"npm run build && ! grep -q oops out.js"}}`}, unfit: true},
-		"a file of node":                   {files: folder{"package.json": `{"scripts":{"test":"node make.js"}}`}, want: "npm test -- --watch=false", source: FromProject},
-		"before another":                   {files: folder{"package.json": `{"scripts":{"test":"node --test && vitest"}}`}, want: "npm test -- --watch=false", source: FromProject},
+		"a file of node":                   {files: folder{"package.json": `{"scripts":{"test":"node make.js"}}`}, want: "npm test -- --watch=false"},
+		"before another":                   {files: folder{"package.json": `{"scripts":{"test":"node --test && vitest"}}`}, want: "npm test -- --watch=false"},
 		"broken package.json":              {files: folder{"package.json": `{"scripts":{"test":`}},
 		"odd package.json":                 {files: folder{"package.json": `{"scripts":{"test":5}}`}},
-		"pytest":                           {files: folder{"pytest.ini": ""}, want: "pytest -q", source: FromProject},
-		"pyproject":                        {files: folder{"pyproject.toml": ""}, want: "pytest -q", source: FromProject},
-		"setup.cfg":                        {files: folder{"setup.cfg": ""}, want: "pytest -q", source: FromProject},
+		"pytest":                           {files: folder{"pytest.ini": ""}, want: "pytest -q"},
+		"pyproject":                        {files: folder{"pyproject.toml": ""}, want: "pytest -q"},
+		"setup.cfg":                        {files: folder{"setup.cfg": ""}, want: "pytest -q"},
 		"tests of something":               {files: folder{"tests/x": ""}},
 		"not of Python":                    {files: folder{"tests/x.js": "", "tests/unit/y.js": ""}, edited: []string{"tools/a.py"}},
-		"tests of Python":                  {files: folder{"tests/unit/test_x.py": ""}, edited: []string{"src/a.py"}, want: "pytest -q", source: FromProject},
-		"two kinds":                        {files: folder{"go.mod": "", "pyproject.toml": ""}, want: "go test ./...", source: FromProject},
-		"a test beside it":                 {files: folder{"src/test_a.py": ""}, edited: []string{"src/a.py"}, want: "pytest -q", source: FromProject},
-		"a test of Python":                 {edited: []string{"a_test.py"}, want: "pytest -q", source: FromProject},
-		"a test at the root":               {files: folder{"test_b.py": ""}, edited: []string{"x/a.py"}, want: "pytest -q", source: FromProject},
+		"tests of Python":                  {files: folder{"tests/unit/test_x.py": ""}, edited: []string{"src/a.py"}, want: "pytest -q"},
+		"two kinds":                        {files: folder{"go.mod": "", "pyproject.toml": ""}, want: "go test ./..."},
+		"a test beside it":                 {files: folder{"src/test_a.py": ""}, edited: []string{"src/a.py"}, want: "pytest -q"},
+		"a test of Python":                 {edited: []string{"a_test.py"}, want: "pytest -q"},
+		"a test at the root":               {files: folder{"test_b.py": ""}, edited: []string{"x/a.py"}, want: "pytest -q"},
 		"Python without one":               {files: folder{"b.py": "", "contest_of.py": "", "x/test_c.py": ""}, edited: []string{"a.py"}},
-		"two kinds, edited":                {files: folder{"go.mod": "", "pyproject.toml": ""}, edited: []string{"x/a.py"}, want: "pytest -q", source: FromProject},
+		"two kinds, edited":                {files: folder{"go.mod": "", "pyproject.toml": ""}, edited: []string{"x/a.py"}, want: "pytest -q"},
 
-		"data":                      {files: folder{"go.mod": ""}, edited: []string{"a/page.html", "b.json"}, want: "go test ./...", source: FromProject},
-		"data of Python":            {files: folder{"test_b.py": ""}, edited: []string{"conf.yaml"}, want: "pytest -q", source: FromProject},
+		"data":                      {files: folder{"go.mod": ""}, edited: []string{"a/page.html", "b.json"}, want: "go test ./..."},
+		"data of Python":            {files: folder{"test_b.py": ""}, edited: []string{"conf.yaml"}, want: "pytest -q"},
 		"none of Python":            {files: folder{"tests/test_b.py": ""}, edited: []string{"Makefile", "run.sh"}, blind: true},
-		"tests alone":               {files: folder{"test_b.py": ""}, want: "pytest -q", source: FromProject},
-		"what tests read":           {files: folder{"go.mod": ""}, edited: []string{"a/testdata/x.py"}, want: "go test ./...", source: FromProject},
+		"tests alone":               {files: folder{"test_b.py": ""}, want: "pytest -q"},
+		"what tests read":           {files: folder{"go.mod": ""}, edited: []string{"a/testdata/x.py"}, want: "go test ./..."},
 		"tests in another language": {files: folder{"go.mod": ""}, edited: []string{"web/b.test.js", "ui/tests/helper.js", "ui/test_x.rb"}, blind: true},
 		"another language":          {files: folder{"go.mod": ""}, edited: []string{"tools/a.py", "web/site.css", "run.sh"}, blind: true},
 		"of no language":            {files: folder{"Cargo.toml": ""}, edited: []string{"Makefile", "Dockerfile", ".gitignore", ".github/workflows/ci.yml"}, blind: true},
 		"another below":             {files: folder{"svc/go.mod": ""}, edited: []string{"svc/site.css"}, blind: true},
-		"of two":                    {files: folder{"go.mod": ""}, edited: []string{"tools/a.py", "a.go"}, want: "go test ./...", source: FromProject},
-		"named, though":             {files: folder{"go.mod": ""}, user: "run go test ./...", edited: []string{"tools/a.py"}, want: "go test ./...", source: FromUser},
+		"of two":                    {files: folder{"go.mod": ""}, edited: []string{"tools/a.py", "a.go"}, want: "go test ./..."},
+		"named, though":             {files: folder{"go.mod": ""}, user: "run go test ./...", edited: []string{"tools/a.py"}, want: "go test ./..."},
 
-		"configured":          {config: []string{"make x", " cargo test "}, files: folder{"go.mod": ""}, want: "cargo test", source: FromConfig, refused: []string{"make x"}},
+		"configured":          {config: []string{"make x", " cargo test "}, files: folder{"go.mod": ""}, want: "cargo test", refused: []string{"make x"}},
 		"configured in vain":  {config: []string{"make test", "", "make test"}, refused: []string{"make test"}},
-		"next candidate":      {config: []string{"make test"}, files: folder{"go.mod": ""}, want: "go test ./...", source: FromProject, refused: []string{"make test"}},
+		"next candidate":      {config: []string{"make test"}, files: folder{"go.mod": ""}, want: "go test ./...", refused: []string{"make test"}},
 		"almost":              {config: []string{"go test -v ./...", "cargo test;rm -rf /"}, refused: []string{"go test -v ./...", "cargo test;rm -rf /"}},
-		"user over config":    {user: "fix it, then run cargo test", config: []string{"pytest -q"}, want: "cargo test", source: FromUser},
-		"user in backticks":   {user: "run `go test ./...`.", want: "go test ./...", source: FromUser},
-		"user, end of text":   {user: "run go test ./....", want: "go test ./...", source: FromUser},
-		"user in Chinese":     {user: "改完运行go test ./...并修复", want: "go test ./...", source: FromUser},
-		"user with options":   {user: "用 go test -v ./... 验证", files: folder{"go.mod": ""}, want: "go test ./...", source: FromProject, refused: []string{"go test -v ./..."}},
+		"user over config":    {user: "fix it, then run cargo test", config: []string{"pytest -q"}, want: "cargo test"},
+		"user in backticks":   {user: "run `go test ./...`.", want: "go test ./..."},
+		"user, end of text":   {user: "run go test ./....", want: "go test ./..."},
+		"user in Chinese":     {user: "改完运行go test ./...并修复", want: "go test ./..."},
+		"user with options":   {user: "用 go test -v ./... 验证", files: folder{"go.mod": ""}, want: "go test ./...", refused: []string{"go test -v ./..."}},
 		"user with a chain":   {user: "run cargo test && rm -rf x", refused: []string{"cargo test && rm -rf"}},
-		"user, other command": {user: "then `make test`", files: folder{"Cargo.toml": ""}, want: "cargo test", source: FromProject, refused: []string{"make test"}},
-		"user, npm":           {user: "npm test -- --watch=false, please", want: "npm test -- --watch=false", source: FromUser},
+		"user, other command": {user: "then `make test`", files: folder{"Cargo.toml": ""}, want: "cargo test", refused: []string{"make test"}},
+		"user, npm":           {user: "npm test -- --watch=false, please", want: "npm test -- --watch=false"},
 		"user, bare npm":      {user: "run npm test", refused: []string{"npm test"}},
-		"plain English":       {user: "go test it, and make tests pass; the pytest suite is red", files: folder{"go.mod": ""}, want: "go test ./...", source: FromProject},
+		"plain English":       {user: "go test it, and make tests pass; the pytest suite is red", files: folder{"go.mod": ""}, want: "go test ./..."},
 		"quoted, no test":     {user: "rename `go` to `make x`"},
 		"part of a word":      {user: "see cargo testing and mycargo test"},
 	} {
 		got := Choose(Input{UserText: tt.user, Configured: tt.config, Edited: tt.edited, Exists: tt.files.exists, Read: tt.files.read, List: tt.files.list})
-		if got.Command != tt.want || got.Source != tt.source || !slices.Equal(got.Refused, tt.refused) || got.Blind != tt.blind || (got.Unfit != "") != tt.unfit {
-			t.Errorf("%s: %+v, want %q from %q, refused %q", name, got, tt.want, tt.source, tt.refused)
+		if got.Command != tt.want || !slices.Equal(got.Refused, tt.refused) || got.Blind != tt.blind || (got.Unfit != "") != tt.unfit {
+			t.Errorf("%s: %+v, want %q, refused %q", name, got, tt.want, tt.refused)
 		}
 	}
 	if got := Choose(Input{UserText: "hi"}); got.Command != "" {
@@ -395,10 +396,12 @@ func TestACheckStandsForAnother(t *testing.T) {
 		{"CGO_ENABLED=0 go test ./...", "go test ./...", true},
 		{"cd web && npm run lint && npm test", "cd web && npm test -- --watch=false", true},
 		{"GOFLAGS=-run=X go test ./...", "go test ./...", false},
+		{"GOOS=js go test ./...", "go test ./...", false},
+		{"x=1 go test ./...", "go test ./...", false},
 		{"cd a; go test ./...", "go test ./...", false},
 		{"go vet ./... && echo 'x && go test ./...'", "go test ./...", false},
 		{"go test ./...; go vet ./...", "go test ./...", false},
-		{"(cd a && go vet ./...) && go test ./...", "go test ./...", false},
+		{"(cd a && go vet ./...) && go test ./...", "go test ./...", true},
 		{"go test -run X ./...", "go test ./...", false},
 		{"go test -short ./...", "go test ./...", false},
 		{"go test ./pkg", "go test ./...", false},
@@ -446,7 +449,9 @@ func TestACheckStandsForAnother(t *testing.T) {
 		{"cargo test --manifest-path svc/Cargo.toml", "cd svc && cargo test", true},
 		{"mvn -f svc/pom.xml -q test", "cd svc && mvn -q test", true},
 		{"cargo test -- --manifest-path svc/Cargo.toml", "cd svc && cargo test", false},
-		{"go test ./... # and more", "go test ./...", false},
+		{"go test ./... # and more", "go test ./...", true},
+		{"go test ./... > log", "go test ./...", false},
+		{"go test ./... &", "go test ./...", false},
 		{"go test ./... && pytest -q", "(go test ./...) && (pytest -q)", true},
 		{"go test ./...", "(go test ./...) && (pytest -q)", false},
 		{"cargo test --quiet", "cargo test", true},

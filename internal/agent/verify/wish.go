@@ -156,19 +156,22 @@ func AskedFor(text string) bool {
 	if strings.HasPrefix(text, "verify") && !strings.HasPrefix(text, "verify_") {
 		return true
 	}
-	for _, wish := range wishes {
-		for from := 0; ; {
-			i := strings.Index(text[from:], wish)
-			if i < 0 {
-				break
-			}
-			if !refuses(text, from+i) {
-				return true
-			}
-			from += i + len(wish)
+	return slices.ContainsFunc(wishes, func(wish string) bool {
+		return anywhere(text, wish, func(at int) bool { return !refuses(text, at) })
+	})
+}
+
+// anywhere reports whether something holds at any place where a text has a word.
+func anywhere(text, word string, holds func(at int) bool) bool {
+	for from := 0; ; from += len(word) {
+		i := strings.Index(text[from:], word)
+		if i < 0 {
+			return false
+		}
+		if from += i; holds(from) {
+			return true
 		}
 	}
-	return false
 }
 
 // clauseLimit is how many bytes before a wish may turn it around.
@@ -198,18 +201,11 @@ var declines = []string{"don't", "dont", "do not", "don’t", "without", "no nee
 func Declined(text string) bool {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
 	declined := func(what string, also ...string) bool {
-		for from := 0; ; {
-			i := strings.Index(text[from:], what)
-			if i < 0 {
-				return false
-			}
-			clause := clauseBefore(text, from+i)
+		return anywhere(text, what, func(at int) bool {
+			clause := clauseBefore(text, at)
 			has := func(word string) bool { return strings.Contains(clause, word) }
-			if slices.ContainsFunc(declines, has) && !slices.ContainsFunc(affirming, has) && (also == nil || slices.ContainsFunc(also, has)) {
-				return true
-			}
-			from += i + len(what)
-		}
+			return slices.ContainsFunc(declines, has) && !slices.ContainsFunc(affirming, has) && (also == nil || slices.ContainsFunc(also, has))
+		})
 	}
 	for _, r := range runners {
 		if declined(r.begins, "run", "execut", "skip", "跑", "运行", "执行", "跳过") {

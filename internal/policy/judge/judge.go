@@ -224,7 +224,7 @@ func (j *Judge) Hides(file string) bool {
 // names it was judged by.
 // A file that a rule denies is not named by naming it.
 func (j *Judge) Names(r risk.Report) []string {
-	return slices.DeleteFunc(j.book.Names(r), func(file string) bool { return j.Denies("read", file) })
+	return slices.DeleteFunc(j.book.Names(r), func(file string) bool { return j.Denies(rule.Reads, file) })
 }
 
 // Denies reports whether a rule denies every use of a file of a class, read or
@@ -239,7 +239,7 @@ func (j *Judge) DeniedPaths(class string) (denied, shown []string) {
 
 // Freezes reports whether there may be anything that nobody may write.
 func (j *Judge) Freezes() bool {
-	return len(j.o.Frozen) > 0 || j.later.book(j.book).HasDenials("write")
+	return len(j.o.Frozen) > 0 || j.later.book(j.book).HasDenials(rule.Writes)
 }
 
 // Vouches reports whether a rule of the person's own names a line whole and allows it.

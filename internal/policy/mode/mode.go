@@ -29,14 +29,15 @@ func (v Verify) String() string { return [...]string{"never", "on request", "aut
 // Mode is one way of working.
 type Mode struct {
 	Name   string
-	Preset string   // the permissions that come with it
-	Off    []string // tools that are not there
-	Keeps  []string // tools that belong to it: the model is told of them even where it is told of few
+	Preset string       // the permissions that come with it
+	Off    []tool.Class // of tools that are not there
+	Keeps  []tool.Class // of tools that belong to it: the model is told of them even where it is told of few
 	Verify Verify
 	Prompt string // what the model is told
 	// ReadOnly modes change nothing: whatever would, is refused, whichever
 	// tool it is and whatever the rules say.
 	ReadOnly bool
+	switched map[string]bool // tools that the person switched on or off, by name
 	// Unchecked modes run commands without policy and without risk check.
 	Unchecked bool
 }
@@ -53,25 +54,25 @@ const (
 // modes is the table, in the order in which people are shown it.
 var modes = []Mode{
 	{
-		Name: Build, Preset: Build, Off: []string{"todowrite", "question", "exit_plan_mode"}, Verify: Automatic,
+		Name: Build, Preset: Build, Off: []tool.Class{tool.WritesTodos, tool.AsksPerson, tool.EndsPlan}, Verify: Automatic,
 		Prompt: "Mode: build. Do what was asked, to the end. The user may have to approve changes, and commands that are not read-only.",
 	},
 	{
-		Name: Plan, Preset: Plan, Off: []string{"write", "edit", "patch", "task", "git_add", "git_commit"}, Verify: Never, ReadOnly: true,
-		Keeps: []string{"fetch", "todoread", "todowrite", "question", "exit_plan_mode"},
+		Name: Plan, Preset: Plan, Off: []tool.Class{tool.EditsFile, tool.PatchesFiles, tool.Delegates, tool.ChangesGit}, Verify: Never, ReadOnly: true,
+		Keeps: []tool.Class{tool.Fetches, tool.ReadsTodos, tool.WritesTodos, tool.AsksPerson, tool.EndsPlan},
 		Prompt: "Mode: plan. Read, search and think, but change nothing, whatever the message asks for: the tools that write are switched off, and commands that are not read-only are asked about one by one. " +
 			"When the plan is ready, hand it over with exit_plan_mode; do not ask in your text whether it is good.",
 	},
 	{
-		Name: Default, Preset: Balanced, Off: []string{"exit_plan_mode"}, Keeps: []string{"todowrite", "question"}, Verify: OnRequest,
+		Name: Default, Preset: Balanced, Off: []tool.Class{tool.EndsPlan}, Keeps: []tool.Class{tool.WritesTodos, tool.AsksPerson}, Verify: OnRequest,
 		Prompt: "Mode: default. Read and analyse freely; change files where the user wants it. The user may have to approve changes, and commands that are not read-only.",
 	},
 	{
-		Name: AutoEdit, Preset: AutoEdit, Off: []string{"exit_plan_mode"}, Keeps: []string{"todowrite", "question"}, Verify: Automatic,
+		Name: AutoEdit, Preset: AutoEdit, Off: []tool.Class{tool.EndsPlan}, Keeps: []tool.Class{tool.WritesTodos, tool.AsksPerson}, Verify: Automatic,
 		Prompt: "Mode: auto-edit. Change files without asking, check your work and repair what fails. The user may have to approve commands that are not read-only.",
 	},
 	{
-		Name: Yolo, Preset: Yolo, Off: []string{"question", "exit_plan_mode"}, Keeps: []string{"todowrite"}, Verify: Automatic, Unchecked: true,
+		Name: Yolo, Preset: Yolo, Off: []tool.Class{tool.AsksPerson, tool.EndsPlan}, Keeps: []tool.Class{tool.WritesTodos}, Verify: Automatic, Unchecked: true,
 		Prompt: "Mode: yolo. Everything runs unasked, commands included. Nobody checks what you do, so take the same care as if it were your own machine.",
 	},
 }
@@ -101,13 +102,13 @@ func Lookup(name string) (Mode, error) {
 	return Mode{}, fmt.Errorf("there is no mode %q; there are %s", name, strings.Join(Names(), ", "))
 }
 
-// Rank says where a tool stands among those that the model is offered: first
+// Rank says where tools of a class stand among those that the model is offered: first
 // those of every mode, then those that a session starts with, then the others.
 // Lists of two modes so begin alike, and so does what a provider has cached.
-func Rank(tool string) int {
+func Rank(c tool.Class) int {
 	for _, m := range modes {
-		if !m.Has(tool) {
-			if modes[0].Has(tool) {
+		if slices.Contains(m.Off, c) {
+			if !slices.Contains(modes[0].Off, c) {
 				return 1
 			}
 			return 2
@@ -116,24 +117,14 @@ func Rank(tool string) int {
 	return 0
 }
 
-// Has reports whether a tool is there in this mode.
-func (m Mode) Has(tool string) bool { return !slices.Contains(m.Off, tool) }
-
-// with returns m with tools switched on or off on top of what the table says.
-// A read-only mode stays one: what it hides is hidden for good.
-func (m Mode) with(switches map[string]bool) Mode {
-	off := slices.Clone(m.Off)
-	for tool, on := range switches {
-		switch i := slices.Index(off, tool); {
-		case !on && i < 0:
-			off = append(off, tool)
-		case on && i >= 0 && !m.ReadOnly:
-			off = slices.Delete(off, i, i+1)
-		}
+// Has reports whether a tool is there in this mode. What a read-only mode hides is hidden
+// for good, whatever the person switched on.
+func (m Mode) Has(name string) bool {
+	on, said := m.switched[name]
+	if said && (!on || !m.ReadOnly) {
+		return on
 	}
-	slices.Sort(off)
-	m.Off = off
-	return m
+	return !slices.Contains(m.Off, tool.ClassOf(name))
 }
 
 // Judge is the switch of a mode: what is not there is refused before anyone is

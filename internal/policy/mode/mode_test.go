@@ -1,7 +1,6 @@
 package mode_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -135,7 +134,7 @@ func TestSwitchesChangeTheTableButNeverLoosenAReadOnlyMode(t *testing.T) {
 	if m, _ := s.Current(); m.Has("write") || m.Has("bash") || !m.Has("question") {
 		t.Errorf("plan: off %v", m.Off)
 	}
-	if m, _ := mode.Lookup("build"); slices.Contains(m.Off, "bash") {
+	if m, _ := mode.Lookup("build"); !m.Has("bash") {
 		t.Error("a switch of one session changed the table itself")
 	}
 }

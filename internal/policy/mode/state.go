@@ -54,7 +54,8 @@ func (s *State) Switch(name string) error {
 		return fmt.Errorf("the mode %s was not allowed when the program was started", m.Name)
 	}
 	s.fromYolo = m.Name == Plan && (s.mode.Name == Yolo || s.fromYolo)
-	s.mode, s.preset = m.with(s.switches[m.Name]), m.Preset
+	m.switched = s.switches[m.Name]
+	s.mode, s.preset = m, m.Preset
 	if m.Name != Plan && m.Name != Yolo {
 		s.last = m.Name
 	}

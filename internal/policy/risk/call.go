@@ -20,8 +20,13 @@ func (w *walker) run(args []arg) {
 		return
 	}
 	w.depth++
-	defer func() { w.depth-- }()
 	at := w.record(args)
+	was := w.standing
+	w.behind++
+	if !args[0].exact() || !passing.has(base(args[0].text)) {
+		w.doubtful++
+	}
+	defer func() { w.depth, w.standing = w.depth-1, was }()
 	if !args[0].exact() || args[0].text == "" {
 		w.unknown("the name of the command cannot be told beforehand", args[0].text)
 		return
@@ -126,7 +131,7 @@ func shortly(args []arg) string {
 var arithmetic = words("test [ printf read unset wait declare typeset local export readonly let getopts")
 
 func (w *walker) record(args []arg) int {
-	c := Command{Exact: true, Args: make([]string, 0, len(args)-1)}
+	c := Command{Exact: true, Args: make([]string, 0, len(args)-1), Word: args[0].text, Place: w.here()}
 	if !w.lost && len(w.dirs) == 1 {
 		c.Dir = w.dirs[0]
 	}
@@ -294,7 +299,9 @@ func harmlessVariable(name string) bool {
 func (w *walker) line(a arg) {
 	w.changes("it has another program run commands")
 	if a.exact() {
+		w.doubtful++
 		w.inShell(false, func() { w.script(a.text) })
+		w.doubtful--
 	}
 }
 

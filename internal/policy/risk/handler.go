@@ -221,7 +221,7 @@ func (w *walker) shell(args []arg) {
 			w.line(a)
 		}
 	case has(fs, "c", "command") && len(rest) > 0:
-		w.inShell(bash, func() { w.code(rest[0]) })
+		w.surely(func() { w.inShell(bash, func() { w.code(rest[0]) }) })
 	case has(fs, "c"):
 		w.unknown("what the shell runs cannot be told", joined(args))
 	case len(rest) == 0 || has(fs, "s") || isInput(rest[0]):

@@ -95,6 +95,10 @@ type Report struct {
 	OnlyWrites bool
 	// Sets are the variables it sets that may change what programs do; see [Report.MaySet].
 	Sets []string
+	// Functions is set if the line defines any: names may mean something else.
+	Functions bool
+	// OnlyShell is set if it changes the shell that runs it and nothing else.
+	OnlyShell bool
 	// Simple holds every simple command that would run, a wrapper before what
 	// it wraps.
 	Simple []Command
@@ -139,6 +143,8 @@ type Command struct {
 
 	ReadOnly bool   // it is known to only read
 	Dir      string // where it runs, absolute; empty if that cannot be told
+	Word     string // its first word; as it was written where Name is empty
+	Place
 
 	git   gitPlaces
 	local bool // it is a function that the line itself defines
@@ -164,6 +170,7 @@ const (
 // Analyse judges a command line for the shell.
 func Analyse(command string, facts Facts) Report {
 	w := &walker{facts: facts, bash: facts.Bash, report: Report{Command: command, ReadOnly: true, facts: facts}}
+	w.place.Decides = true
 	if facts.Cwd == "" {
 		w.lost = true
 	} else {
@@ -178,6 +185,7 @@ func Analyse(command string, facts Facts) Report {
 			break
 		}
 	}
+	w.report.Functions = len(w.functions) > 0
 	for i, c := range w.report.Simple {
 		_, w.report.Simple[i].local = w.functions[c.Name]
 	}
@@ -209,6 +217,8 @@ type walker struct {
 	work    int      // words judged so far
 	parsed  int      // bytes parsed so far
 	bounded int      // while positive, a block only counts as approve
+
+	standing
 
 	calculates   bool // it takes values of variables for expressions
 	holdsCommand bool // a variable is given text that would run a command there
@@ -249,7 +259,7 @@ func (w *walker) script(text string) {
 		return
 	}
 	if w.depth == 0 {
-		w.report.line = text
+		w.report.line, w.report.OnlyShell = text, changesOnlyShell(file.Stmts)
 	}
 	src, was, within := w.src, w.dialect, w.within
 	w.src, w.dialect, w.within, w.depth = text, dialect{}, 0, w.depth+1

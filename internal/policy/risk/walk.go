@@ -8,7 +8,9 @@ import (
 )
 
 func (w *walker) stmts(ss []*syntax.Stmt) {
-	for _, s := range ss {
+	decides := w.place.Decides
+	for i, s := range ss {
+		w.place.Decides = decides && i == len(ss)-1
 		w.stmt(s)
 	}
 }
@@ -17,10 +19,11 @@ func (w *walker) stmt(s *syntax.Stmt) {
 	if s == nil {
 		return
 	}
-	feed := w.feed
+	feed, at := w.feed, w.place
 	for _, r := range s.Redirs {
 		w.redirect(r)
 	}
+	w.place = at.in(s)
 	switch {
 	case s.Background || s.Coprocess || s.Disown:
 		w.changes("it goes on in the background")
@@ -43,7 +46,7 @@ func (w *walker) stmt(s *syntax.Stmt) {
 			}
 		}
 	}
-	w.feed = feed
+	w.feed, w.place = feed, at
 }
 
 // ampersand reports whether all output is redirected with &>.
@@ -86,7 +89,9 @@ func (w *walker) command(c syntax.Command) {
 	case *syntax.CallExpr:
 		args := w.words(c.Args)
 		for _, a := range c.Assigns {
-			w.assign(a, len(args) == 0)
+			if w.assign(a, len(args) == 0); a.Name != nil {
+				w.place.Given = append(slices.Clip(w.place.Given), a.Name.Value)
+			}
 		}
 		if len(args) > 0 {
 			// Without extended patterns !(command) is a subshell.
@@ -193,14 +198,17 @@ func (w *walker) rareCommand(c syntax.Command) {
 }
 
 func (w *walker) binary(c *syntax.BinaryCmd) {
+	w.place.Decides = w.place.Decides && c.Op == syntax.AndStmt
 	switch c.Op {
 	case syntax.Pipe, syntax.PipeAll:
 		if c.Op == syntax.PipeAll {
 			w.differs(false)
 		}
-		first := len(w.report.Simple)
+		first, feed, at := len(w.report.Simple), w.feed, w.place
+		w.place.Output = true
 		w.apart(func() { w.stmt(c.X) })
-		feed := w.feed
+		w.place = at
+		w.place.Input = true
 		w.feed.kind, w.feed.text = piped, ""
 		for _, s := range w.report.Simple[min(first, len(w.report.Simple)):] {
 			if fetchers.has(base(s.Name)) {

@@ -129,11 +129,11 @@ func (w *walker) part(b *builder, p syntax.WordPart) {
 	case *syntax.CmdSubst:
 		b.quoted(w.text(p))
 		b.known = dynamic
-		w.substitutes(p, p.Stmts)
+		w.substitutes(p, p.Stmts, true)
 	case *syntax.ProcSubst:
 		b.quoted(w.text(p))
 		b.known = dynamic
-		w.substitutes(p, p.Stmts)
+		w.substitutes(p, p.Stmts, p.Op == syntax.CmdIn)
 	case *syntax.ArithmExp:
 		b.quoted(w.text(p))
 		b.known = dynamic
@@ -202,14 +202,16 @@ func (w *walker) quotesWithin(n syntax.Node) {
 	})
 }
 
-// substitutes judges commands whose output becomes part of the line.
-func (w *walker) substitutes(n syntax.Node, stmts []*syntax.Stmt) {
+// substitutes judges commands whose output becomes part of the line, or that read
+// what a command of the line prints.
+func (w *walker) substitutes(n syntax.Node, stmts []*syntax.Stmt, output bool) {
 	w.report.Substituted = true
 	w.find(Approve, "command substitution", w.text(n))
-	outer := w.within
+	outer, at := w.within, w.place
 	w.within = n.End().Offset()
+	w.place = Place{Input: at.Input || !output, Output: at.Output || output}
 	w.apart(func() { w.stmts(stmts) })
-	w.within = outer
+	w.within, w.place = outer, at
 }
 
 // arithmetic judges the words within an arithmetic expression.

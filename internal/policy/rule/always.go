@@ -180,7 +180,7 @@ func (b *Book) wasGranted(name string) bool {
 // fileGranted reports whether a use of a file was always allowed. What steers
 // others is not covered by its folder.
 func (b *Book) fileGranted(class, place string) bool {
-	if class != "write" {
+	if class != Writes {
 		return b.granted(Reading, place)
 	}
 	return b.granted(Changes, place) || !secret.Is(place) && (b.Always.below(place) || b.Session.below(place))
@@ -198,7 +198,7 @@ func (b *Book) remembers(tool string, r risk.Report) bool {
 		names = b.Always.Names
 	}
 	let := func(k Kind, what string) bool {
-		return b.granted(k, what) || b.lets(tool, "bash", func(on string) bool { return on == what })
+		return b.granted(k, what) || b.lets(tool, Commands, func(on string) bool { return on == what })
 	}
 	return let(Line, text) || b.Exact && slices.Contains(names, text) || !b.Exact && risk.Covered(r, func(shape string) bool { return let(Command, shape) }, names)
 }

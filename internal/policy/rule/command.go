@@ -24,7 +24,7 @@ func (b *Book) read(p tool.Plan, line string) risk.Report {
 // Vouches reports whether a rule of the person's own names a line whole and allows it.
 func (b *Book) Vouches(r risk.Report) bool {
 	text := strings.TrimSpace(r.Command)
-	return isWhole(b.ownPatterns("bash"), text) || b.granted(Line, text)
+	return isWhole(b.ownPatterns(Commands), text) || b.granted(Line, text)
 }
 
 // isWhole reports whether one of the patterns is the line itself.
@@ -36,7 +36,7 @@ func isWhole(patterns []string, line string) bool {
 func (b *Book) ownPatterns(tool string) []string {
 	patterns := slices.Clone(b.Lines)
 	for _, s := range b.Allow {
-		if s.names(tool, "bash") {
+		if s.names(tool, Commands) {
 			patterns = append(patterns, s.On)
 		}
 	}
@@ -45,19 +45,19 @@ func (b *Book) ownPatterns(tool string) []string {
 
 // line judges the commands of a line.
 func (b *Book) line(p Preset, name string, r risk.Report) finding {
-	wide := b.wide(p, name, "bash")
-	patterns := maps.Clone(b.Given["bash"])
+	wide := b.wide(p, name, Commands)
+	patterns := maps.Clone(b.Given[Commands])
 	if patterns == nil {
 		patterns = risk.Patterns{}
 	}
 	patterns["*"] = wide.verdict
 	v, pattern, _ := patterns.Verdict(r)
-	f := finding{v, words("bash", v), fmt.Sprintf("permission.bash[%q] = %s", pattern, v), false}
+	f := finding{v, words(Commands, v), fmt.Sprintf("permission.bash[%q] = %s", pattern, v), false}
 	wideSpoke := pattern == "*"
 	if wideSpoke {
 		f.rule = wide.rule
 	}
-	_, askedFor := b.Given["bash"]["*"]
+	_, askedFor := b.Given[Commands]["*"]
 	switch {
 	case v == policy.Deny:
 	case v == policy.Ask && wideSpoke && (r.ReadOnly || r.OnlyWrites && !p.Wary) && p.Readers && (!askedFor || p.Wary):
@@ -113,14 +113,14 @@ func (b *Book) named(p Preset, r risk.Report) []finding {
 			}
 		}
 	}
-	judge("read", r.Reads...)
-	judge("write", r.Writes...)
+	judge(Reads, r.Reads...)
+	judge(Writes, r.Writes...)
 	hidden := b.Hidden != nil && b.Hidden() && (r.ReadOnly || b.Freezes == nil || b.Freezes()) // where not all can be held, only lines that only read are
 	for _, c := range r.Simple {
-		judge("read", b.shownByGit(c)...)
+		judge(Reads, b.shownByGit(c)...)
 		if !onlyNames[path.Base(c.Name)] {
 			for _, w := range c.Args {
-				judge("read", b.files(c.Dir, w, hidden)...)
+				judge(Reads, b.files(c.Dir, w, hidden)...)
 			}
 		}
 		if f, ok := b.searched(p, c, hidden); ok {
@@ -149,7 +149,7 @@ func (b *Book) searched(p Preset, c risk.Command, hidden bool) (finding, bool) {
 			if !dotted && strings.HasPrefix(path.Base(place), ".") {
 				continue
 			}
-			if f, ok := b.about(p, "", "read", place); ok && f.verdict != policy.Allow {
+			if f, ok := b.about(p, "", Reads, place); ok && f.verdict != policy.Allow {
 				return f, true
 			}
 		}

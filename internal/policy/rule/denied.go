@@ -25,7 +25,7 @@ func (b *Book) Denies(class, file string) bool {
 
 // toolsOf are the names under which people write rules about a class of use.
 func toolsOf(class string) []string {
-	if class == "write" {
+	if class == Writes {
 		return writeTools
 	}
 	return readTools
@@ -44,7 +44,7 @@ func (b *Book) denied(class, place string) (rule string, ok bool) {
 // deniedFolder finds the rule that denies writing anything in a folder, whatever
 // is made there later.
 func (b *Book) deniedFolder(place string) (rule string, ok bool) {
-	for d := range b.denials("write") {
+	for d := range b.denials(Writes) {
 		folder, whole := d.folder()
 		inside := func(pattern string) bool {
 			return !strings.Contains(pattern, "/") || strings.ContainsAny(path.Dir(pattern), "*?[{~") ||
@@ -140,7 +140,7 @@ func (b *Book) DeniedPaths(class string) (denied, shown []string) {
 // unchecked is what binds a command where commands are not judged: what is said
 // of files holds for it, too.
 func (b *Book) unchecked(p Preset, r risk.Report) (fs []finding) {
-	if !b.HasDenials("read") && !b.HasDenials("write") {
+	if !b.HasDenials(Reads) && !b.HasDenials(Writes) {
 		return nil
 	}
 	for _, f := range b.named(p, r) {
@@ -150,7 +150,7 @@ func (b *Book) unchecked(p Preset, r risk.Report) (fs []finding) {
 	}
 	vague := func(c risk.Command) bool { return !c.Exact || c.Fed }
 	hidden := b.Hidden == nil || b.Hidden() && (r.ReadOnly || b.Freezes == nil || b.Freezes())
-	if b.HasDenials("read") && !hidden && (!r.ReadOnly || slices.ContainsFunc(r.Simple, vague)) {
+	if b.HasDenials(Reads) && !hidden && (!r.ReadOnly || slices.ContainsFunc(r.Simple, vague)) {
 		text := "a rule denies reading some files, and nothing here hides them from the command"
 		fs = append(fs, finding{policy.Ask, text, "permission.read", true})
 	}

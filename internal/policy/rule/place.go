@@ -66,7 +66,7 @@ func (b *Book) IsFrozen(file string, dir bool) bool {
 		_, frozen = b.deniedFolder(place)
 	}
 	if !frozen && !dir {
-		_, frozen = b.denied("write", place)
+		_, frozen = b.denied(Writes, place)
 	}
 	return frozen
 }
@@ -95,7 +95,7 @@ func (b *Book) frozen(c policy.Case, e tool.Effect) (finding, bool) {
 	deny := func(text string) (finding, bool) {
 		return finding{verdict: policy.Deny, text: text, rule: "permission.frozen", once: true}, true
 	}
-	if len(b.Frozen) == 0 && (e.Kind != tool.Exec || !b.HasDenials("write")) {
+	if len(b.Frozen) == 0 && (e.Kind != tool.Exec || !b.HasDenials(Writes)) {
 		return finding{}, false
 	}
 	switch e.Kind {

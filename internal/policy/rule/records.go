@@ -2,17 +2,19 @@ package rule
 
 import (
 	"path/filepath"
-	"slices"
 
 	"coder/internal/core/secret"
 	"coder/internal/policy"
+	"coder/internal/tool"
 )
 
 // records is what is said against a use of the records of sessions by a tool
 // that opens files. It holds in every mode, and nobody can waive it.
 func (b *Book) records(name, class, target string) (finding, bool) {
 	place := b.place(target)
-	if !b.inRecords(place) || class == "read" && slices.Contains([]string{"read", "grep"}, name) && b.inOwnLogs(place) {
+	c := tool.ClassOf(name)
+	shows := class == Reads && (c == tool.ReadsFile || c == tool.SearchesText)
+	if !b.inRecords(place) || shows && b.inOwnLogs(place) {
 		return finding{}, false
 	}
 	text := "coder keeps records of sessions there, and tools open only what log_path names: " + place

@@ -95,11 +95,6 @@ func (b *Book) In(p Preset) policy.Policy {
 	})
 }
 
-// skillTool is the tool that loads written instructions. Under a rule that says
-// "ask" it runs unasked: what it loads does nothing by itself, and a question
-// before every skill would only teach people to say yes.
-const skillTool = "skill"
-
 // finding is one rule's word on one effect.
 type finding struct {
 	verdict policy.Verdict
@@ -119,8 +114,16 @@ func (f finding) addTo(o *policy.Opinion) {
 	}
 }
 
+// The words under which people write rules for what a call does, whichever tool it is of.
+const (
+	Reads    = "read"
+	Writes   = "write"
+	Commands = "bash"
+	Fetches  = "fetch"
+)
+
 var classes = map[tool.Kind]string{
-	tool.Read: "read", tool.Write: "write", tool.Exec: "bash", tool.Net: "fetch", tool.Note: "note",
+	tool.Read: Reads, tool.Write: Writes, tool.Exec: Commands, tool.Net: Fetches, tool.Note: "note",
 }
 
 func (b *Book) judge(p Preset, c policy.Case, e tool.Effect) []finding {
@@ -143,7 +146,7 @@ func (b *Book) judge(p Preset, c policy.Case, e tool.Effect) []finding {
 			return fs
 		}
 		for _, file := range r.Redirects { // output that goes to a file is judged as any other tool that writes it
-			fs = append(fs, b.file(p, "write", "write", file))
+			fs = append(fs, b.file(p, Writes, Writes, file))
 		}
 		return fs
 	case tool.Read, tool.Write:
@@ -164,7 +167,9 @@ func (b *Book) judge(p Preset, c policy.Case, e tool.Effect) []finding {
 		return []finding{denied(s)}
 	}
 	f := b.noted(p, name, class, about)
-	if f.verdict == policy.Ask && (name == skillTool || b.lets(name, class, about) || b.useGranted(name, c.Plan.Version)) {
+	// Under a rule that says "ask" written instructions are loaded unasked: they do nothing by
+	// themselves, and a question before each would only teach people to say yes.
+	if f.verdict == policy.Ask && (tool.ClassOf(name) == tool.LoadsSkill || b.lets(name, class, about) || b.useGranted(name, c.Plan.Version)) {
 		f.verdict = policy.Allow
 	}
 	if f.verdict == policy.Ask && b.wasGranted(name) {
@@ -227,7 +232,7 @@ func (b *Book) wide(p Preset, name, class string) finding {
 			break
 		}
 	}
-	if own, ok := b.Given["default"]["*"]; ok && !given && (class == "default" || class == "fetch") {
+	if own, ok := b.Given["default"]["*"]; ok && !given && (class == "default" || class == Fetches) {
 		v, key = merge(p, class, own), "default"
 		rule = fmt.Sprintf("permission.default = %s", own)
 	}
@@ -253,7 +258,7 @@ func (b *Book) givenName(name string) string {
 func merge(p Preset, class string, own policy.Verdict) policy.Verdict {
 	base := p.Verdicts[class]
 	switch {
-	case p.Floor && !(class == "fetch" && base == policy.Ask):
+	case p.Floor && !(class == Fetches && base == policy.Ask):
 		return min(base, own)
 	case own == policy.Ask && slices.Contains(p.Lifts, class):
 		return base
@@ -271,8 +276,8 @@ func words(key string, v policy.Verdict) string {
 // readTools and writeTools are the names under which people write rules about
 // files.
 var (
-	readTools  = []string{"read", "list", "glob", "grep", "search_code"}
-	writeTools = []string{"write", "edit", "patch"}
+	readTools  = tool.Names(tool.ReadsFile, tool.ListsFolder, tool.FindsFiles, tool.SearchesText, tool.SearchesCode)
+	writeTools = tool.Names(tool.EditsFile, tool.PatchesFiles)
 )
 
 // file judges a use of one file: by the rules about that file, else by those
@@ -299,7 +304,7 @@ func (b *Book) file(p Preset, name, class, target string) finding {
 // Hides reports whether the content of a file is kept from searches that did
 // not name it: a rule about the file asks or denies.
 func (b *Book) Hides(p Preset, file string) bool {
-	f, ok := b.about(p, "", "read", b.place(file))
+	f, ok := b.about(p, "", Reads, b.place(file))
 	return ok && f.verdict != policy.Allow || b.inRecords(b.place(file)) && !b.inOwnLogs(b.place(file))
 }
 
@@ -308,14 +313,14 @@ func (b *Book) Hides(p Preset, file string) bool {
 // edited, and a rule about a folder lets no secret in it be.
 func (b *Book) about(p Preset, name, class, place string) (f finding, ok bool) {
 	tools, own := readTools, readTools
-	if class == "write" {
+	if class == Writes {
 		tools, own = slices.Concat(writeTools, readTools), writeTools
 	}
 	covers := func(s Spec, tools []string) bool {
 		return s.On != "" && b.covers(s.On, place) && (strings.EqualFold(s.Tool, name) || slices.Contains(tools, strings.ToLower(s.Tool)))
 	}
 	lets := func(s Spec) bool {
-		return covers(s, own) && (class != "write" || !strings.HasSuffix(strings.TrimSuffix(s.On, "**"), "/"))
+		return covers(s, own) && (class != Writes || !strings.HasSuffix(strings.TrimSuffix(s.On, "**"), "/"))
 	}
 	if i := slices.IndexFunc(b.Deny, func(s Spec) bool { return covers(s, tools) }); i >= 0 {
 		return denied(b.Deny[i]), true
@@ -394,22 +399,22 @@ func wordsAbout(pattern, place string, v policy.Verdict) string {
 // address judges a use of the network.
 func (b *Book) address(p Preset, name, target string) finding {
 	about := func(on string) bool { return onHost(on, target) }
-	if s, ok := b.forbids(name, "fetch", about); ok {
+	if s, ok := b.forbids(name, Fetches, about); ok {
 		return denied(s)
 	}
-	if best := longest(b.Given["fetch"], about); best != "" {
-		v := b.Given["fetch"][best]
-		if p.Floor && p.Verdicts["fetch"] == policy.Deny {
+	if best := longest(b.Given[Fetches], about); best != "" {
+		v := b.Given[Fetches][best]
+		if p.Floor && p.Verdicts[Fetches] == policy.Deny {
 			v = policy.Deny
 		}
-		return finding{v, words("fetch", v), fmt.Sprintf("permission.fetch[%q] = %s", best, v), false}
+		return finding{v, words(Fetches, v), fmt.Sprintf("permission.fetch[%q] = %s", best, v), false}
 	}
-	f := b.wide(p, name, "fetch")
+	f := b.wide(p, name, Fetches)
 	if f.verdict != policy.Ask {
 		return f
 	}
 	host := HostOf(target)
-	if b.lets(name, "fetch", about) || host != "" && (b.granted(Host, host) || b.Named != nil && b.Named(host) || b.Typed != nil && b.Typed(host) && !b.Exceeds(target)) {
+	if b.lets(name, Fetches, about) || host != "" && (b.granted(Host, host) || b.Named != nil && b.Named(host) || b.Typed != nil && b.Typed(host) && !b.Exceeds(target)) {
 		f.verdict = policy.Allow
 	}
 	return f
@@ -417,7 +422,7 @@ func (b *Book) address(p Preset, name, target string) finding {
 
 // Reaches reports whether an address may be fetched from without a question.
 func (b *Book) Reaches(p Preset, address string) bool {
-	return b.address(p, "fetch", address).verdict == policy.Allow
+	return b.address(p, Fetches, address).verdict == policy.Allow
 }
 
 // Preset is what holds where the person's own rules say nothing, and how far
@@ -450,17 +455,17 @@ var presets = map[string]Preset{
 	},
 	"auto-edit": {
 		Verdicts: verdicts(policy.Ask, policy.Allow, policy.Allow, policy.Ask, policy.Ask),
-		Lifts:    []string{"write"}, Readers: true,
+		Lifts:    []string{Writes}, Readers: true,
 	},
 	"yolo": {
 		Verdicts: verdicts(policy.Allow, policy.Allow, policy.Allow, policy.Allow, policy.Allow),
-		Lifts:    []string{"default", "read", "write", "bash", "fetch", "note"}, Readers: true, Unchecked: true,
+		Lifts:    []string{"default", Reads, Writes, Commands, Fetches, "note"}, Readers: true, Unchecked: true,
 	},
 }
 
 func verdicts(other, read, write, bash, fetch policy.Verdict) map[string]policy.Verdict {
 	return map[string]policy.Verdict{
-		"default": other, "read": read, "write": write, "bash": bash, "fetch": fetch, "note": policy.Allow,
+		"default": other, Reads: read, Writes: write, Commands: bash, Fetches: fetch, "note": policy.Allow,
 	}
 }
 

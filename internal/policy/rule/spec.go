@@ -129,11 +129,11 @@ func onHost(pattern, address string) bool {
 // that may change what a program does or which one it is.
 func vouches(specs []Spec, tool string, r risk.Report) bool {
 	if r.Substituted || r.Unknown || r.Redirected || len(r.Sets) > 0 || len(r.Simple) == 0 {
-		return slices.ContainsFunc(specs, func(s Spec) bool { return s.On == "" && s.names(tool, "bash") })
+		return slices.ContainsFunc(specs, func(s Spec) bool { return s.On == "" && s.names(tool, Commands) })
 	}
 	for _, c := range r.Simple {
 		if !slices.ContainsFunc(specs, func(s Spec) bool {
-			return s.names(tool, "bash") && (s.On == "" || risk.MatchPattern(s.On, c))
+			return s.names(tool, Commands) && (s.On == "" || risk.MatchPattern(s.On, c))
 		}) {
 			return false
 		}
@@ -145,7 +145,7 @@ func vouches(specs []Spec, tool string, r risk.Report) bool {
 // not every command could be told may run the one that is forbidden.
 func objects(specs []Spec, tool string, r risk.Report) (Spec, bool) {
 	for _, s := range specs {
-		if !s.names(tool, "bash") {
+		if !s.names(tool, Commands) {
 			continue
 		}
 		pattern := s.On

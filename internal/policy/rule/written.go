@@ -38,19 +38,19 @@ func (b *Book) specs(g Grant) []Spec {
 		if strings.Contains(g.What, "*") { // in a rule it stands for any text
 			return nil
 		}
-		return []Spec{{"bash", g.What}}
+		return []Spec{{Commands, g.What}}
 	case Reading:
-		return []Spec{{"read", file(g.What)}}
+		return []Spec{{Reads, file(g.What)}}
 	case Changes:
-		return []Spec{{"write", file(g.What)}}
+		return []Spec{{Writes, file(g.What)}}
 	case Below:
-		return []Spec{{"write", file(g.What) + "/**"}}
+		return []Spec{{Writes, file(g.What) + "/**"}}
 	case Host:
 		if _, _, err := net.SplitHostPort(g.What); err == nil {
-			return []Spec{{"fetch", "domain:" + g.What}}
+			return []Spec{{Fetches, "domain:" + g.What}}
 		}
 		// A domain alone covers those below it, too.
-		return []Spec{{"fetch", "domain:" + net.JoinHostPort(g.What, "443")}, {"fetch", "domain:" + net.JoinHostPort(g.What, "80")}}
+		return []Spec{{Fetches, "domain:" + net.JoinHostPort(g.What, "443")}, {Fetches, "domain:" + net.JoinHostPort(g.What, "80")}}
 	case Use:
 		return []Spec{{Tool: g.What}}
 	}

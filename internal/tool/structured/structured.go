@@ -71,7 +71,7 @@ func New(text []byte) (*Answer, error) {
 
 // Spec describes the tool to the model.
 func (a *Answer) Spec() tool.Spec {
-	return tool.Spec{Name: Name, Doc: doc, Schema: a.shown, Aliases: []tool.Alias{{Name: "StructuredOutput"}}}
+	return tool.Spec{Name: Name, Doc: doc, Class: tool.GivesAnswer, Schema: a.shown, Aliases: []tool.Alias{{Name: "StructuredOutput"}}}
 }
 
 // Prepare checks an answer.

@@ -14,6 +14,7 @@ import (
 	"coder/internal/core/clip"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/tool"
 )
 
 // maxShown bounds what an editor is shown of one text.
@@ -154,7 +155,7 @@ func (f *Face) Emit(_ context.Context, r event.Record) error {
 			return f.tell(update{Kind: "tool_call_update", CallID: e.CallID, Locations: f.locations(e.Effects)})
 		}
 	case event.ToolStarted:
-		return f.call(update{CallID: e.CallID, Title: title(e.Tool, e.Title), Sort: sorts[e.Tool], Status: "in_progress"})
+		return f.call(update{CallID: e.CallID, Title: title(e.Tool, e.Title), Sort: sorts[tool.ClassOf(e.Tool)], Status: "in_progress"})
 	case event.ToolOutput:
 		if f.known[e.CallID] {
 			return f.printed(e.CallID, e.Text)
@@ -165,7 +166,7 @@ func (f *Face) Emit(_ context.Context, r event.Record) error {
 		if f.Replay {
 			put(&f.finished, e.CallID)
 		}
-		u := update{CallID: e.CallID, Title: title(e.Tool, e.Title), Sort: sorts[e.Tool], Status: ended(e.Failed || e.Denied), RawOutput: raw([]byte(e.Result.Text))}
+		u := update{CallID: e.CallID, Title: title(e.Tool, e.Title), Sort: sorts[tool.ClassOf(e.Tool)], Status: ended(e.Failed || e.Denied), RawOutput: raw([]byte(e.Result.Text))}
 		all := f.contents(e.Show)
 		if len(all) == 0 && printed != nil {
 			all = append(all, shown(printed.text))
@@ -204,7 +205,7 @@ func (f *Face) message(r event.Record, m chat.Message, main bool) error {
 				err = f.say("agent_thought_chunk", p.Text)
 			}
 		case chat.ToolCall:
-			err = f.call(update{CallID: p.ID, Title: title(p.Name, ""), Sort: sorts[p.Name], Status: "pending", RawInput: raw(p.Args)})
+			err = f.call(update{CallID: p.ID, Title: title(p.Name, ""), Sort: sorts[tool.ClassOf(p.Name)], Status: "pending", RawInput: raw(p.Args)})
 		case chat.ToolResult:
 			if f.Replay && !f.finished[p.CallID] {
 				err = f.tell(update{Kind: "tool_call_update", CallID: p.CallID, Status: ended(p.Failed), Content: []content{shown(clip.Text(p.Text, maxShown))}})
@@ -236,10 +237,11 @@ func ended(failed bool) string {
 }
 
 // sorts are the kinds of our tools, for icons.
-var sorts = map[string]string{
-	"read": "read", "list": "read", "git_status": "read", "git_diff": "read", "git_log": "read", "write": "edit", "edit": "edit", "patch": "edit",
-	"glob": "search", "grep": "search", "search_code": "search", "lsp": "search", "bash": "execute", "git_add": "execute", "git_commit": "execute",
-	"fetch": "fetch", "task": "think", "todowrite": "think", "todoread": "think", "question": "think", "exit_plan_mode": "switch_mode",
+var sorts = map[tool.Class]string{
+	tool.ReadsFile: "read", tool.ListsFolder: "read", tool.ReadsGit: "read", tool.EditsFile: "edit", tool.PatchesFiles: "edit",
+	tool.FindsFiles: "search", tool.SearchesText: "search", tool.SearchesCode: "search", tool.NavigatesCode: "search",
+	tool.RunsShell: "execute", tool.ChangesGit: "execute", tool.Fetches: "fetch", tool.EndsPlan: "switch_mode",
+	tool.Delegates: "think", tool.WritesTodos: "think", tool.ReadsTodos: "think", tool.AsksPerson: "think",
 }
 
 func title(tool, what string) string { return strings.TrimSpace(tool + " " + what) }

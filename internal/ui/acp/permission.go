@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"coder/internal/core/uip"
+	"coder/internal/tool"
 	"coder/internal/ui/drive"
 )
 
@@ -57,7 +58,7 @@ func (f *Face) choose(ctx context.Context, q uip.Request) (uip.Response, error) 
 		return uip.Response{Dismissed: true, Comment: "the editor cannot ask for words", Via: via}, nil
 	}
 	call := update{
-		CallID: q.CallID(), Title: q.Display.Title, Sort: cmp.Or(sorts[q.Display.Metadata["toolName"]], "other"), Status: "pending", RawInput: raw(q.Args),
+		CallID: q.CallID(), Title: q.Display.Title, Sort: cmp.Or(sorts[tool.ClassOf(q.Display.Metadata["toolName"])], "other"), Status: "pending", RawInput: raw(q.Args),
 	}
 	shows := f.contents(q.Display.Content)
 	if q.Display.Description != "" {

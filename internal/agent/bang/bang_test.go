@@ -1,9 +1,10 @@
-package orchestrator
+package bang
 
 import (
 	"testing"
 
 	"coder/internal/config"
+	"coder/internal/tool"
 )
 
 func TestProgramsThatWantATerminal(t *testing.T) {
@@ -114,8 +115,17 @@ func TestProgramsThatWantATerminal(t *testing.T) {
 		"echo vim":                       false,
 		"grep -r 'vim; top' .":           false,
 		"echo 'unfinished":               false,
+		"nohup vim a":                    false,
+		"eval vim a":                     false,
+		"ls | xargs vim":                 false,
+		"find . -exec vim {} +":          false,
+		"PAGER=less git log":             false,
+		"ls | tee >(cat)":                false,
+		"make -- vim":                    false,
+		"$SHELL -c 'vim a'":              true,
+		"env $EDITOR a":                  true,
 	} {
-		if got := wantsTerminal(line, programs); got != want {
+		if got := Read(line, false, programs).terminal; got != want {
 			t.Errorf("%s: %t, want %t", line, got, want)
 		}
 	}
@@ -126,8 +136,33 @@ func TestLinesThatEndWithTheirShell(t *testing.T) {
 		"cd a": true, "cd": true, "export A=1": true, "A=1": true, "pushd a": true, "unset A": true,
 		"cd a && ls": false, "ls": false, "export": false, "A=1 ls": false, "export -p": false, "umask": false, "cd a; make": false,
 	} {
-		if got := endsWithItsShell(line); got != want {
+		if got := Read(line, false, nil).report.OnlyShell; got != want {
 			t.Errorf("%s: %t, want %t", line, got, want)
 		}
+	}
+}
+
+func TestWhatThePersonIsToldOfALine(t *testing.T) {
+	l := Read("vimish", false, nil)
+	for _, step := range []struct{ says, want string }{
+		{"hello", ""}, {"Vim: Warning: Output is not to a terminal", wantsIt}, {"input is not from a terminal", ""},
+	} {
+		if got := l.Hears(step.says); got != step.want {
+			t.Errorf("%s: %q, want %q", step.says, got, step.want)
+		}
+	}
+	fails := tool.ShellResult{ExitCode: 1, Stderr: "stdin: Not a TTY"}
+	if got := l.Ended(fails); len(got) > 0 {
+		t.Errorf("told twice: %q", got)
+	}
+	if got := Read("x", false, nil).Ended(fails); len(got) != 1 || got[0] != wantsIt {
+		t.Errorf("a program that lacks a terminal: %q", got)
+	}
+	if got := Read("cd a", false, nil).Ended(tool.ShellResult{}); len(got) != 1 {
+		t.Errorf("a line that ends with its shell: %q", got)
+	}
+	fails.Terminal = true
+	if got := append(Read("x", true, nil).Ended(fails), Read("cd a", false, nil).Ended(tool.ShellResult{ExitCode: 1})...); len(got) > 0 {
+		t.Errorf("nothing to tell, and %q", got)
 	}
 }
