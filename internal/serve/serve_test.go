@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -212,5 +213,60 @@ func TestASessionInWhichNothingWasSaidLeavesNothing(t *testing.T) {
 	}
 	if left, err := os.ReadDir(a.Root); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestATurnIsStoppedFromAnotherProcess(t *testing.T) {
+	a := room(t, edits)
+	asked, told := make(chan uip.Request, 1), make(chan string, 1)
+	h := open(t, a, serve.Options{Sink: shown(asked), Person: uip.Func(never)})
+	if refusal := serve.Refusal(""); serve.Listens(a, h.ID(), serve.ToStop) || !errors.As(serve.Tell(t.Context(), a, h.ID(), serve.ToStop, ""), &refusal) {
+		t.Error("it is listened for what is said elsewhere while no turn runs")
+	}
+	turn, over := h.Stoppable(t.Context(), func(text string) { told <- text })
+	defer over()
+	stopped := make(chan error, 1)
+	go func() {
+		<-asked
+		for !serve.Listens(a, h.ID(), serve.ToStop) {
+			runtime.Gosched()
+		}
+		stopped <- serve.Tell(t.Context(), a, h.ID(), serve.ToStop, "")
+	}()
+	if _, err := h.Do(turn, words("write it")); err == nil {
+		t.Error("the turn ended well")
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	if text := <-told; !strings.Contains(text, "coder web") {
+		t.Errorf("the person here was told %q", text)
+	}
+}
+
+func TestWhatIsSaidElsewhereIsHeardInItsSession(t *testing.T) {
+	a := room(t, "say one\n")
+	h := open(t, a, serve.Options{})
+	var l serve.Listener
+	if _, ok := l.Next(); ok {
+		t.Error("something was said before anybody listened")
+	}
+	l.Listen(a, h.ID(), serve.ToSay, serve.ToStop)
+	defer l.Close()
+	sent := make(chan error, 1)
+	go func() { sent <- serve.Tell(t.Context(), a, h.ID(), serve.ToSay, "go on") }()
+	for {
+		said, ok := l.Next()
+		if !ok {
+			runtime.Gosched()
+			continue
+		}
+		if said.Text != "go on" || said.Stop {
+			t.Errorf("heard %+v", said)
+		}
+		break
+	}
+	if err := <-sent; err != nil {
+		t.Error(err)
 	}
 }
