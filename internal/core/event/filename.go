@@ -16,7 +16,7 @@ import (
 // MarshalJSON writes the state with its names byte for byte.
 func (s FileState) MarshalJSON() ([]byte, error) {
 	type plain FileState
-	s.Path, s.Link = escapeName(s.Path), escapeName(s.Link)
+	s.Path, s.Link = RecordedName(s.Path), RecordedName(s.Link)
 	return jsonx.JSON(plain(s))
 }
 
@@ -30,7 +30,8 @@ func (s *FileState) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func escapeName(name string) string {
+// RecordedName is a name as records hold it.
+func RecordedName(name string) string {
 	return replaceBytes(name, func(b byte) string { return "\x00" + hex.EncodeToString([]byte{b}) })
 }
 
