@@ -19,7 +19,7 @@ type Build struct {
 	Version  string    `json:"version"`
 	Commit   string    `json:"commit,omitempty"` // "" outside a repository
 	Date     time.Time `json:"date,omitzero"`    // of the commit
-	Dirty    bool      `json:"dirty"`            // files differed from the commit
+	Dirty    *bool     `json:"dirty,omitempty"`  // whether files differed from the commit; nil outside a repository
 	Go       string    `json:"go"`
 	System   string    `json:"system"`
 	Sessions int       `json:"session_format"`
@@ -43,7 +43,8 @@ func ReadBuild() Build {
 		case "vcs.time":
 			b.Date, _ = time.Parse(time.RFC3339, s.Value)
 		case "vcs.modified":
-			b.Dirty = s.Value == "true"
+			dirty := s.Value == "true"
+			b.Dirty = &dirty
 		}
 	}
 	return b
@@ -57,7 +58,7 @@ func (b Build) String() string {
 	if !b.Date.IsZero() {
 		parts = append(parts, b.Date.Format(time.DateOnly))
 	}
-	if b.Dirty {
+	if b.Dirty != nil && *b.Dirty {
 		parts = append(parts, "dirty")
 	}
 	return b.Version + " (" + strings.Join(append(parts, b.Go, b.System), ", ") + ")"

@@ -67,7 +67,7 @@ func (inv *invocation) runDiff(ctx context.Context, a *app.App) error {
 		for _, d := range asof.Compare(ctx, states[0].State, states[1].State, kept) {
 			text, _, _ := patch.Unified(d.Path, d.Old, d.New)
 			if d.Lost != nil {
-				text = inv.words.T("%s changed, and what it held was not kept", oneLine(d.Path)) + "\n"
+				text = inv.words.T("%s changed, and what it held was not kept", oneLine(event.ShownName(d.Path))) + "\n"
 			}
 			if _, err := fmt.Fprint(inv.Stdout, sanitize.Text(text)); err != nil {
 				return err
@@ -81,7 +81,9 @@ func (inv *invocation) runDiff(ctx context.Context, a *app.App) error {
 func (inv *invocation) printFile(ctx context.Context, s asof.State, kept provenance.Contents) error {
 	name := filepath.ToSlash(filepath.Clean(inv.flags.file))
 	find := func(name string) int {
-		return slices.IndexFunc(s.Files, func(f asof.File) bool { return f.Path == filepath.ToSlash(name) })
+		is := func(f asof.File) bool { return f.Path == name || event.ShownName(f.Path) == name }
+		name = filepath.ToSlash(name)
+		return slices.IndexFunc(s.Files, is)
 	}
 	i := find(name)
 	if within, err := filepath.Rel(inv.settings.Root, inv.named(name)); i < 0 && (inv.below != "" || filepath.IsAbs(inv.flags.file)) && err == nil {
@@ -129,7 +131,7 @@ func (inv *invocation) standing(s app.AsOf, used int, sources ...display.Block) 
 	if len(s.Files) > 0 {
 		t := display.Table{Head: display.Words("file", "state", "record", "bytes")}
 		for _, f := range s.Files {
-			t.Rows = append(t.Rows, slices.Concat(display.Data(oneLine(f.Path)), display.Words(fileState(f)), display.Data(strconv.FormatUint(f.By.Done, 10), strconv.FormatInt(f.After.Size, 10))))
+			t.Rows = append(t.Rows, slices.Concat(display.Data(oneLine(event.ShownName(f.Path))), display.Words(fileState(f)), display.Data(strconv.FormatUint(f.By.Done, 10), strconv.FormatInt(f.After.Size, 10))))
 		}
 		blocks = append(blocks, display.Text(""), t)
 	}

@@ -57,7 +57,7 @@ func subcommands() []subcommand {
 		{"setup", none, nil, inWorkspace("", (*invocation).runSetup), []use{{"[--preset NAME] [--model M] [--yes]", "connect a model: finds keys and local servers, tests one, writes your settings"}}},
 		{"models", none, nil, inWorkspace("", (*invocation).runModels), []use{{"[--json]", "the models that can be reached, with window and price"}}},
 		{"sessions", none, nil, inWorkspace("", (*invocation).runSessions), []use{{"[--json]", "the sessions kept here, the newest first"}}},
-		{"export", one, nil, inWorkspace("coder export needs the id of one session; coder sessions lists them", (*invocation).runExport), []use{{"ID [--format json|md|html|bundle]", "a session, to be read elsewhere, or as a bundle to be gone on with there"}}},
+		{"export", one, nil, inWorkspace("coder export needs the id of one session; coder sessions lists them", (*invocation).runExport), []use{{"ID [--format json|md|html|bundle|request]", "a session, to be read elsewhere, or as a bundle to be gone on with there"}}},
 		{"import", one, nil, inWorkspace("coder import needs a file that coder export --format bundle wrote", (*invocation).runImport), []use{{"FILE [--session-id ID]", "take in a session from another machine: paths rewritten, nothing granted"}}},
 		{"audit", func(args []string) bool {
 			return len(args) <= 1 || len(args) == 2 && slices.Contains([]string{"show", "verify"}, args[0])

@@ -100,7 +100,9 @@ func errEmptyReply(stop provider.Stop) error {
 		why = "the provider's content filter withheld it"
 	case provider.StopSize:
 		why = fmt.Sprintf("it was longer than %d MiB before anything could be used", provider.LongestReply>>20)
-	case provider.StopEnd, provider.StopTools, provider.StopLoop:
+	case provider.StopLoop:
+		why = "the model repeated itself without end before anything could be used"
+	case provider.StopEnd, provider.StopTools:
 	}
 	return notAnswered(&provider.Error{Kind: provider.ErrCutOff, Err: errors.New(why)})
 }

@@ -193,10 +193,10 @@ func freeform(own tool.Spec, text string) (dialect.Call, error) {
 			return dialect.Call{}, fmt.Errorf("%s: the arguments are nested too deep: more than %d levels", own.Name, jsonscan.Deepest)
 		}
 		if strings.HasPrefix(begins, "{") && json.Valid([]byte(begins)) {
-			return dialect.Call{}, fmt.Errorf("%s: not run: the reply reached the model's length limit in this call, so it may not be whole. Send it again, with less in one reply", own.Name)
+			return dialect.Call{}, fmt.Errorf("%s: not run: the reply reached a length limit in this call, so it may not be whole. Send it again, with less in one reply", own.Name)
 		}
 		if strings.HasPrefix(begins, "{") {
-			return dialect.Call{}, fmt.Errorf("%s: the arguments are not a JSON object, they end in the middle, after %d bytes: most likely the reply reached the model's length limit. Send less in one call: a long file in parts, a large change as several small ones. They end with %s", own.Name, len(text), tail(text, 80))
+			return dialect.Call{}, fmt.Errorf("%s: the arguments are not a JSON object, they end in the middle, after %d bytes: most likely the reply reached a length limit. Send less in one call: a long file in parts, a large change as several small ones. They end with %s", own.Name, len(text), tail(text, 80))
 		}
 		return dialect.Call{}, fmt.Errorf("%s: the arguments are not a JSON object: %s", own.Name, clip.Text(text, 200))
 	}

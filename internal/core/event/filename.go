@@ -16,7 +16,7 @@ import (
 // MarshalJSON writes the state with its names byte for byte.
 func (s FileState) MarshalJSON() ([]byte, error) {
 	type plain FileState
-	s.Path, s.Link = escapeName(s.Path), escapeName(s.Link)
+	s.Path, s.Link = RecordedName(s.Path), RecordedName(s.Link)
 	return jsonx.JSON(plain(s))
 }
 
@@ -30,15 +30,31 @@ func (s *FileState) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func escapeName(name string) string {
+// RecordedName is a name as records hold it.
+func RecordedName(name string) string {
 	return replaceBytes(name, func(b byte) string { return "\x00" + hex.EncodeToString([]byte{b}) })
 }
 
-// ShownName is the name of a file as people and JSON are given it: a byte that is no
-// UTF-8 as \x and two digits.
+// ShownName is the name of a file as people and JSON are given it, on one line: a byte
+// that is no UTF-8, and one that is a control character, as \x and two digits.
 func ShownName(name string) string {
-	return replaceBytes(name, func(b byte) string { return fmt.Sprintf(`\x%02x`, b) })
+	shown := func(b byte) string { return fmt.Sprintf(`\x%02x`, b) }
+	name = replaceBytes(name, shown)
+	if !strings.ContainsFunc(name, control) {
+		return name
+	}
+	var b strings.Builder
+	for _, r := range name {
+		if control(r) {
+			b.WriteString(shown(byte(r)))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
+
+func control(r rune) bool { return r < ' ' || r == 0x7f }
 
 // replaceBytes replaces what is not UTF-8 in a name.
 func replaceBytes(name string, by func(byte) string) string {

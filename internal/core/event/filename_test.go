@@ -27,7 +27,7 @@ func TestNamesOfFilesAreBytes(t *testing.T) {
 			t.Fatalf("shown as %q", event.ShownName(s.Path))
 		}
 	})
-	if got := event.ShownName("a\xff b\xfeü"); got != `a\xff b\xfeü` {
+	if got := event.ShownName("a\xff b\xfeü\nc\x1b"); got != `a\xff b\xfeü\x0ac\x1b` {
 		t.Errorf("shown as %q", got)
 	}
 }

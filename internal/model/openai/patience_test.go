@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -39,7 +40,8 @@ func TestPatience(t *testing.T) {
 		name  string
 		steps []step
 		total time.Duration
-		no    bool // idle timeout
+		no    bool          // idle timeout
+		quiet time.Duration // longest wait for progress, 5m0s if zero
 		took  time.Duration
 		text  string
 		says  string
@@ -47,6 +49,9 @@ func TestPatience(t *testing.T) {
 		{name: "silence before headers", took: idle, says: "sent nothing for 2m0s"},
 		{name: "silence in mid-stream", steps: []step{{0, word}, {time.Minute, word}}, took: time.Minute + idle, text: "word word ", says: "sent nothing for 2m0s"},
 		{name: "nothing but comments", steps: append([]step{{0, word}}, repeat(100, step{time.Minute, ": keep-alive\n\n"})...), took: 5 * time.Minute, text: "word ", says: "nothing but signs of life for 5m0s"},
+		{name: "silence, and the limit of progress is the shorter", quiet: time.Minute, steps: []step{{0, word}}, took: time.Minute, text: "word ", says: "sent nothing for 1m0s"},
+		{name: "silence before headers, and that limit", quiet: time.Minute, took: time.Minute, says: "sent nothing for 1m0s"},
+		{name: "comments, and that limit", quiet: time.Minute, steps: append([]step{{0, word}}, repeat(100, step{time.Second, ": keep-alive\n\n"})...), took: time.Minute, text: "word ", says: "nothing but signs of life for 1m0s"},
 		{name: "nothing but events that say nothing", steps: append([]step{{0, word}}, repeat(100, step{time.Minute, `data: {"choices":[]}` + "\n\n"})...), took: 5 * time.Minute, text: "word ", says: "nothing but signs of life for 5m0s"},
 		{name: "comments, then data", steps: append(repeat(4, step{time.Minute, ": keep-alive\n\n"}), step{time.Minute - 1, word + last + "data: [DONE]\n\n"}), took: 5*time.Minute - 1 + 50*time.Millisecond, text: "word "},
 		{name: "comments before every event", steps: append(repeat(20, step{time.Minute, ": keep-alive\n\n" + word}), step{0, "data: [DONE]\n\n"}), took: 20*time.Minute + 50*time.Millisecond, text: strings.Repeat("word ", 20)},
@@ -77,7 +82,7 @@ func TestPatience(t *testing.T) {
 				})}
 				go srv.Serve(net)
 				defer srv.Close()
-				o := transport.Options{BaseURL: "http://loopback/v1", IdleTimeout: idle, ProgressTimeout: 5 * time.Minute, Timeout: tc.total, RoundTripper: &http.Transport{DialContext: net.Dial}}
+				o := transport.Options{BaseURL: "http://loopback/v1", IdleTimeout: idle, ProgressTimeout: cmp.Or(tc.quiet, 5*time.Minute), Timeout: tc.total, RoundTripper: &http.Transport{DialContext: net.Dial}}
 				if tc.no {
 					o.IdleTimeout, o.ProgressTimeout = 0, 0
 				}

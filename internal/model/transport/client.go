@@ -360,13 +360,18 @@ func (x *exchange) why(err error, network func(error) error) error {
 	switch cause := context.Cause(x.ctx); cause {
 	case nil:
 		return network(err)
-	case errSilent:
+	case errSilent, errQuiet:
+		waited := x.patience.bear.silence
+		if cause == errQuiet {
+			waited = x.patience.bear.progress
+		}
+		if cause == errQuiet && x.patience.signs {
+			return say(provider.ErrCutOff, true, nil, "%s sent nothing but signs of life for %v", x.route, waited)
+		}
 		if !x.begun {
 			x.client.slow.Add(1)
 		}
-		return say(provider.ErrCutOff, true, nil, "%s sent nothing for %v", x.route, x.patience.bear.silence)
-	case errQuiet:
-		return say(provider.ErrCutOff, true, nil, "%s sent nothing but signs of life for %v", x.route, x.patience.bear.progress)
+		return say(provider.ErrCutOff, true, nil, "%s sent nothing for %v", x.route, waited)
 	case errSlow:
 		return say(provider.ErrCutOff, true, nil, "%s took longer than %v", x.route, x.client.opt.Timeout)
 	default:

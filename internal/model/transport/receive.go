@@ -185,6 +185,7 @@ type patience struct {
 	silent *time.Timer // runs out without a byte
 	quiet  *time.Timer // runs out without progress
 	total  *time.Timer
+	signs  bool // of life came since the last progress
 	hasty  bool
 }
 
@@ -215,6 +216,7 @@ func (p *patience) alive() {
 
 // progress is told that more of the reply came.
 func (p *patience) progress() {
+	p.signs = false
 	if p.quiet != nil {
 		p.quiet.Reset(p.bear.progress)
 	}

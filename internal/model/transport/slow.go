@@ -51,6 +51,7 @@ func (r waitingReader) Read(p []byte) (n int, err error) {
 	r.x.await(func() { n, err = r.from.Read(p) })
 	if n > 0 {
 		r.x.patience.alive()
+		r.x.patience.signs = true // unless it turns out to be progress
 	}
 	return n, err
 }

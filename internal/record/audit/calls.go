@@ -16,7 +16,7 @@ type Call struct {
 	Time      time.Time
 	Requested event.ToolCallRequested
 	Completed *event.ToolCallCompleted // nil: what came of it is unknown
-	Left      bool                     // it has no end, but its task has; see [Idle]
+	Left      bool                     // it has no end, but its task ended later; see [Idle]
 }
 
 // Open reports whether nobody knows what came of the call.
@@ -71,6 +71,7 @@ func Idle(records iter.Seq2[event.Record, error]) (idle []Call, err error) {
 	var cs Calls
 	var tasks task.Tasks
 	parents := make(map[string]string) // of calls that handed work on, by subtask
+	ended := make(map[string]uint64)   // the records that ended tasks
 	for r, err := range records {
 		if err != nil {
 			return nil, err
@@ -78,6 +79,9 @@ func Idle(records iter.Seq2[event.Record, error]) (idle []Call, err error) {
 		_ = tasks.Add(r) // a record that does not fit is told of elsewhere
 		if e, ok := r.Event.(event.TaskCreated); ok && e.CallID != "" {
 			parents[r.Task] = e.CallID
+		}
+		if ended[r.Task] == 0 && tasks.Get(r.Task).Status.Ended() {
+			ended[r.Task] = r.Seq
 		}
 		if err := cs.Add(r); err != nil {
 			return nil, err
@@ -91,7 +95,7 @@ func Idle(records iter.Seq2[event.Record, error]) (idle []Call, err error) {
 	}
 	for _, c := range cs.calls {
 		if c.Open() && !waits[c.Requested.CallID] {
-			c.Left = tasks.Get(c.Requested.TaskID).Status.Ended()
+			c.Left = c.Seq < ended[c.Requested.TaskID] // an undo of the turn, or a hook at the close, comes later
 			idle = append(idle, c)
 		}
 	}

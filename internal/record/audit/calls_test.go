@@ -28,6 +28,9 @@ func TestIdleCalls(t *testing.T) {
 		{"all ended", []event.Record{create("t", "", ""), start("t"), ask("t", "a"), end("t", "a")}, "[]"},
 		{"cut off", []event.Record{create("t", "", ""), start("t"), ask("t", "a")}, "[a false]"},
 		{"left behind", []event.Record{create("t", "", ""), start("t"), ask("t", "a"), {Task: "t", Event: event.TaskCompleted{TaskID: "t"}}}, "[a true]"},
+		{"an undo of the turn, cut off", []event.Record{
+			create("t", "", ""), start("t"), {Task: "t", Event: event.TaskCompleted{TaskID: "t"}}, ask("t", "undo"),
+		}, "[undo false]"},
 		{"a hook of a subtask that ended", []event.Record{
 			create("t", "", ""), start("t"), ask("t", "a"), create("s", "t", "a"), start("s"), ask("s", "hook"),
 			{Task: "s", Event: event.TaskCompleted{TaskID: "s"}}, end("t", "a"),

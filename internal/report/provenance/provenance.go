@@ -198,7 +198,7 @@ func Touches(names []string) func(line []byte) bool {
 	// What is searched for begins with a letter: a quote is on every other word.
 	var marks [][]byte
 	for _, name := range names {
-		marks = append(marks, fmt.Appendf(nil, `path":%s`, jsonx.Must(name)))
+		marks = append(marks, fmt.Appendf(nil, `path":%s`, jsonx.Must(event.RecordedName(name))))
 	}
 	marks = append(marks, []byte(`hash":"tree:`))
 	request, whole := []byte(`"type":"ToolCallRequested"`), []byte(`"content":`)
