@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,6 +26,9 @@ const (
 	moreTasks = 100
 	// removeTries and removePause are for a group whose last process is just ending.
 	removeTries, removePause = 50, 2 * time.Millisecond
+	// mostLeft is what a command may leave in a group that is used again, in bytes. What
+	// it put into files in memory would count for the next command.
+	mostLeft = 16 << 20
 )
 
 // Files of a group, by version of control groups.
@@ -167,62 +169,119 @@ func (f groupFinder) folder(own map[string]string, controller string) string {
 	return ""
 }
 
-// made numbers the groups of this process.
-var made atomic.Int64
+// group is a control group for one command at a time.
+type group struct {
+	dirs   []string // the first bounds memory
+	bounds Bounds
+}
 
-// hold makes a control group within bounds and has the helper of the line start the
-// command in it. Where that cannot be done the line stays as it is. Release removes the
-// group when the command has ended.
+// groups are those of this process. Making one for each command would cost more than
+// all that the helper does with it.
+var groups struct {
+	sync.Mutex
+	made int
+	free []group // no process is in them
+}
+
+// hold has the helper of the line start its command in a control group with bounds.
+// Where that cannot be done the line stays as it is. Release says that the command has
+// ended.
 func hold(argv []string, b Bounds) (held []string, release func()) {
-	dirs := here().group(b)
-	if len(dirs) == 0 {
+	g, ok := here().take(b)
+	if !ok {
 		return argv, func() {}
 	}
 	held = slices.Clone(argv)
-	for _, dir := range dirs {
+	for _, dir := range slices.Backward(g.dirs) {
 		held = slices.Insert(held, 2, "--group="+dir)
 	}
-	return held, func() { removeGroups(dirs) }
+	return held, sync.OnceFunc(g.release)
 }
 
-// group makes the folders of one command's group; none if its memory cannot be bounded.
-func (p groupPlace) group(b Bounds) (dirs []string) {
+// take returns a group that nobody uses; none if memory cannot be bounded.
+func (p groupPlace) take(b Bounds) (g group, ok bool) {
 	if p.memory == "" || b.Memory <= 0 {
-		return nil
+		return g, false
 	}
+	groups.Lock()
+	defer groups.Unlock()
+	if n := len(groups.free); n > 0 {
+		g, groups.free = groups.free[n-1], groups.free[:n-1]
+	} else {
+		groups.made++
+		g = p.make(groups.made)
+	}
+	if g.bounds != b && !g.bound(b) {
+		g.remove()
+		return g, false
+	}
+	g.bounds = b
+	return g, true
+}
+
+// make makes the folders of a group.
+func (p groupPlace) make(serial int) (g group) {
 	number := processNumber()
-	name := fmt.Sprintf("%s%s-%s-%d", groupPrefix, number, startOf(number), made.Add(1))
+	name := fmt.Sprintf("%s%s-%s-%d", groupPrefix, number, startOf(number), serial)
 	for _, in := range p.dirs() {
-		dir := filepath.Join(in, name)
-		if os.Mkdir(dir, 0o755) == nil {
-			dirs = append(dirs, dir)
+		g.dirs = append(g.dirs, filepath.Join(in, name))
+		_ = os.Mkdir(filepath.Join(in, name), 0o755) // without it no bound can be set
+	}
+	return g
+}
+
+// bound sets the bounds of a group, and reports whether memory is bounded. The helper
+// watches processes too, so theirs need not be.
+func (g group) bound(b Bounds) bool {
+	tasks := "max"
+	if b.Processes > 0 {
+		tasks = strconv.Itoa(b.Processes + moreTasks)
+	}
+	_ = write(filepath.Join(g.dirs[len(g.dirs)-1], tasksLimit), tasks)
+	memory := strconv.FormatInt(b.Memory, 10)
+	return write(filepath.Join(g.dirs[0], limitV1), memory) || write(filepath.Join(g.dirs[0], limitV2), memory)
+}
+
+// release keeps a group for the next command if nothing of this one is left in it.
+func (g group) release() {
+	for _, file := range []string{"memory.usage_in_bytes", "memory.current"} {
+		text, err := os.ReadFile(filepath.Join(g.dirs[0], file))
+		used, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if procs, _ := os.ReadFile(filepath.Join(g.dirs[0], "cgroup.procs")); err == nil && used < mostLeft && len(procs) == 0 {
+			groups.Lock()
+			groups.free = append(groups.free, g)
+			groups.Unlock()
+			return
 		}
 	}
-	if memory := filepath.Join(p.memory, name); !limit(memory, limitV1, b.Memory) && !limit(memory, limitV2, b.Memory) {
-		removeGroups(dirs)
-		return nil
-	}
-	if p.tasks != "" && b.Processes > 0 {
-		_ = limit(filepath.Join(p.tasks, name), tasksLimit, int64(b.Processes+moreTasks)) // the helper watches them too
-	}
-	return dirs
+	g.remove()
 }
 
-// limit writes a number to a file of a group that is there.
-func limit(dir, file string, n int64) bool {
-	fd, err := unix.Open(filepath.Join(dir, file), unix.O_WRONLY|unix.O_CLOEXEC, 0)
+// dropGroups removes the groups that nobody uses.
+func dropGroups() {
+	groups.Lock()
+	defer groups.Unlock()
+	for _, g := range groups.free {
+		g.remove()
+	}
+	groups.free = nil
+}
+
+// write writes to a file that is there.
+func write(file, text string) bool {
+	fd, err := unix.Open(file, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false
 	}
 	defer unix.Close(fd)
-	_, err = unix.Write(fd, strconv.AppendInt(nil, n, 10))
+	_, err = unix.Write(fd, []byte(text))
 	return err == nil
 }
 
-// removeGroups waits shortly for the last processes of a group. What stays is removed
-// by the next coder.
-func removeGroups(dirs []string) {
-	for _, dir := range dirs {
+// remove waits shortly for the last processes of a group. What stays is removed by the
+// next coder.
+func (g group) remove() {
+	for _, dir := range g.dirs {
 		for range removeTries {
 			if !errors.Is(unix.Rmdir(dir), unix.EBUSY) {
 				break
@@ -265,13 +324,15 @@ type membership struct {
 	folder      int   // of a group of version 2, else -1
 	in, out     []int // of version 1: where a thread writes itself to join, and to return
 	events, hit int   // count what the kernel killed, and how often the limit was met; hit may be -1
+
+	kills, hits int64 // what was counted before
 }
 
 // openGroup opens a command's group before the helper is confined. A group that cannot
 // be opened is none: the helper watches the command in any case.
-func openGroup(dirs []string, s stage) *membership {
+func openGroup(o order) *membership {
 	m := &membership{folder: -1, events: -1, hit: -1}
-	for _, dir := range dirs {
+	for _, dir := range o.groups {
 		if _, err := os.Stat(filepath.Join(dir, "cgroup.events")); err == nil { // version 2
 			m.events, m.folder = openIn(dir, eventsV2, unix.O_RDONLY), openIn(dir, "", unix.O_PATH|unix.O_DIRECTORY)
 			continue
@@ -279,13 +340,14 @@ func openGroup(dirs []string, s stage) *membership {
 		if fd := openIn(dir, eventsV1, unix.O_RDONLY); fd >= 0 {
 			m.events, m.hit = fd, openIn(dir, hitsV1, unix.O_RDONLY)
 		}
-		in, out := openTasks(dir, s), openTasks(filepath.Dir(dir), s)
+		in, out := o.tasksIn(dir), o.tasksIn(filepath.Dir(dir))
 		if in >= 0 && out >= 0 {
 			m.in, m.out = append(m.in, in), append(m.out, out)
 			continue
 		}
 		closeAll(in, out)
 	}
+	m.kills, m.hits = m.counts()
 	return m
 }
 
@@ -297,23 +359,14 @@ func openIn(dir, file string, flags int) int {
 	return fd
 }
 
-// openTasks opens what a thread writes itself to. A file that is open for writing would
-// keep its mount from being made read-only: where that is about to be done, the file is
-// opened in a copy of the mount that nobody else has.
-func openTasks(dir string, s stage) int {
-	if s != stageNamespaces {
-		return openIn(dir, "tasks", unix.O_WRONLY)
+// tasksIn is the file that a thread writes itself to. A file that is open for writing
+// would keep its mount from being made read-only: where that is about to be done it is
+// opened in the mounts of whoever started us.
+func (o order) tasksIn(dir string) int {
+	if o.stage == stageNamespaces {
+		dir = "/proc/" + o.starter + "/root" + dir
 	}
-	copied, err := clone(unix.AT_FDCWD, dir, dir, unix.AT_SYMLINK_NOFOLLOW, 0)
-	if err != nil {
-		return -1
-	}
-	defer unix.Close(copied.fd)
-	fd, err := unix.Openat(copied.fd, "tasks", unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return -1
-	}
-	return fd
+	return openIn(dir, "tasks", unix.O_WRONLY)
 }
 
 func closeAll(fds ...int) {
@@ -351,18 +404,22 @@ func (m *membership) fork(path string, argv []string, attr *syscall.ProcAttr) (p
 
 // killed reports whether the kernel killed a process because the group met its limit.
 func (m *membership) killed() bool {
-	if m.events < 0 {
-		return false
-	}
-	kills, met := counter(m.events, "oom_kill"), counter(m.events, "oom")
+	kills, hits := m.counts()
+	return kills > m.kills && hits > m.hits // else the whole machine had no more
+}
+
+func (m *membership) counts() (kills, hits int64) {
 	if m.hit >= 0 {
-		met = counter(m.hit, "")
+		return counter(m.events, "oom_kill"), counter(m.hit, "")
 	}
-	return kills > 0 && met > 0 // else the whole machine had no more
+	return counter(m.events, "oom_kill"), counter(m.events, "oom")
 }
 
 // counter reads a number from a file that names its numbers, or has one without a name.
 func counter(fd int, name string) int64 {
+	if fd < 0 {
+		return 0
+	}
 	text := make([]byte, 1024)
 	n, err := unix.Pread(fd, text, 0)
 	if err != nil {

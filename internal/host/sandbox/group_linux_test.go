@@ -89,7 +89,7 @@ func TestFindGroup(t *testing.T) {
 		if want := (groupPlace{at(c.memory), at(c.tasks)}); got != want {
 			t.Errorf("%s: %+v, want %+v", c.what, got, want)
 		}
-		if len(got.group(Bounds{Memory: 1 << 30})) > 0 { // no kernel is behind it
+		if _, ok := got.take(Bounds{Memory: 1 << 30}); ok { // no kernel is behind it
 			t.Errorf("%s: a group whose limit could not be set", c.what)
 		}
 	}
@@ -130,6 +130,7 @@ func grouped(t *testing.T, l Line) (held Line, dirs []string, release func()) {
 	if len(dirs) == 0 {
 		t.Fatal("the command gets no group")
 	}
+	t.Cleanup(dropGroups)
 	t.Cleanup(release)
 	return l, dirs, release
 }
@@ -148,10 +149,11 @@ func TestConfinedGroup(t *testing.T) {
 			if got.signal != syscall.SIGKILL || strings.Count(got.stderr, "coder stopped the command: its processes used more than 100 MB of memory (safety.memory_limit_mb)") != 1 {
 				t.Errorf("%s: %+v", script, got)
 			}
-			if m := openGroup(dirs, stageOpen); !m.killed() {
+			if m := openGroup(order{groups: dirs}); m.kills == 0 {
 				t.Errorf("%s: it was not the kernel", script)
 			}
 			release()
+			dropGroups()
 			for _, dir := range dirs {
 				if _, err := os.Stat(dir); !os.IsNotExist(err) {
 					t.Errorf("%s is left: %v", dir, err)
@@ -227,6 +229,7 @@ func TestConfinedGroupGone(t *testing.T) {
 		for script, fine := range map[string]bool{"true": true, `$SELF __attack fill 300`: false} {
 			held, _, release := grouped(t, wrap(t, s, l))
 			release()
+			dropGroups()
 			if got := w.run(t, held, script); fine != (got.code == 0) || fine != (got.stderr == "") {
 				t.Errorf("%s: %+v", script, got)
 			}
@@ -248,7 +251,7 @@ func TestGroupOfVersion2(t *testing.T) {
 	if err := unix.Mkdir(dir, 0o755); parent == "" || err != nil {
 		t.Skipf("no group of version 2 can be made here: %v", err)
 	}
-	t.Cleanup(func() { removeGroups([]string{dir}) })
+	t.Cleanup(func() { group{dirs: []string{dir}}.remove() })
 	eachBackend(t, func(t *testing.T, s *Sandbox) {
 		w := newWorld(t)
 		l := wrap(t, s, w.limits())

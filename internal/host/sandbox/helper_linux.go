@@ -47,7 +47,7 @@ func carryOut(args []string) (code int, err error) {
 	if o.tell {
 		tell = os.NewFile(TellOn, "tell")
 	}
-	group := openGroup(o.groups, o.stage) // the command sees none of it, and neither do we after this
+	group := openGroup(o) // the command sees none of it, and neither do we after this
 	if err := confine(o); err != nil {
 		return 0, err
 	}

@@ -284,8 +284,9 @@ func attended(argv []string, b Bounds) Line {
 }
 
 // Close removes what Wrap put in the place of protected paths, if it is still
-// empty. Commands that still run are then less protected.
+// empty, and what was made for [Line.Hold]. Commands that still run are then less protected.
 func (s *Sandbox) Close() error {
+	dropGroups()
 	if s == nil {
 		return nil
 	}
