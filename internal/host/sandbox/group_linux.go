@@ -46,7 +46,7 @@ type groupPlace struct {
 	tasks  string // that of the groups which bound processes; may be empty or the same
 }
 
-// groupFinder looks for a groupPlace.
+// groupFinder finds the groupPlace of a process.
 type groupFinder struct {
 	root      string                // of the file system; empty for the real one
 	delegated func(dir string) bool // reports whether the system left a group to its user
@@ -103,7 +103,8 @@ func (f groupFinder) find() groupPlace {
 			return groupPlace{memory: place, tasks: place}
 		}
 	}
-	if dir := f.folder(own, "memory"); dir != "" && f.writable(dir, limitV1) && !says(filepath.Join(dir, "memory.use_hierarchy"), "0") {
+	dir := f.folder(own, "memory")
+	if dir != "" && f.writable(dir, limitV1) && !says(filepath.Join(dir, "memory.use_hierarchy"), "0") {
 		place := groupPlace{memory: dir}
 		if dir := f.folder(own, "pids"); dir != "" && f.writable(dir, "tasks") {
 			place.tasks = dir
@@ -122,7 +123,10 @@ func (f groupFinder) second(own string) string {
 	}
 	parent := filepath.Dir(own)
 	_, err := os.Stat(filepath.Join(parent, "cgroup.procs")) // above the mount is none
-	if err != nil || !controls(parent) || !f.writable(parent, "cgroup.procs") || !f.delegated(parent) && !f.delegated(own) {
+	if err != nil || !controls(parent) || !f.writable(parent, "cgroup.procs") {
+		return ""
+	}
+	if !f.delegated(parent) && !f.delegated(own) {
 		return ""
 	}
 	for _, bound := range []string{limitV2, "memory.high", "memory.swap.max", "cpu.max"} {
@@ -245,9 +249,10 @@ func (g group) bound(b Bounds) bool {
 // release keeps a group for the next command if nothing of this one is left in it.
 func (g group) release() {
 	for _, file := range []string{"memory.usage_in_bytes", "memory.current"} {
-		text, err := os.ReadFile(filepath.Join(g.dirs[0], file))
-		used, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		if procs, _ := os.ReadFile(filepath.Join(g.dirs[0], "cgroup.procs")); err == nil && used < mostLeft && len(procs) == 0 {
+		text, _ := os.ReadFile(filepath.Join(g.dirs[0], file))
+		used, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		procs, _ := os.ReadFile(filepath.Join(g.dirs[0], "cgroup.procs"))
+		if err == nil && used < mostLeft && len(procs) == 0 {
 			groups.Lock()
 			groups.free = append(groups.free, g)
 			groups.Unlock()
@@ -388,7 +393,8 @@ func (m *membership) fork(path string, argv []string, attr *syscall.ProcAttr) (p
 	if m.folder >= 0 {
 		within := *attr.Sys
 		within.UseCgroupFD, within.CgroupFD = true, m.folder
-		if pid, err = program.Fork(path, argv, &syscall.ProcAttr{Env: attr.Env, Files: attr.Files, Sys: &within}); err == nil {
+		pid, err = program.Fork(path, argv, &syscall.ProcAttr{Env: attr.Env, Files: attr.Files, Sys: &within})
+		if err == nil {
 			return pid, nil
 		}
 	}

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -153,7 +154,7 @@ func TestConfinedGroup(t *testing.T) {
 				t.Errorf("%s: it was not the kernel", script)
 			}
 			release()
-			dropGroups()
+			_ = (*Sandbox)(nil).Close() // as at the end of a session
 			for _, dir := range dirs {
 				if _, err := os.Stat(dir); !os.IsNotExist(err) {
 					t.Errorf("%s is left: %v", dir, err)
@@ -235,6 +236,36 @@ func TestConfinedGroupGone(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestGroupIsUsedAgain, unless a command left something in it.
+func TestGroupIsUsedAgain(t *testing.T) {
+	w := newWorld(t)
+	file := "/dev/shm/coder-test-" + strconv.Itoa(os.Getpid())
+	t.Cleanup(func() { os.Remove(file) })
+	line := func() Line { return Attended(self(t), Bounds{Memory: 100 << 20}).Telling() }
+	var before []string
+	for _, c := range []struct {
+		script string
+		killed bool
+		again  bool // the group of the command before
+	}{
+		{"true", false, false},
+		{"$SELF __attack fill 300", true, true},
+		{"$SELF __attack some 60", false, true}, // that the kernel killed in it before is no matter
+		{"head -c 40000000 /dev/zero >" + file, false, true},
+		{"true", false, false},
+	} {
+		held, dirs, release := grouped(t, line())
+		if again := slices.Equal(dirs, before); again != c.again {
+			t.Errorf("%s: in %q after %q", c.script, dirs, before)
+		}
+		before = dirs
+		if got := w.run(t, held, c.script); c.killed != (got.signal == syscall.SIGKILL) || !c.killed && (got.code != 0 || got.stderr != "") {
+			t.Errorf("%s: %+v", c.script, got)
+		}
+		release()
+	}
 }
 
 // TestGroupOfVersion2 starts a command in a group of version 2, whatever that can bound.

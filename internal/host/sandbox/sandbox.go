@@ -249,7 +249,8 @@ func (s *Sandbox) line(p places) Line {
 	case Bubblewrap:
 		line := append(slices.Clone(s.through), bwrapArgs(p)...)
 		line = append(line, helper(s.exe, order{stage: stageBwrap, places: p})...)
-		return attended(helper(s.exe, order{stage: stageOpen, confined: true, places: places{bounds: p.bounds, outlet: p.outlet}, argv: line}), p.bounds) // what bwrap starts does not always die with it
+		outside := order{stage: stageOpen, confined: true, places: places{bounds: p.bounds, outlet: p.outlet}, argv: line}
+		return attended(helper(s.exe, outside), p.bounds) // what bwrap starts does not always die with it
 	case Landlock:
 		return attended(helper(s.exe, order{stage: stageLandlock, places: p}), p.bounds)
 	default:
