@@ -96,6 +96,22 @@ func TestFindGroup(t *testing.T) {
 	}
 }
 
+// TestDelegatedGroup reads the mark of a delegated group.
+func TestDelegatedGroup(t *testing.T) {
+	dir := t.TempDir()
+	if isDelegated(dir) {
+		t.Error("a folder without the mark")
+	}
+	for value, want := range map[string]bool{"1": true, "0": false, "": false} {
+		if err := unix.Setxattr(dir, "user.delegate", []byte(value), 0); err != nil {
+			t.Skipf("no attribute can be set here: %v", err)
+		}
+		if isDelegated(dir) != want {
+			t.Errorf("%q: delegated is not %v", value, want)
+		}
+	}
+}
+
 // TestGroupsOfTheDead: a coder that was killed leaves its groups to the next one.
 func TestGroupsOfTheDead(t *testing.T) {
 	dir, own := t.TempDir(), processNumber()
