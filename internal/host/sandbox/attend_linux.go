@@ -29,6 +29,7 @@ type attendant struct {
 	command int  // its process number
 	alone   bool // the process table is ours
 	bounds  Bounds
+	group   *membership
 	ended   bool // the command has ended, as status says
 	status  syscall.WaitStatus
 }
@@ -36,7 +37,7 @@ type attendant struct {
 // attend runs the command as a child, in a session of its own, and sees it to
 // its end; then whatever it left running is stopped. The child inherits what
 // this thread is confined to.
-func attend(o order, tell *os.File) (code int, err error) {
+func attend(o order, tell *os.File, group *membership) (code int, err error) {
 	path, err := program.OnPath(o.argv[0])
 	if err != nil {
 		return 0, fmt.Errorf("start command: %w", err)
@@ -44,7 +45,7 @@ func attend(o order, tell *os.File) (code int, err error) {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // caught, not ignored: that the command would inherit
-	a := &attendant{alone: os.Getpid() == 1, bounds: o.bounds}
+	a := &attendant{alone: os.Getpid() == 1, bounds: o.bounds, group: group}
 	// The first of its own process table has the orphans anyway, and nobody in there is to look into it; the kernel ends
 	// the command with it. Otherwise they are made ours, and the command dies with us.
 	option, on, death := unix.PR_SET_CHILD_SUBREAPER, uintptr(1), syscall.SIGKILL
@@ -62,7 +63,7 @@ func attend(o order, tell *os.File) (code int, err error) {
 	if o.journal != "" {
 		keepJournal(o, path)
 	}
-	a.command, err = program.Fork(path, o.argv, &syscall.ProcAttr{
+	a.command, err = group.fork(path, o.argv, &syscall.ProcAttr{
 		Env: unix.Environ(), Files: files, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: noTerminal == nil, Pdeathsig: death},
 	})
 	if err != nil {
@@ -87,7 +88,8 @@ func attend(o order, tell *os.File) (code int, err error) {
 
 // see waits for the end of the command, or for being asked to end it, and stops
 // what is left. It reports whether anything had to be stopped. Processes that use
-// more than they may are killed at once, and what they used is said.
+// more than they may are killed at once, and what they used is said. A command that
+// the kernel killed for memory counts as killed, whatever its shell made of it.
 func (a *attendant) see(asked <-chan os.Signal) (stopped bool) {
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
@@ -101,16 +103,30 @@ func (a *attendant) see(asked <-chan os.Signal) (stopped bool) {
 		select {
 		case <-children:
 		case <-look:
-			if over := a.bounds.exceeded(descendants(processNumber())); over != "" {
-				fmt.Fprintln(os.Stderr, "coder stopped the command: "+over)
-				a.kill(children)
+			over := a.bounds.exceeded(descendants(processNumber()))
+			if over == "" && a.group.killed() {
+				over = a.bounds.memory()
+			}
+			if over != "" {
+				a.stopFor(over, children)
 				return false
 			}
 		case <-asked:
 			return a.stop(children)
 		}
 	}
+	if a.group.killed() {
+		a.stopFor(a.bounds.memory(), children)
+		return false
+	}
 	return a.reap() && a.stop(children)
+}
+
+// stopFor kills a command that is over a bound, and says so.
+func (a *attendant) stopFor(over string, children <-chan os.Signal) {
+	fmt.Fprintln(os.Stderr, "coder stopped the command: "+over)
+	a.kill(children)
+	a.status = syscall.WaitStatus(syscall.SIGKILL) // a shell may have ended by itself meanwhile
 }
 
 // reap takes note of every child that has ended and reports whether there are
@@ -183,10 +199,15 @@ type process struct {
 	resident       int64 // bytes in memory, some of which others may share
 }
 
+// statOf are the fields of a process's line in the process table, after its name.
+func statOf(number string) []string {
+	stat, _ := os.ReadFile("/proc/" + number + "/stat")
+	return strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // the name may hold anything
+}
+
 // look reads a process's line in the process table that is mounted.
 func look(number string) (p process, ok bool) {
-	stat, _ := os.ReadFile("/proc/" + number + "/stat")
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // the name may hold anything
+	fields := statOf(number)
 	const parent, threads, resident = 1, 17, 21
 	if len(fields) <= resident {
 		return p, false

@@ -25,9 +25,14 @@ func (b Bounds) exceeded(all []process) string {
 	case b.Processes > 0 && tasks > b.Processes:
 		return fmt.Sprintf("it ran more than %d processes and threads (safety.max_processes)", b.Processes)
 	case b.Memory > 0 && resident+shared(all) > b.Memory && held(all) > b.Memory:
-		return fmt.Sprintf("its processes used more than %d MB of memory (safety.memory_limit_mb)", b.Memory>>20)
+		return b.memory()
 	}
 	return ""
+}
+
+// memory says that processes used more memory than they may.
+func (b Bounds) memory() string {
+	return fmt.Sprintf("its processes used more than %d MB of memory (safety.memory_limit_mb)", b.Memory>>20)
 }
 
 // held is the memory that would be free without the processes, in bytes. What they

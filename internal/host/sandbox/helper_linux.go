@@ -47,6 +47,7 @@ func carryOut(args []string) (code int, err error) {
 	if o.tell {
 		tell = os.NewFile(TellOn, "tell")
 	}
+	group := openGroup(o) // the command sees none of it, and neither do we after this
 	if err := confine(o); err != nil {
 		return 0, err
 	}
@@ -56,7 +57,7 @@ func carryOut(args []string) (code int, err error) {
 	case o.stage == stageBwrap:
 		return 0, become(o.argv, parent)
 	}
-	return attend(o, tell)
+	return attend(o, tell, group)
 }
 
 // confine applies the limits to this thread.

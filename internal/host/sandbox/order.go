@@ -28,6 +28,7 @@ type order struct {
 	journal string // the number of the command in the journal to keep; empty if there is none
 	// confined says of a command at stageOpen that it confines itself.
 	confined bool
+	groups   []string // the folders of the control group that the command starts in
 	argv     []string
 }
 
@@ -35,7 +36,7 @@ type order struct {
 func (o *order) lists() []pathList {
 	return []pathList{
 		{"--write", &o.write}, {"--protect", &o.protect}, {"--hide", &o.hide}, {"--empty", &o.empty}, {"--show", &o.show},
-		{"--empty-in", &o.emptyIn}, {"--show-in", &o.showIn}, {"--pin", &o.pin},
+		{"--empty-in", &o.emptyIn}, {"--show-in", &o.showIn}, {"--pin", &o.pin}, {"--group", &o.groups},
 	}
 }
 
@@ -134,7 +135,7 @@ func (o order) check() error {
 	if !slices.Contains([]stage{stageNamespaces, stageBwrap, stageLandlock, stageOpen}, o.stage) {
 		return fmt.Errorf("unknown stage %q", o.stage)
 	}
-	for _, path := range slices.Concat(o.write, o.protect, o.hide, o.empty, o.show, o.emptyIn, o.showIn, o.pin) {
+	for _, path := range slices.Concat(o.write, o.protect, o.hide, o.empty, o.show, o.emptyIn, o.showIn, o.pin, o.groups) {
 		if !filepath.IsAbs(path) || path == "/" || path != filepath.Clean(path) {
 			return fmt.Errorf("bad path %q", path)
 		}

@@ -249,9 +249,10 @@ func (s *Sandbox) line(p places) Line {
 	case Bubblewrap:
 		line := append(slices.Clone(s.through), bwrapArgs(p)...)
 		line = append(line, helper(s.exe, order{stage: stageBwrap, places: p})...)
-		return attended(helper(s.exe, order{stage: stageOpen, confined: true, places: places{bounds: p.bounds, outlet: p.outlet}, argv: line})) // what bwrap starts does not always die with it
+		outside := order{stage: stageOpen, confined: true, places: places{bounds: p.bounds, outlet: p.outlet}, argv: line}
+		return attended(helper(s.exe, outside), p.bounds) // what bwrap starts does not always die with it
 	case Landlock:
-		return attended(helper(s.exe, order{stage: stageLandlock, places: p}))
+		return attended(helper(s.exe, order{stage: stageLandlock, places: p}), p.bounds)
 	default:
 		return inOwnSpaces(s.exe, order{places: p})
 	}
@@ -260,7 +261,7 @@ func (s *Sandbox) line(p places) Line {
 // inOwnSpaces is the line of a helper in namespaces of its own.
 func inOwnSpaces(exe string, o order) Line {
 	o.stage, o.outer, o.starter = stageNamespaces, mountSpace(), processNumber()
-	return Line{Argv: helper(exe, o), Attr: inNamespaces(o.network), Init: true}
+	return Line{Argv: helper(exe, o), Attr: inNamespaces(o.network), Init: true, bounds: o.bounds}
 }
 
 func helper(exe string, o order) []string {
@@ -274,16 +275,19 @@ func Attended(exe string, b Bounds) Line {
 	if runtime.GOOS != "linux" || exe == "" {
 		return Line{}
 	}
-	return attended(helper(exe, order{stage: stageOpen, places: places{bounds: b}}))
+	return attended(helper(exe, order{stage: stageOpen, places: places{bounds: b}}), b)
 }
 
 // attended is the line of a helper that ends the others itself: it is asked to
 // when we die, since it could do nothing more if it were killed.
-func attended(argv []string) Line { return Line{Argv: argv, Attr: askedWhenWeDie, Init: true} }
+func attended(argv []string, b Bounds) Line {
+	return Line{Argv: argv, Attr: askedWhenWeDie, Init: true, bounds: b}
+}
 
 // Close removes what Wrap put in the place of protected paths, if it is still
-// empty. Commands that still run are then less protected.
+// empty, and what was made for [Line.Hold]. Commands that still run are then less protected.
 func (s *Sandbox) Close() error {
+	dropGroups()
 	if s == nil {
 		return nil
 	}
@@ -457,7 +461,14 @@ type Line struct {
 
 	// Journal, if set, is to be given to the process as descriptor [JournalOn].
 	Journal *os.File
+
+	bounds Bounds // what its processes may use together
 }
+
+// Hold returns what to run just one command through, in place of Argv: where this
+// machine allows it the kernel then holds the command's processes within their bounds.
+// Release is to be called when the process has ended.
+func (l Line) Hold() (argv []string, release func()) { return hold(l.Argv, l.bounds) }
 
 // Telling is the line for somebody who reads, from a pipe given as descriptor
 // [TellOn], how the command ended: see [End]. It is for lines with Init

@@ -278,7 +278,7 @@ func (c *Confiner) through(l sandbox.Line) bash.Confinement { return through(c.o
 // through is the confinement of a line that no journal is kept of.
 func through(l sandbox.Line) bash.Confinement {
 	l = l.Telling()
-	return bash.Confinement{Through: l.Argv, Attr: l.Attr, Init: l.Init, Journal: l.Journal}
+	return bash.Confinement{Through: l.Argv, Attr: l.Attr, Init: l.Init, Journal: l.Journal, Hold: l.Hold}
 }
 
 // Helper is the bounds of a program that works for us beside the commands, such

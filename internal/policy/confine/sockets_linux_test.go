@@ -192,6 +192,11 @@ func TestOnlyAnApprovedLineIsUnbounded(t *testing.T) {
 		if err != nil || slices.Contains(got.Through, "--bounds=67108864,7") != c.bounded {
 			t.Errorf("%s: bounded is not %v: %q, %v", c.what, c.bounded, got.Through, err)
 		}
+		through, release := got.Hold()
+		release()
+		if grouped := len(through) > len(got.Through); grouped && !c.bounded || !slices.Equal(through[len(through)-len(got.Through)+2:], got.Through[2:]) {
+			t.Errorf("%s: held by %q", c.what, through)
+		}
 	}
 	o.MemoryMB = -1
 	got, err := confine.New(o).Command(t.Context(), read("make"))

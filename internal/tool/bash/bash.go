@@ -83,6 +83,9 @@ type Confinement struct {
 	Init    bool
 	// Journal, if set, is where that program writes which files the command touches.
 	Journal *os.File
+	// Hold, if set, returns what to run one command through in place of Through, which
+	// holds more of its bounds, and what to call when it has ended.
+	Hold func() (through []string, release func())
 	// Reach, if set, opens the command's way to the hosts that it may reach, for
 	// as long as it runs.
 	Reach func(ctx context.Context) (Way, error)
@@ -110,6 +113,11 @@ type Way struct {
 
 // run runs a command within c, and says which hosts it was refused.
 func (c Confinement) run(ctx context.Context, spec shell.Spec) (o shell.Outcome, refused string, err error) {
+	if c.Hold != nil {
+		through, release := c.Hold()
+		defer release()
+		spec.Through = through
+	}
 	if c.Reach == nil {
 		o, err = shell.Run(ctx, spec)
 		return o, "", err

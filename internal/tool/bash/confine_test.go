@@ -118,3 +118,30 @@ func TestALineIsReadOnceAndThatReadingIsJudgedConfinedAndRun(t *testing.T) {
 		t.Errorf("the line was read %d times", len(made))
 	}
 }
+
+// TestACommandIsHeldWhileItRuns: it is run through what holds it, which is let go when it
+// has ended, however that came.
+func TestACommandIsHeldWhileItRuns(t *testing.T) {
+	ws, err := workspace.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	held := 0
+	sh := runner(bash.Options{Workspace: ws, Env: []string{"PATH=/usr/bin:/bin"}, Confine: func(context.Context, tool.Line) (bash.Confinement, error) {
+		return bash.Confinement{Through: []string{"/usr/bin/env"}, Hold: func() ([]string, func()) {
+			held++
+			return []string{"/usr/bin/env", "HELD=yes"}, func() { held-- }
+		}}, nil
+	}})
+	for _, command := range []string{"echo $HELD", "echo $HELD; exit 3", "echo $HELD; kill $$"} {
+		call, err := sh.Prepare(t.Context(), json.RawMessage(`{"command":"`+command+`"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := call.Run(t.Context(), io.Discard)
+		if r, ok := result.Value.(tool.ShellResult); err != nil || !ok || r.Stdout != "yes\n" || held != 0 {
+			t.Errorf("%s: %+v, %v, still held %d times", command, result.Value, err, held)
+		}
+	}
+}
