@@ -144,7 +144,6 @@ type staging struct {
 	hidden  []string                                     // folders that commands do not see
 	was, is map[string]string                            // what stands for words of the record, and of the rerun
 	except  rerun.Exceptions
-	earlier int           // seconds by which git dates before then
 	learn   *rerun.Golden // becomes what the rerun comes to; nil to compare only
 }
 
@@ -157,7 +156,7 @@ const maxAgain = 3
 // is learnt unless the rerun takes another course.
 func (a *App) again(ctx context.Context, s staging) (report *rerun.Report, learnt *rerun.Golden, err error) {
 	var runs []*rerun.Follower
-	for s.earlier = 0; s.earlier <= maxAgain; s.earlier++ {
+	for range 1 + maxAgain {
 		f, gone, err := a.once(ctx, s)
 		if err != nil {
 			return nil, nil, err
@@ -249,7 +248,7 @@ func (a *App) another(ctx context.Context, s staging, f *rerun.Follower, root, h
 	b.elsewhere = slices.Concat(a.elsewhere, []string{a.Root, a.Project})
 	b.Root, b.Project, b.Home, b.Trust.Path = root, root, home, filepath.Join(home, "trust.json")
 	b.mcpServers, b.mcpLeft, b.telemetry = nil, nil, telemetry.Settings{}
-	b.Play, b.Recorded = f, &Recorded{Follower: f, calls: s.take.Requests(), hidden: s.hidden, earlier: s.earlier}
+	b.Play, b.Recorded = f, &Recorded{Follower: f, calls: s.take.Requests(), hidden: s.hidden}
 	if ws, err := workspace.Open(a.Root); err == nil { // else there is nothing to hide
 		b.Recorded.secrets, _ = a.protect(ws).hidden(ctx)
 		ws.Close()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"time"
 
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/rerun"
@@ -25,7 +24,6 @@ type Recorded struct {
 	calls   []event.ToolCallRequested // on record
 	hidden  []string                  // folders that commands do not see
 	secrets []string                  // secret files of the workspace that the copy stands for
-	earlier int                       // seconds by which git dates before then
 }
 
 // judged is p, but for what was let pass unasked for reasons that are not there
@@ -45,15 +43,14 @@ func (r *Recorded) judged(p policy.Policy) policy.Policy {
 type confining = func(context.Context, tool.Line) (bash.Confinement, error)
 
 // dated has git date what a rerun commits as it was dated then, so that its history is in the
-// same order. Then is known to the second in which the command ended: each further rerun dates
-// a second earlier, so that what a date decides, such as the name of a commit, counts as chance.
+// same order.
 func (a *App) dated(confine confining) confining {
 	if a.Recorded == nil {
 		return confine
 	}
 	return func(ctx context.Context, read tool.Line) (bash.Confinement, error) {
 		c, err := confine(ctx, read)
-		then := a.Recorded.Now().Add(-time.Duration(a.Recorded.earlier) * time.Second).Format("2006-01-02T15:04:05-07:00")
+		then := a.Recorded.Now().Format("2006-01-02T15:04:05-07:00")
 		c.Env = append(slices.Clip(c.Env), "GIT_AUTHOR_DATE="+then, "GIT_COMMITTER_DATE="+then)
 		return c, err
 	}

@@ -35,7 +35,7 @@ var (
 	tempNames = lazy.Regexp(`/tmp/[\w.+-]*(?:\d{4,}|tmp\.\w{6,})[\w.+-]*`)
 	ids       = lazy.Regexp(`\b(task|ui|call|mention|bang|undo|job|hook)_[a-z2-7]{12}\b|` +
 		`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|` +
-		`\b[0-9a-f]{40}\b|\b[0-9a-f]{7,12}\b|\b[Pp][Ii][Dd]:? ?\d+\b|\bCODER_COMMAND=[\w.-]+`)
+		`\b[0-9a-f]{40}\b|\b[0-9a-f]{7,12}\b|-g[0-9a-f]{7,40}\b|\b[Pp][Ii][Dd]:? ?\d+\b|\bCODER_COMMAND=[\w.-]+`)
 )
 
 // dates are the variables by which git dates what a rerun commits.
@@ -59,7 +59,8 @@ func normal(text string) string {
 	text = dangling().ReplaceAllString(stored().ReplaceAllString(text, "<objects>"), "")
 	text = oneline().ReplaceAllString(text, "<id> ")
 	return ids().ReplaceAllStringFunc(text, func(id string) string {
-		mixed := strings.ContainsAny(id, "0123456789") && strings.ContainsAny(id, "abcdefPp")
+		described := strings.HasPrefix(id, "-g") // as git describe names a commit
+		mixed := described || strings.ContainsAny(id, "0123456789") && strings.ContainsAny(id, "abcdefPp")
 		if len(id) <= 12 && !strings.ContainsAny(id, "_=") && !mixed {
 			return id // a number, or a word
 		}

@@ -23,6 +23,7 @@ func TestWhatMayDiffer(t *testing.T) {
 		"[main 1a2b3c4] two":                                                                   "[main fe98d7c] two",
 		"task_hac3jmey3u22 and ui_aaaabbbbcccc":                                                "task_zzzzyyyyxxxx and ui_ddddeeeeffff",
 		"2644698 two":                                                                          "a644698 two",
+		"v1-1-g31c50fb and v1-2-g1234567":                                                      "v1-1-ga4b3294 and v1-2-gabcdefa",
 		"3187537 two\n1a2b3c4 one":                                                             "8028905 two\n4028905 one",
 		"A=1\nGIT_AUTHOR_DATE=2026-11-16T06:24:08+00:00\nB=2":                                  "A=1\nB=2",
 		"pid 4711": "pid 12",
