@@ -104,7 +104,7 @@ func (a *attendant) see(asked <-chan os.Signal) (stopped bool) {
 		case <-children:
 		case <-look:
 			over := a.bounds.exceeded(descendants(processNumber()))
-			if over == "" && a.group.killed() {
+			if over == "" && a.group.exceeded() {
 				over = a.bounds.memory()
 			}
 			if over != "" {
@@ -115,7 +115,7 @@ func (a *attendant) see(asked <-chan os.Signal) (stopped bool) {
 			return a.stop(children)
 		}
 	}
-	if a.group.killed() {
+	if a.group.exceeded() {
 		a.stopFor(a.bounds.memory(), children)
 		return false
 	}

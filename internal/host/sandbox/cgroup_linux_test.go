@@ -166,7 +166,7 @@ func TestConfinedGroup(t *testing.T) {
 			if got.signal != syscall.SIGKILL || strings.Count(got.stderr, "coder stopped the command: its processes used more than 100 MB of memory (safety.memory_limit_mb)") != 1 {
 				t.Errorf("%s: %+v", script, got)
 			}
-			if m := openGroup(order{groups: dirs}); m.kills == 0 {
+			if m := openGroup(order{groups: dirs}); m.ooms == 0 {
 				t.Errorf("%s: it was not the kernel", script)
 			}
 			release()

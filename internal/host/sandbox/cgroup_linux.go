@@ -52,8 +52,8 @@ type groupFinder struct {
 	delegated func(dir string) bool // reports whether the system left a group to its user
 }
 
-// here is where this process makes control groups. Groups that killed processes left
-// there are removed first.
+// here is where this process makes control groups. What a coder before it left
+// there is removed first.
 var here = sync.OnceValue(func() groupPlace {
 	place := groupFinder{delegated: isDelegated}.find()
 	for _, dir := range place.dirs() {
@@ -328,9 +328,9 @@ func startOf(number string) string {
 type membership struct {
 	folder      int   // of a group of version 2, else -1
 	in, out     []int // of version 1: where a thread writes itself to join, and to return
-	events, hit int   // count what the kernel killed, and how often the limit was met; hit may be -1
+	events, hit int   // count what the kernel ended, and how often the limit was met; hit may be -1
 
-	kills, hits int64 // what was counted before
+	ooms, hits int64 // what was counted before
 }
 
 // openGroup opens a command's group before the helper is confined. A group that cannot
@@ -352,7 +352,7 @@ func openGroup(o order) *membership {
 		}
 		closeAll(in, out)
 	}
-	m.kills, m.hits = m.counts()
+	m.ooms, m.hits = m.counts()
 	return m
 }
 
@@ -383,7 +383,7 @@ func closeAll(fds ...int) {
 }
 
 // fork starts a command in the group. The helper is not in it: the kernel does not
-// choose the helper when it kills for memory. In version 1 a child is born where the
+// choose the helper when it ooms for memory. In version 1 a child is born where the
 // thread is that makes it, and moving a thread costs less than moving a process.
 func (m *membership) fork(path string, argv []string, attr *syscall.ProcAttr) (pid int, err error) {
 	defer func() {
@@ -408,13 +408,13 @@ func (m *membership) fork(path string, argv []string, attr *syscall.ProcAttr) (p
 	return pid, err
 }
 
-// killed reports whether the kernel killed a process because the group met its limit.
-func (m *membership) killed() bool {
-	kills, hits := m.counts()
-	return kills > m.kills && hits > m.hits // else the whole machine had no more
+// exceeded reports whether the kernel ended something because the group met its limit.
+func (m *membership) exceeded() bool {
+	ooms, hits := m.counts()
+	return ooms > m.ooms && hits > m.hits // else the whole machine had no more
 }
 
-func (m *membership) counts() (kills, hits int64) {
+func (m *membership) counts() (ooms, hits int64) {
 	if m.hit >= 0 {
 		return counter(m.events, "oom_kill"), counter(m.hit, "")
 	}
