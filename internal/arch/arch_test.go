@@ -397,7 +397,7 @@ var mayOpen = map[string]string{
 	"host/sandbox/attend_linux.go":    "asks the kernel about processes",
 	"host/sandbox/backends_linux.go":  "asks the kernel what it allows",
 	"host/sandbox/bounds_linux.go":    "asks the kernel about memory",
-	"host/sandbox/cgroup_linux.go":     "control groups of the kernel, which are files",
+	"host/sandbox/cgroup_linux.go":    "control groups of the kernel, which are files",
 	"host/sandbox/listening_linux.go": "asks the kernel about sockets and processes",
 	"host/sandbox/landlock_linux.go":  "lists folders, which is never waited for",
 	"policy/confine/hide.go":          "tells a certificate from a key: what counts as a secret by its name, regular, bounded, without waiting",

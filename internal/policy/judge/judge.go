@@ -96,7 +96,7 @@ func (l *later) book(b *rule.Book) *rule.Book {
 
 // New returns a Judge.
 func New(o Options) *Judge {
-	w := world{root: o.Root, home: o.Home, added: o.Added}
+	w := newWorld(o.Root, o.Home, o.Added)
 	facts := risk.Facts{
 		Exists: func(path string) bool { _, err := os.Lstat(w.at(path)); return err == nil },
 		IsInside: func(path string) bool {

@@ -15,7 +15,12 @@ import (
 // world is what the judges of commands may ask about the file system.
 type world struct {
 	root, home string
-	added      []string // folders beside the workspace that file tools write in, too
+	top        func() string // where root leads: the workspace was opened there and stays there
+	added      []string      // folders beside the workspace that file tools write in, too
+}
+
+func newWorld(root, home string, added []string) world {
+	return world{root: root, home: home, added: added, top: sync.OnceValue(func() string { return resolved(root) })}
 }
 
 func (w world) at(path string) string {
@@ -28,7 +33,7 @@ func (w world) at(path string) string {
 // real is where a path leads once links are followed. What lies in the
 // workspace is told by the workspace's own name, should that be a link too.
 func (w world) real(path string) string {
-	found, root := resolved(secret.Direct(w.at(path))), resolved(w.root)
+	found, root := resolved(secret.Direct(w.at(path))), w.top()
 	if rel, err := filepath.Rel(root, found); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
 		return filepath.Join(w.root, rel)
 	}
