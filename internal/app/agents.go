@@ -20,7 +20,7 @@ import (
 	"coder/internal/tool/delegate"
 )
 
-// notForSubagents reports whether a tool belongs to whoever the person talks to: handing
+// notForSubagents reports whether a tool belongs to the agent that the person talks to: handing
 // work on, the list of what is to be done, questions and plans for the person.
 func notForSubagents(name string) bool {
 	return slices.Contains([]tool.Class{

@@ -57,7 +57,7 @@ const (
 	maxGoldenBytes = 32 << 20
 )
 
-// SavedGolden is what came of saving a golden session.
+// SavedGolden is the result of saving a golden session.
 type SavedGolden struct {
 	*rerun.Report
 	Left   []string // files and parts of history that may hold secrets and were left out

@@ -331,7 +331,7 @@ func TestOnlyTheFleetKnowsItsServer(t *testing.T) {
 	}
 }
 
-// TestShellSyntaxIsReadInOnePlace: whoever wants to know what a command line runs asks
+// TestShellSyntaxIsReadInOnePlace: any package that wants to know what a command line runs asks
 // policy/risk, so that no two of them see different commands in one line.
 func TestShellSyntaxIsReadInOnePlace(t *testing.T) {
 	for _, p := range list(t) {

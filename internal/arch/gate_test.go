@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -61,6 +62,36 @@ func TestCallsAreRunByTheGateAlone(t *testing.T) {
 			if !c.found[name] {
 				t.Errorf("%s no longer %s: strike it from the table", name, kind)
 			}
+		}
+	}
+}
+
+// TestSessionsAreWorkedInByTheHost: no face opens a session or runs its inputs by itself, so what
+// is done at the beginning and at the end is the same for all.
+func TestSessionsAreWorkedInByTheHost(t *testing.T) {
+	runs := []string{"Supervise", "RunSaid", "TakeUp", "Move"}
+	for _, p := range list(t) {
+		street, _, _ := strings.Cut(p.name, "/")
+		if !slices.Contains([]string{"ui", "slash", "cli", "fleet"}, street) {
+			continue
+		}
+		for file := range p.files {
+			f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				if s, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains(runs, s.Sel.Name) {
+					if of, ok := s.X.(*ast.SelectorExpr); !ok || of.Sel.Name != "host" {
+						t.Errorf("%s calls %s: use serve.Host", within(file), s.Sel.Name)
+					}
+				}
+				return true
+			})
 		}
 	}
 }

@@ -37,7 +37,7 @@ var otherWords = map[string]string{
 	"write":    "core/event ui/i18n",
 }
 
-// TestNoToolIsKnownByItsName: whoever decides about tools looks at their class or at the
+// TestNoToolIsKnownByItsName: a decision about tools looks at their class or at the
 // plan of a call, so that a tool can come, go and be renamed within its street.
 func TestNoToolIsKnownByItsName(t *testing.T) {
 	names := ownTools(t)

@@ -110,7 +110,7 @@ func (inv *invocation) runGoldens(ctx context.Context, a *app.App, names []strin
 		}
 		one := goldenResult{Name: name, Result: report}
 		switch {
-		case err != nil: // the others are run all the same
+		case err != nil: // the others are still run
 			one.Error = err.Error()
 			failed = cmp.Or(failed, err)
 		case report.Difference != nil:

@@ -87,7 +87,7 @@ func (inv *invocation) tellRerun(name string, report *rerun.Report) error {
 	return err
 }
 
-// describeRerun is what came of a rerun in a line, and the first difference: the call, the
+// describeRerun is the result of a rerun in a line, and the first difference: the call, the
 // cause as far as it is known, and a diff.
 func (inv *invocation) describeRerun(name string, report *rerun.Report) (title, body string) {
 	d := report.Difference

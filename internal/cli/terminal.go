@@ -403,7 +403,7 @@ type replSession struct {
 
 // Continue puts the turn that was cut off to the person.
 func (s replSession) Continue(ctx context.Context, out event.Sink) (string, error) {
-	answer, words, err := s.Session.TakeUp(ctx, out)
+	answer, words, err := s.terminal.host.TakeUp(ctx, out)
 	if words == "" || err != nil {
 		return answer, err
 	}

@@ -74,7 +74,7 @@ func HandOver(ctx context.Context, a *app.App, session string, q uip.Request, an
 	}
 }
 
-// outcomeOf looks once at what became of an answer on its way.
+// outcomeOf looks once at the state of an answer on its way.
 func outcomeOf(ctx context.Context, sup *supervisor.Supervisor, session string, a uip.Response, letter *inbox.Letter) (done bool, err error) {
 	err = sup.Answered(ctx, session, a.ID)
 	state := inbox.Late

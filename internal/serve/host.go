@@ -1,4 +1,4 @@
-// Package serve holds sessions open for whoever works in them: a terminal, a pipe, a program, an
+// Package serve holds sessions open for the faces that work in them: a terminal, a pipe, a program, an
 // editor, a page. Each of these is a face, which shows what happens and answers what is asked. How a
 // session is opened, worked in and closed is the same for all.
 package serve
@@ -111,6 +111,12 @@ func (h *Host) Say(ctx context.Context, said orchestrator.Said, out event.Sink) 
 // Continue goes on with the turn that was left unfinished.
 func (h *Host) Continue(ctx context.Context) (answer string, err error) {
 	return h.Session().Continue(ctx, h.sink)
+}
+
+// TakeUp asks the person about the turn that was left unfinished. What they say instead of
+// going on is for them to say as an input.
+func (h *Host) TakeUp(ctx context.Context, out event.Sink) (answer, words string, err error) {
+	return h.Session().TakeUp(ctx, out)
 }
 
 // Serve runs what is in the queue, one message after the other, until no more come or the

@@ -217,7 +217,7 @@ func (s *Questions) takeLetters(ctx context.Context, asked *question) {
 		case uip.Check(asked.Request, letter.Answer) != nil:
 			letter.Refuse()
 		case ctx.Err() != nil:
-			letter.PutBack() // for whoever asks again
+			letter.PutBack() // for the next process that asks
 			return
 		case !s.give(asked, letter.Answer, letter.From):
 			letter.Late()

@@ -20,7 +20,7 @@ type Line struct {
 }
 
 // Read reads a line. It gets the terminal if it runs one of programs, or a program that
-// talks with whoever sits at a terminal, or if the person says so.
+// talks with the person at a terminal, or if the person says so.
 func Read(line string, forced bool, programs []string) *Line {
 	l := &Line{report: risk.Read(line)}
 	l.terminal = forced || l.runs(func(c risk.Command, words []string) bool { return wantsTerminal(c, words, programs) })

@@ -8,7 +8,7 @@ import (
 	"coder/internal/policy/risk"
 )
 
-// wantsTerminal reports whether a command is one of programs, or talks with whoever sits
+// wantsTerminal reports whether a command is one of programs, or talks with the person
 // at a terminal: an interpreter that is given nothing to run, a container with -it. A
 // program may be named with its first arguments: git commit.
 func wantsTerminal(c risk.Command, words, programs []string) bool {
@@ -96,7 +96,7 @@ func opens(words []string) bool {
 	return words[0] == "xargs" && (slices.Contains(words, "-o") || slices.Contains(words, "--open-tty"))
 }
 
-// talks reports whether a program talks with whoever sits at its terminal: an interpreter
+// talks reports whether a program talks with the person at its terminal: an interpreter
 // that is given nothing to run, a shell that reads a line, a container that is asked to.
 func talks(words []string) bool {
 	args := words[1:]

@@ -37,7 +37,7 @@ func (o *Orchestrator) runBangCommand(ctx context.Context, rawInput, command str
 	return st.final, o.persistStep(ctx, st, err)
 }
 
-// OwnLine is a command line of the person's, read by whoever knows what it needs.
+// OwnLine is a command line of the person's, read by what knows its needs.
 type OwnLine interface {
 	// Context is the one its call runs under.
 	Context(context.Context) context.Context

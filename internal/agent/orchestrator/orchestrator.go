@@ -45,7 +45,7 @@ type stepLimitError struct{ steps int }
 func (e *stepLimitError) Error() string { return fmt.Sprintf("%v (%d)", ErrStepLimit, e.steps) }
 func (e *stepLimitError) Unwrap() error { return ErrStepLimit }
 
-// askError is what came of asking the model in place of a reply.
+// askError is the error of a request to the model.
 type askError struct {
 	error
 	why error

@@ -16,7 +16,7 @@ import (
 	"coder/internal/tool"
 )
 
-// Report is what came of a rerun.
+// Report is the result of a rerun.
 type Report struct {
 	Session    string      `json:"session"`
 	Steps      int         `json:"steps"`   // replies of the model on record

@@ -47,7 +47,7 @@ func (f *Follower) Again(ctx context.Context, open Open) error {
 		}
 		f.mu.Unlock()
 		switch {
-		case ctx.Err() != nil: // what came of the session then is this one's doing
+		case ctx.Err() != nil: // what the session became then is this one's doing
 			return ctx.Err()
 		case !parted && !ended && err != nil:
 			return err

@@ -222,7 +222,7 @@ func (f *Follower) intervene(stream string, was event.Record) {
 	}
 }
 
-// handsOver reports whether an event is what came of handing a plan over, which
+// handsOver reports whether an event is the result of handing a plan over, which
 // changes the mode by itself.
 func handsOver(e event.Event) bool {
 	switch e := e.(type) {

@@ -27,7 +27,7 @@ const (
 func OfOthers(name string) bool { return strings.HasPrefix(name, ofOthers) || name == resources }
 
 // outside reports whether a call reached beyond this machine's confined
-// commands and files: it is not made again, and what came of it is on record.
+// commands and files: it is not made again, and its result is on record.
 func outside(e event.ToolCallRequested) bool {
 	if Keyed(e) || e.Tool == resources || e.Tool == onEvents || strings.HasPrefix(e.Tool, ofServers) {
 		return true

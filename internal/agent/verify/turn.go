@@ -90,7 +90,7 @@ func (t Turn) Next() (n Next) {
 	case command == "":
 		n.Notices = append(n.Notices, NotRunNotice(cmp.Or(choice.Unfit, "no check is known for what was edited"))...)
 	case command == t.passed: // the model has run it itself, on what is there now
-	case t.failed.Command == t.Last.Command && t.Last.Fails(command): // whoever ran it, and nothing was done about it
+	case t.failed.Command == t.Last.Command && t.Last.Fails(command): // by anybody, and nothing was done about it
 		n.Command, n.Known, n.Result = command, true, t.failed
 	case stands && (!asked || t.Last.Command == t.checked) && t.Last.Stands(command):
 	default:

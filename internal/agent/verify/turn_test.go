@@ -54,7 +54,7 @@ func TestWhatTheCheckOfATurnIs(t *testing.T) {
 		"turned down, but asked for":   {func(t *Turn) { t.TurnedDown, t.UserText = turnedDown, "run the tests" }, check},
 		"turned down, now allowed":     {func(t *Turn) { t.TurnedDown, t.Asks = turnedDown, func(string) bool { return false } }, check},
 		"no program":                   {func(t *Turn) { t.Installed = func(string) bool { return false } }, check + " known 127"},
-		"no program, run all the same": {func(t *Turn) { t.Installed, t.Trusted = func(string) bool { return false }, true }, check},
+		"no program, run anyway":       {func(t *Turn) { t.Installed, t.Trusted = func(string) bool { return false }, true }, check},
 	} {
 		n := wrote(tt.change).Next()
 		got := n.Command

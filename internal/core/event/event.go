@@ -59,7 +59,7 @@ type (
 		TaskID string `json:"taskId"`
 		Reason string `json:"reason"`
 		Code   string `json:"code,omitempty"`  // which failure of the provider it was, if it was one
-		Says   string `json:"says,omitempty"`  // what came of asking the model, if that is what failed
+		Says   string `json:"says,omitempty"`  // the failure of the request to the model, if that failed
 		Steps  int    `json:"steps,omitempty"` // the limit of steps, if it was reached
 		Author string `json:"authorActorId"`
 	}

@@ -366,7 +366,7 @@ func openIn(dir, file string, flags int) int {
 
 // tasksIn is the file that a thread writes itself to. A file that is open for writing
 // would keep its mount from being made read-only: where that is about to be done it is
-// opened in the mounts of whoever started us.
+// opened in the mounts of the process that started us.
 func (o order) tasksIn(dir string) int {
 	if o.stage == stageNamespaces {
 		dir = "/proc/" + o.starter + "/root" + dir

@@ -2,7 +2,7 @@ package risk
 
 import "mvdan.cc/sh/v3/syntax"
 
-// Read reads a line as bash would, for whoever asks which programs it runs and how
+// Read reads a line as bash would, for those who ask which programs it runs and how
 // they are connected, and not whether it may run.
 func Read(line string) Report { return Analyse(line, Facts{Bash: true}) }
 

@@ -66,7 +66,7 @@ const (
 	fewObjects = 20        // that are read sooner than git is asked about them
 )
 
-// The folders of a saved state, and the file with the notes of whoever saved it.
+// The folders of a saved state, and the file with the notes of the program that saved it.
 const (
 	ownDir    = "own"
 	commonDir = "common"

@@ -92,7 +92,7 @@ func TestAStateIsLaidOutAsItWas(t *testing.T) {
 	}
 }
 
-// TestNothingThatGitObeysIsLaidOut: a state is data, whoever made it.
+// TestNothingThatGitObeysIsLaidOut: a state is data, from any program.
 func TestNothingThatGitObeysIsLaidOut(t *testing.T) {
 	for _, name := range []string{
 		"common/config", "common/hooks/pre-commit", "common/objects/info/alternates", "common/../x", "common/refs/../../x", "own/config.worktree", "/etc/x",
