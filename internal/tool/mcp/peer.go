@@ -26,9 +26,10 @@ type peer struct {
 	listed   sync.Once
 	calls    calls
 	tokens   tokens
-	locked   atomic.Bool  // it wants to know who asks
-	off      atomic.Bool  // it is not to run
-	status   atomic.Int32 // how it last answered, if it is on the web
+	locked   atomic.Bool            // it wants to know who asks
+	off      atomic.Bool            // it is not to run
+	status   atomic.Int32           // how it last answered, if it is on the web
+	page     atomic.Pointer[string] // the kind of what it sent last, if no server of the protocol sends that
 
 	mu        sync.Mutex // guards the fields below
 	state     State

@@ -41,20 +41,23 @@ func (p *peer) plain(err error) error {
 	var wire *jsonrpc.Error
 	var shape *json.UnmarshalTypeError
 	var syntax *json.SyntaxError
-	status := int(p.status.Load())
+	status, page := int(p.status.Load()), p.page.Load()
+	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, sdk.ErrConnectionClosed) || strings.HasSuffix(text, "EOF")
 	if unreached := unreached(err); unreached != nil {
 		return unreached
 	}
 	switch {
 	case version().MatchString(text):
 		return fmt.Errorf("it speaks version %s of the protocol, which this program does not", oneLine(version().FindStringSubmatch(text)[1]))
+	case ended && page != nil:
+		return fmt.Errorf("what answers at its address is no MCP server: it sent %s", oneLine(*page))
 	case content().MatchString(text):
 		return fmt.Errorf("what answers at its address is no MCP server: it sent %s", oneLine(content().FindStringSubmatch(text)[1]))
-	case status >= http.StatusBadRequest && strings.Contains(text, http.StatusText(status)):
+	case status >= http.StatusBadRequest && (ended || strings.Contains(text, http.StatusText(status))):
 		return fmt.Errorf("its address answered %d %s; coder mcp get %s tells what is set", status, http.StatusText(status), oneLine(p.Name))
 	case errors.As(err, &wire) && wire.Message != "" && (wire.Code < closing || wire.Code > rejected):
 		text = sanitize.Theirs(wire.Message)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, sdk.ErrConnectionClosed), strings.HasSuffix(text, "EOF"):
+	case ended:
 		return errors.New("it ended the connection before it answered")
 	case errors.As(err, &shape), errors.As(err, &syntax), strings.Contains(text, "json: "), strings.Contains(text, "unmarshal"):
 		return errors.New("its answer is not what the protocol says; its maker has to put that right")

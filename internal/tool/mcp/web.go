@@ -3,6 +3,7 @@ package mcp
 import (
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // web is what speaks to a server on the web: with its headers and what a login
@@ -41,6 +42,7 @@ func (k known) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if err == nil {
 		k.status.Store(int32(res.StatusCode))
+		k.page.Store(page(r, res))
 		k.locked.Store(res.StatusCode == http.StatusUnauthorized)
 	}
 	return res, err
@@ -56,4 +58,15 @@ func (k known) signed(r *http.Request, token string) *http.Request {
 		r.Header.Set(name, value)
 	}
 	return r
+}
+
+// page is the kind of what was answered to a message, if the protocol has no such
+// kind. The library may say only that the connection was closed.
+func page(r *http.Request, res *http.Response) *string {
+	kind, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
+	kind = strings.TrimSpace(kind)
+	if r.Method != http.MethodPost || res.StatusCode != http.StatusOK || kind == "" || kind == "application/json" || kind == "text/event-stream" {
+		return nil
+	}
+	return &kind
 }
