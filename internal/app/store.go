@@ -214,7 +214,16 @@ func (s *Store) Forget(id string) {
 		return
 	}
 	_ = os.Remove(s.Dir("log")) // unless there are others
-	left, err = os.ReadDir(s.dir)
+	s.Tidy()
+}
+
+// Tidy takes away the data folder if there is nothing in it but the note for git, as after a
+// session that could not be opened.
+func (s *Store) Tidy() {
+	if s.ephemeral {
+		return
+	}
+	left, err := os.ReadDir(s.dir)
 	if err != nil || len(left) != 1 || left[0].Name() != ".gitignore" {
 		return
 	}

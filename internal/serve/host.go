@@ -63,6 +63,7 @@ func Open(ctx context.Context, a *app.App, o Options) (*Host, error) {
 	h.sup = a.Supervise(h.Questions)
 	opened, err := a.Open(ctx, h.sup, o.Which, h.sink)
 	if err != nil {
+		a.Store().Tidy()
 		return nil, err
 	}
 	h.session = opened

@@ -216,6 +216,16 @@ func TestASessionInWhichNothingWasSaidLeavesNothing(t *testing.T) {
 	}
 }
 
+func TestASessionThatCannotBeOpenedLeavesNothing(t *testing.T) {
+	a := room(t, "say one\n")
+	if _, err := serve.Open(t.Context(), a, serve.Options{Which: app.Which{Resume: "nowhere"}}); err == nil {
+		t.Fatal("a session was opened that is not there")
+	}
+	if left, err := os.ReadDir(a.Root); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
 func TestATurnIsStoppedFromAnotherProcess(t *testing.T) {
 	a := room(t, edits)
 	asked, told := make(chan uip.Request, 1), make(chan string, 1)
