@@ -50,7 +50,11 @@ func (inv *invocation) runUsage(ctx context.Context) error {
 
 func usageCells(s usage.Sum) []display.Cell {
 	n := strconv.Itoa
-	return display.Data(n(s.Sessions), n(s.Requests), n(s.In), n(s.Cached), n(s.Out), fmt.Sprintf("$%.4f", s.Cost))
+	cost := display.Data(fmt.Sprintf("$%.4f", s.Cost))
+	if s.Unpriced && s.Cost == 0 {
+		cost = display.Words("unknown")
+	}
+	return slices.Concat(display.Data(n(s.Sessions), n(s.Requests), n(s.In), n(s.Cached), n(s.Out)), cost)
 }
 
 // parseSince reads a day such as 2026-11-01, or how long ago something was.
