@@ -9,8 +9,10 @@ ALL      := $(filter ./...,$(PKGS))
 T        ?= 20s
 N        ?= 100000
 SEED     ?= $(shell date +%s)
-VERSION  ?= 0.1.0-dev
-LDFLAGS  := -s -w -X coder/internal/app.Version=$(VERSION)
+# Without a VERSION the program names the tag it was built from, or a development version.
+VERSION  ?=
+LDFLAGS  := -s -w $(if $(VERSION),-X coder/internal/app.release=$(VERSION))
+PREFIX   ?= /usr/local
 GITLEAKS := github.com/zricethezav/gitleaks/v8
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
@@ -19,7 +21,7 @@ CGO      := $(and $(filter 1,$(shell $(GO) env CGO_ENABLED)),$(shell command -v 
 RACE     := $(if $(CGO),-race)
 NO_RACE  := no C compiler found, so these tests run without the race detector
 
-.PHONY: help build fleet run test test-race test-long quick race web-test real-model recordings check try figures mutate elsewhere fmt vet lint film bench fuzz fuzz-shell chaos soak cover golden again fixtures lists tools clean
+.PHONY: help build fleet install uninstall run test test-race test-long quick race web-test real-model recordings check try figures mutate elsewhere fmt vet lint film bench fuzz fuzz-shell chaos soak cover golden again fixtures lists tools clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +31,29 @@ build: ## build the static binary bin/coder
 
 fleet: build ## build bin/coder-fleet beside it, which coder fleet starts
 	cd fleet && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags '$(LDFLAGS)' -o ../bin/coder-fleet ./cmd/coder-fleet
+
+# The program writes its own manual page and completions. It reads no settings and no language of yours for that.
+SHARE    := $(DESTDIR)$(PREFIX)/share
+PLAIN    := env -i HOME=/nonexistent bin/coder
+MANUALS  := $(addprefix $(SHARE)/man/man1/,coder.1 coder-agent.1)
+BASH     := $(addprefix $(SHARE)/bash-completion/completions/,coder coder-agent)
+ZSH      := $(SHARE)/zsh/site-functions/_coder
+FISH     := $(addprefix $(SHARE)/fish/vendor_completions.d/,coder.fish coder-agent.fish)
+PROGRAMS := $(addprefix $(DESTDIR)$(PREFIX)/bin/,coder coder-agent)
+install: build ## install program, manual page and completions: make install PREFIX=~/.local; coder-agent is a second name
+	install -d $(sort $(dir $(PROGRAMS) $(MANUALS) $(BASH) $(ZSH) $(FISH)))
+	install -m 755 bin/coder $(word 1,$(PROGRAMS)).new && mv -f $(word 1,$(PROGRAMS)).new $(word 1,$(PROGRAMS))
+	$(PLAIN) man > $(word 1,$(MANUALS))
+	$(PLAIN) completion bash > $(word 1,$(BASH))
+	$(PLAIN) completion zsh > $(ZSH)
+	$(PLAIN) completion fish > $(word 1,$(FISH))
+	ln -sf coder $(word 2,$(PROGRAMS))
+	ln -sf coder.1 $(word 2,$(MANUALS))
+	ln -sf coder $(word 2,$(BASH))
+	ln -sf coder.fish $(word 2,$(FISH))
+
+uninstall: ## remove what install put there, and nothing else (coder uninstall shows your data)
+	rm -f $(PROGRAMS) $(MANUALS) $(BASH) $(ZSH) $(FISH)
 
 run: build ## run one turn: make run PROMPT="..."; without a provider or a PROMPT, the demo
 	@if [ -n "$(PROMPT)" ]; then bin/coder -p "$(PROMPT)"; else bin/coder demo; fi

@@ -11,8 +11,32 @@ import (
 	"coder/internal/record/store/jsonl"
 )
 
-// Version is the program's version; a release build sets it.
-var Version = "0.1.0-dev"
+// development is the version of a program that no release is.
+const development = "0.1.0-dev"
+
+// release is the version that a release build sets with -ldflags -X.
+var release string
+
+// Version is the program's version: the one that the build set, or the tag that
+// go install built from.
+var Version = versionOf(release, debug.ReadBuildInfo)
+
+// versionOf picks the version from what the build set and what the compiler noted.
+// The compiler invents a version for a commit without a tag, which ends in its
+// name, and marks changed files behind a plus sign: both are development.
+func versionOf(set string, read func() (*debug.BuildInfo, bool)) string {
+	if set != "" {
+		return set
+	}
+	const commit = 12 // letters of a commit's name in an invented version
+	if info, ok := read(); ok && strings.HasPrefix(info.Main.Version, "v") {
+		tag := strings.TrimPrefix(info.Main.Version, "v")
+		if i := strings.LastIndex(tag, "-"); !strings.Contains(tag, "+") && (i < 0 || len(tag)-i-1 != commit) {
+			return tag
+		}
+	}
+	return development
+}
 
 // Build says from what this program was built, and which formats it writes.
 type Build struct {

@@ -39,4 +39,4 @@ _coder_paths() {
 	done < <(compgen "$1" -- "$2")
 	compopt -o filenames 2>/dev/null
 }
-complete -F _coder coder
+complete -F _coder coder coder-agent

@@ -14,3 +14,4 @@ function __coder_complete
     end
 end
 complete -c coder -f -a '(__coder_complete)'
+complete -c coder-agent -f -a '(__coder_complete)'

@@ -1,4 +1,4 @@
-#compdef coder
+#compdef coder coder-agent
 # Completion of coder for zsh. Put it into a folder of $fpath as _coder, or load it
 # after compinit with: source <(coder completion zsh)
 _coder() {
@@ -18,5 +18,5 @@ _coder() {
 if [[ $funcstack[1] == _coder ]]; then
 	_coder "$@"
 else
-	compdef _coder coder
+	compdef _coder coder coder-agent
 fi
