@@ -192,6 +192,7 @@ var plan = []struct {
 	{"testkit/bench", "codeindex codesearch files git program search tool undo workspace"},
 	{"testkit/film", "program"},
 	{"testkit/figures", ""},
+	{"testkit/release", "program"},
 	{"testkit/mutate", "program"},
 	{"arch", ""},
 }
@@ -461,6 +462,7 @@ var mayStart = map[string]string{
 	"testkit/bench/":             "measures the program that you name",
 	"testkit/film/":              "shows the program that you name",
 	"testkit/mutate/":            "runs go, which you have",
+	"testkit/release/":           "runs go and the packager, which you have, and what they built",
 }
 
 // TestProgramsAreStartedByOnePackage: all others are given commands by a Door, or
