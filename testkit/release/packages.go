@@ -172,7 +172,7 @@ func (r *release) systemPackages(ctx context.Context, t target, papers []entry) 
 		text, err := json.Marshal(map[string]any{ // which is YAML, too
 			"name": name, "arch": t.arch, "platform": "linux", "version": r.version, "maintainer": "the authors of coder <nobody@localhost>",
 			"description": summary, "license": "Apache-2.0", "section": "devel", "priority": "optional", "mtime": r.date, "contents": contents,
-			"rpm": map[string]any{"compression": "gzip"},
+			"rpm": map[string]any{"buildhost": "localhost", "compression": "gzip"},
 		})
 		if err != nil {
 			return err
