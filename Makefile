@@ -38,22 +38,24 @@ PLAIN    := env -i HOME=/nonexistent bin/coder
 MANUALS  := $(addprefix $(SHARE)/man/man1/,coder.1 coder-agent.1)
 BASH     := $(addprefix $(SHARE)/bash-completion/completions/,coder coder-agent)
 ZSH      := $(SHARE)/zsh/site-functions/_coder
+NOTE     := $(SHARE)/coder/installed
 FISH     := $(addprefix $(SHARE)/fish/vendor_completions.d/,coder.fish coder-agent.fish)
 PROGRAMS := $(addprefix $(DESTDIR)$(PREFIX)/bin/,coder coder-agent)
 install: build ## install program, manual page and completions: make install PREFIX=~/.local; coder-agent is a second name
-	install -d $(sort $(dir $(PROGRAMS) $(MANUALS) $(BASH) $(ZSH) $(FISH)))
+	install -d $(sort $(dir $(PROGRAMS) $(MANUALS) $(BASH) $(ZSH) $(FISH) $(NOTE)))
 	install -m 755 bin/coder $(word 1,$(PROGRAMS)).new && mv -f $(word 1,$(PROGRAMS)).new $(word 1,$(PROGRAMS))
 	$(PLAIN) man > $(word 1,$(MANUALS))
 	$(PLAIN) completion bash > $(word 1,$(BASH))
 	$(PLAIN) completion zsh > $(ZSH)
 	$(PLAIN) completion fish > $(word 1,$(FISH))
+	echo make > $(NOTE)
 	ln -sf coder $(word 2,$(PROGRAMS))
 	ln -sf coder.1 $(word 2,$(MANUALS))
 	ln -sf coder $(word 2,$(BASH))
 	ln -sf coder.fish $(word 2,$(FISH))
 
 uninstall: ## remove what install put there, and nothing else (coder uninstall shows your data)
-	rm -f $(PROGRAMS) $(MANUALS) $(BASH) $(ZSH) $(FISH)
+	rm -f $(PROGRAMS) $(MANUALS) $(BASH) $(ZSH) $(FISH) $(NOTE)
 
 run: build ## run one turn: make run PROMPT="..."; without a provider or a PROMPT, the demo
 	@if [ -n "$(PROMPT)" ]; then bin/coder -p "$(PROMPT)"; else bin/coder demo; fi

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +59,7 @@ func (a *App) Examine(ctx context.Context, unread error) []Finding {
 		{What: "shell", State: Good, Found: string(a.shell)},
 		a.examineSandbox(ctx),
 	}
-	list = append(append(list, examineServers()...), a.examineMCP()...)
+	list = slices.Concat(list, a.examineName(), examineServers(), a.examineMCP())
 	if unread != nil {
 		return list
 	}

@@ -85,14 +85,14 @@ func HasSession(root, id string) bool { return slices.Contains(sessionsOf(root),
 
 // Workspaces are the folders that are known to have sessions, and this one.
 // Those that are gone are passed over.
-func (a *App) Workspaces() []string {
-	list := []string{a.Root}
-	if a.Home == "" {
+func (s *Settings) Workspaces() []string {
+	list := []string{s.Root}
+	if s.Home == "" {
 		return list
 	}
-	entries, _ := fs.ReadDir(repofile.Below(a.Home), workspacesDir)
+	entries, _ := fs.ReadDir(repofile.Below(s.Home), workspacesDir)
 	for _, e := range entries[:min(len(entries), maxWorkspaces)] {
-		text, err := repofile.Own(filepath.Join(a.Home, workspacesDir, e.Name()), maxPath)
+		text, err := repofile.Own(filepath.Join(s.Home, workspacesDir, e.Name()), maxPath)
 		root := strings.TrimSuffix(string(text), "\n")
 		if err == nil && filepath.IsAbs(root) && shortHash(root) == e.Name() && !slices.Contains(list, root) {
 			list = append(list, root)

@@ -181,7 +181,7 @@ func (inv *invocation) completeWord(ctx context.Context, plain []string, print f
 		}
 	}
 	switch what := strings.Join(plain, " "); what {
-	case "export", "watch", "show", "diff", "context", "replay", "golden save", "audit", "audit show", "audit verify":
+	case "bug", "export", "watch", "show", "diff", "context", "replay", "golden save", "audit", "audit show", "audit verify":
 		inv.completeSessions(ctx, print)
 	case "golden run":
 		if a, err := inv.newApp(func(string) {}); err == nil {

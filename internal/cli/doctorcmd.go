@@ -11,25 +11,15 @@ import (
 )
 
 // runDoctor says of everything the program needs how it stands, and what to do.
-func (inv *invocation) runDoctor(ctx context.Context) error {
-	unread := cmp.Or(inv.loadErr, inv.readTexts())
-	if inv.settings.Project == "" {
+func (inv *invocation) runDoctor(ctx context.Context) (err error) {
+	list, _, unread := inv.examine(ctx)
+	if list == nil {
 		return unread
 	}
-	list := []app.Finding{inv.examineTerminal()}
-	a, err := app.New(inv.Env.Env, inv.flags.Options, inv.settings, func(string) {})
-	if unread = cmp.Or(unread, err); a != nil {
-		list = append(list, a.Examine(ctx, unread)...)
-	} else {
-		list = append(list, app.Unread(unread))
-	}
 	bad := 0
-	for i, f := range list {
+	for _, f := range list {
 		if f.State == app.Broken {
 			bad++
-		}
-		if f.Err != nil {
-			list[i].Do = message(f.Err)
 		}
 	}
 	if inv.flags.json {
@@ -49,6 +39,28 @@ func (inv *invocation) runDoctor(ctx context.Context) error {
 		err = &exitError{code: cmp.Or(ExitCode(unread), ExitError), text: fmt.Sprintf("not everything is well: %d broken", bad)}
 	}
 	return err
+}
+
+// examine looks at everything. Unread says why the settings cannot be read; a is nil if
+// there is no program without them, and list if there is no folder to work in.
+func (inv *invocation) examine(ctx context.Context) (list []app.Finding, a *app.App, unread error) {
+	unread = cmp.Or(inv.loadErr, inv.readTexts())
+	if inv.settings.Project == "" {
+		return nil, nil, unread
+	}
+	list = []app.Finding{inv.examineTerminal()}
+	a, err := app.New(inv.Env.Env, inv.flags.Options, inv.settings, func(string) {})
+	if unread = cmp.Or(unread, err); a != nil {
+		list = append(list, a.Examine(ctx, unread)...)
+	} else {
+		list = append(list, app.Unread(unread))
+	}
+	for i, f := range list {
+		if f.Err != nil {
+			list[i].Do = message(f.Err)
+		}
+	}
+	return list, a, unread
 }
 
 // examineTerminal looks at what the terminal can do.

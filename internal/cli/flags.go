@@ -67,7 +67,7 @@ type flags struct {
 	full, revoke           bool
 	olderThan              string // what prune looks for
 	since, by              string // what usage adds up
-	dryRun, yes            bool
+	dryRun, yes, data      bool
 	scope, mcpTransport    string   // of an MCP server that is added
 	mcpEnv, mcpHeaders     []string // likewise
 	preset                 string   // what setup connects
@@ -266,7 +266,8 @@ func options() []option {
 		of("mcp", several("header", "H", "NAME: VALUE", "a header of every request to the server; may be given more than once", func(f *flags) *[]string { return &f.mcpHeaders })),
 		of("setup", text("preset", "NAME", "the endpoint to connect: a name or an address", func(f *flags) *string { return &f.preset })),
 		of("web", text("listen", "HOST:PORT", "where browsers reach it (default: a free port of this machine alone); elsewhere than on this machine by TLS", func(f *flags) *string { return &f.listen })),
-		of("prune, setup, plugin", flag("yes", "", "go ahead without asking", func(f *flags) *bool { return &f.yes })),
+		of("uninstall", flag("data", "", "remove all data that coder made, in your home and in projects", func(f *flags) *bool { return &f.data })),
+		of("prune, setup, plugin, bug, uninstall", flag("yes", "", "go ahead without asking", func(f *flags) *bool { return &f.yes })),
 		of("tasks, sessions, worktree, audit, why, blame, context, search, replay, golden, policy, trust, prune, doctor, models, mcp, plugin, version", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
 		flag("version", "", "print the version", func(f *flags) *bool { return &f.version }),
 		flag("help", "h", "print this help", func(f *flags) *bool { return &f.help }),

@@ -9,7 +9,6 @@ import (
 	"coder/internal/app"
 	"coder/internal/core/display"
 	"coder/internal/core/sanitize"
-	"coder/internal/host/stdio"
 	"coder/internal/slash"
 	"coder/internal/ui/term/ink"
 )
@@ -69,12 +68,11 @@ func (inv *invocation) pluginAdd(ctx context.Context, a *app.App, dir string) er
 		return err
 	}
 	if !inv.flags.yes {
-		in, out, ok := inv.Terminal()
-		if !ok {
+		ask := inv.asker(ctx)
+		if ask == nil {
 			return inputf("nothing was added; coder plugin add --yes %s adds it", oneLine(dir))
 		}
-		s := setup{words: inv.words, out: stdio.NewWriter(ctx, out), in: stdio.NewReader(in), tty: out}
-		yes, err := s.confirm(ctx, inv.words.T("Add it? Its hooks and servers will run, and its words go to the model. [y/N] "))
+		yes, err := ask.confirm(ctx, inv.words.T("Add it? Its hooks and servers will run, and its words go to the model. [y/N] "))
 		if err != nil {
 			return err
 		}

@@ -135,6 +135,8 @@ func subcommands() []subcommand {
 		{"fleet", func(args []string) bool { return len(args) > 0 && slices.Contains(fleetVerbs, args[0]) }, fleetVerbs, (*invocation).runFleet, []use{{"up|submit|ps|answer|result|…", "many agents at work, on one machine or several; coder fleet help tells more"}}},
 		{"acp", none, nil, (*invocation).runACP, []use{{"", "work in an editor that speaks the Agent Client Protocol, over stdin and stdout"}}},
 		{"doctor", none, nil, (*invocation).runDoctor, []use{{"[--json]", "how everything the program needs stands, and what to do about it"}}},
+		{"bug", upTo(1), nil, (*invocation).runBug, []use{{"[SESSION] [--yes]", "write versions, settings and a session into a folder, keys masked, for a bug report"}}},
+		{"uninstall", none, nil, (*invocation).runUninstall, []use{{"[--data] [--yes]", "show how to remove coder and what data it left, and remove what you choose"}}},
 		{"completion", oneOf(shellNames...), shellNames, (*invocation).runCompletion, []use{{"bash|zsh|fish", "a script that makes the shell complete the command line"}}},
 		{"man", none, nil, (*invocation).runMan, []use{{"", "the manual page; coder man | man -l -"}}},
 		{"help", upTo(1), nil, (*invocation).runHelp, []use{{"[SUBCOMMAND]", "this help, or that of a subcommand"}}},
@@ -320,7 +322,7 @@ func (f *flags) oneWord() bool {
 // other programs have: neither alone is anything that somebody would ask a model.
 var (
 	inSession = []string{"agents", "auto-edit", "build", "clear", "compact", "cost", "create-skill", "default", "diff", "exit", "init", "jobs", "keys", "mode", "model", "new", "permissions", "plan", "quit", "redo", "resume", "rewind", "skills", "status", "todos", "tools", "undo", "yolo"}
-	elsewhere = []string{"account", "attach", "auth", "bug", "cache", "chat", "clean", "configure", "connect", "daemon", "continue", "debug", "detach", "env", "exec", "feedback", "gc", "history", "hook", "hooks", "info", "install", "list", "log", "login", "logout", "logs", "ls", "memory", "open", "ping", "plugins", "profile", "profiles", "provider", "providers", "proxy", "ps", "reset", "restart", "server", "serve", "session", "settings", "start", "stats", "stop", "theme", "themes", "tokens", "uninstall", "update", "upgrade", "usage", "whoami"}
+	elsewhere = []string{"account", "attach", "auth", "cache", "chat", "clean", "configure", "connect", "daemon", "continue", "debug", "detach", "env", "exec", "feedback", "gc", "history", "hook", "hooks", "info", "install", "list", "log", "login", "logout", "logs", "ls", "memory", "open", "ping", "plugins", "profile", "profiles", "provider", "providers", "proxy", "ps", "reset", "restart", "server", "serve", "session", "settings", "start", "stats", "stop", "theme", "themes", "tokens", "update", "upgrade", "usage", "whoami"}
 
 	// withName are those that a name follows, things the subcommands that are no verbs, and
 	// elsewhereVerbs what other programs do with such.

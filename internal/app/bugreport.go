@@ -1,0 +1,61 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"coder/internal/core/jsonx"
+)
+
+// ReportFile is a file of a bug report.
+type ReportFile struct {
+	Name, About string
+	Text        []byte
+}
+
+// BugReport is what helps to find a mistake: versions, findings and settings, and a
+// session if one is named. Keys are masked as in an export, and the home is ~.
+func (a *App) BugReport(ctx context.Context, findings []Finding, session string) ([]ReportFile, error) {
+	masks := a.keys.conceals(a)
+	home := strings.TrimRight(a.Env.Getenv("HOME"), "/")
+	file := func(name, about string, text []byte) ReportFile {
+		if strings.HasSuffix(name, ".json") {
+			text = masks.JSON(text)
+		} else {
+			text = []byte(masks.Text(string(text)))
+		}
+		if home != "" {
+			text = bytes.ReplaceAll(text, []byte(home), []byte("~"))
+		}
+		return ReportFile{name, about, text}
+	}
+	var settings strings.Builder
+	for _, r := range a.Report.Rows() {
+		fmt.Fprintf(&settings, "%s = %s  (%s)\n", r.Key, r.Value, r.Origin.Shown())
+	}
+	facts := map[string]any{"build": ReadBuild(), "installed": Installed(a.Env), "term": a.Env.Getenv("TERM"), "lang": a.Env.Getenv("LANG"), "shell": string(a.shell)}
+	files := []ReportFile{
+		file("versions.json", "program, system and terminal", append(jsonx.Must(facts), '\n')),
+		file("doctor.json", "the findings of coder doctor", append(jsonx.Must(findings), '\n')),
+		file("settings.txt", "settings, and where each came from", []byte(settings.String())),
+	}
+	if session == "" {
+		return files, nil
+	}
+	id, err := a.Store().Known(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	for _, form := range []struct{ name, format, about string }{
+		{"session.md", "md", "the session, to read"}, {"session.json", "json", "the session, for programs"},
+	} {
+		var b bytes.Buffer
+		if err := a.Store().Write(ctx, &b, id, form.format); err != nil {
+			return nil, err
+		}
+		files = append(files, file(form.name, form.about, b.Bytes()))
+	}
+	return files, nil
+}

@@ -1,0 +1,116 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"coder/internal/host/repofile"
+)
+
+// Installation is how this program came to this machine.
+type Installation struct {
+	How  string `json:"how,omitempty"` // a key of ways; "" if unknown
+	Path string `json:"path,omitempty"`
+}
+
+// way is a way to install the program: how to remove it, and how to put a newer
+// version in its place.
+type way struct{ remove, update string }
+
+var ways = map[string]way{
+	"deb":     {"sudo apt remove coder-agent", "download the newer package, then: sudo apt install ./PACKAGE.deb"},
+	"rpm":     {"sudo rpm -e coder-agent", "download the newer package, then: sudo rpm -U PACKAGE.rpm"},
+	"npm":     {"npm uninstall -g coder-agent", "npm update -g coder-agent"},
+	"pip":     {"pip uninstall coder-agent", "pip install --upgrade coder-agent"},
+	"brew":    {"brew uninstall coder-agent", "brew upgrade coder-agent"},
+	"nix":     {"nix profile remove coder-agent", "nix profile upgrade coder-agent"},
+	"go":      {"rm PATH", "in a clone: git pull && go install ./cmd/coder"},
+	"make":    {"in the clone: make uninstall, with the PREFIX of then", "in the clone: git pull && make install, with the PREFIX of then"},
+	"archive": {"rm -r PATH PATH-agent PREFIX/share/coder", ""},
+}
+
+// Remove is a command that removes the program; "" if how it was installed is unknown.
+func (i Installation) Remove() string {
+	prefix := filepath.Dir(filepath.Dir(i.Path))
+	return strings.NewReplacer("PATH", i.Path, "PREFIX", prefix).Replace(ways[i.How].remove)
+}
+
+// Update is how the program is brought up to date; "" if it can do that itself, or
+// if how it was installed is unknown.
+func (i Installation) Update() string { return ways[i.How].update }
+
+// installedFile is written beside the program by whatever installs it. Its first
+// word is a key of ways.
+const installedFile = "share/coder/installed"
+
+// Installed finds out how this program was installed: by the note beside it, or by
+// its path.
+func Installed(env Env) Installation {
+	i := Installation{Path: env.Exe}
+	if real, err := filepath.EvalSymlinks(env.Exe); err == nil {
+		i.Path = real
+	}
+	bin := filepath.Dir(i.Path)
+	note, _, _ := repofile.OwnHead(filepath.Join(filepath.Dir(bin), installedFile), 256)
+	said, _, _ := strings.Cut(strings.TrimSpace(string(note)), " ")
+	info, _ := debug.ReadBuildInfo()
+	switch {
+	case strings.Contains(i.Path, "/Cellar/"):
+		i.How = "brew"
+	case strings.HasPrefix(i.Path, "/nix/store/"):
+		i.How = "nix"
+	case filepath.Base(bin) == "bin" && ways[said] != (way{}):
+		i.How = said
+	case info != nil && info.Path == "coder/cmd/coder" && slices.Contains(goBins(env), bin):
+		i.How = "go"
+	}
+	return i
+}
+
+// goBins are the folders into which go install writes.
+func goBins(env Env) []string {
+	bins := []string{env.Getenv("GOBIN"), filepath.Join(env.Getenv("HOME"), "go", "bin")}
+	for _, dir := range filepath.SplitList(env.Getenv("GOPATH")) {
+		bins = append(bins, filepath.Join(dir, "bin"))
+	}
+	return bins
+}
+
+// otherCoders are programs named coder on the PATH that are not this one, each by
+// its first name. First reports whether one of them is what the name alone starts.
+func otherCoders(env Env) (others []string, first bool) {
+	own, err := os.Stat(env.Exe)
+	if err != nil {
+		return nil, false
+	}
+	seen := []os.FileInfo{own}
+	found := false
+	for _, dir := range filepath.SplitList(env.Getenv("PATH")) {
+		path := filepath.Join(dir, "coder")
+		info, err := os.Stat(path)
+		if err != nil || !filepath.IsAbs(path) || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+			continue
+		}
+		if !slices.ContainsFunc(seen, func(s os.FileInfo) bool { return os.SameFile(s, info) }) {
+			seen, others, first = append(seen, info), append(others, path), first || !found
+		}
+		found = true
+	}
+	return others, first
+}
+
+// examineName looks for other programs that are called coder.
+func (a *App) examineName() []Finding {
+	others, first := otherCoders(a.Env)
+	if len(others) == 0 {
+		return nil
+	}
+	f := Finding{What: "another coder on PATH", State: Noted, Found: strings.Join(others, ", "), Do: "coder starts this one; the other is started by its full path"}
+	if first {
+		f.Do = "coder starts the other one: use coder-agent for this one, or change PATH"
+	}
+	return []Finding{f}
+}
