@@ -10,7 +10,7 @@ import (
 )
 
 func TestTheSameFactsGiveTheSameText(t *testing.T) {
-	f := Facts{Dir: "/w", Platform: "linux/amd64", Date: "2026-01-02", Rules: []rulefile.Rule{{"AGENTS.md", "be kind"}}, Append: "last words"}
+	f := Facts{Dir: "/w", Platform: "linux/amd64", Date: "2026-01-02", Rules: []rulefile.Rule{{Path: "AGENTS.md", Text: "be kind"}}, Append: "last words"}
 	text := System(f)
 	if text != System(f) {
 		t.Error("two calls differ")
@@ -27,14 +27,14 @@ func TestTheSameFactsGiveTheSameText(t *testing.T) {
 
 func TestRulesAreBoundedAndTheNearestAreKept(t *testing.T) {
 	long := strings.Repeat("é", RulesLimit)
-	text := System(Facts{Rules: []rulefile.Rule{{"far", long}, {"near", "NEAR RULE"}}})
+	text := System(Facts{Rules: []rulefile.Rule{{Path: "far", Text: long}, {Path: "near", Text: "NEAR RULE"}}})
 	if len(text) > RulesLimit+8<<10 || !utf8.ValidString(text) {
 		t.Errorf("%d bytes, valid %v", len(text), utf8.ValidString(text))
 	}
 	if !strings.Contains(text, "NEAR RULE") || !strings.Contains(text, "[cut]") {
 		t.Error("the nearest rule was cut, or the far one was not marked")
 	}
-	if text := System(Facts{Rules: []rulefile.Rule{{"far", "FAR"}, {"near", long}}}); strings.Contains(text, "FAR") {
+	if text := System(Facts{Rules: []rulefile.Rule{{Path: "far", Text: "FAR"}, {Path: "near", Text: long}}}); strings.Contains(text, "FAR") {
 		t.Error("there was room for nothing but the nearest rule")
 	}
 }
@@ -63,7 +63,7 @@ func TestSkillsAreNamedAndBounded(t *testing.T) {
 	if text := System(Facts{}); strings.Contains(text, "# Skills") {
 		t.Error("skills are spoken of where there are none")
 	}
-	text := System(Facts{Skills: "- pdf: reads PDFs\n" + strings.Repeat("é", SkillsLimit), Rules: []rulefile.Rule{{"AGENTS.md", "be kind"}}})
+	text := System(Facts{Skills: "- pdf: reads PDFs\n" + strings.Repeat("é", SkillsLimit), Rules: []rulefile.Rule{{Path: "AGENTS.md", Text: "be kind"}}})
 	if !strings.Contains(text, "# Skills") || !strings.Contains(text, "- pdf: reads PDFs") || !utf8.ValidString(text) {
 		t.Error("the skills are missing")
 	}
