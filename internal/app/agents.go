@@ -38,6 +38,7 @@ func (a *App) loadAgents() (subagent.Catalogue, []subagent.Warning) {
 		own := filepath.Join(a.Home, "agents")
 		roots = append(roots, subagent.Root{Path: filepath.ToSlash(own), Files: repofile.OwnDir(own)})
 	}
+	roots = append(roots, a.claudeRoots("agents")...)
 	roots = append(roots, a.pluginRoots(func(p plugin.Plugin) []frontmatter.Root { return p.Agents })...)
 	agents, unusable := subagent.Load(roots...)
 	unusable = slices.DeleteFunc(unusable, a.known)

@@ -163,7 +163,7 @@ func asksAboutMarks(p policy.Policy) policy.Policy {
 // turnSettings are read at the start of each turn: they follow the mode. The
 // rules for the model are read once.
 func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
-	c, rules, date, later := &a.Config, a.rules(), a.Env.Now().Format(time.DateOnly), a.later(t)
+	c, book, date, later := &a.Config, a.rules(), a.Env.Now().Format(time.DateOnly), a.later(t)
 	return func() orchestrator.Settings {
 		a.trusts() // notes how it stands before anybody can change that
 		m, _ := a.Modes.Current()
@@ -177,14 +177,14 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 			listed = ofPeople(listed)
 		}
 		facts := prompt.Facts{
-			Dir: a.Root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: date, Rules: rules,
+			Dir: a.Root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: date, Rules: book.Rules,
 			Skills: skills.Summary(listed, prompt.SkillsLimit), Append: a.Options.AppendSystem, Instead: a.Options.SystemPrompt,
 			Plan: m.Name == mode.Plan,
 		}
 		return orchestrator.Settings{
 			Model: a.ModelName(), Mode: m.Name, ModeText: m.Prompt, System: t.conceals.Text(prompt.System(facts)),
 			Tools: tools.Unspoken(a.unspoken(t, m, lean, listed)),
-			Later: later, Lean: lean,
+			Later: later, Lean: lean, RulesFor: a.rulesFor(book),
 			MaxSteps: c.Runtime.MaxSteps, ContextLimit: a.contextLimit(), Run: a.run(), RaiseWindow: a.raiseWindow(),
 			StopOnReject: c.Approval.OnReject == "stop", DirectBang: c.Approval.Bang == "direct",
 			ReadOwn: func(line string, forced bool) orchestrator.OwnLine {

@@ -15,12 +15,14 @@ import (
 	"coder/internal/agent/prompt"
 	"coder/internal/authored/frontmatter"
 	"coder/internal/authored/plugin"
+	"coder/internal/authored/rulefile"
 	"coder/internal/authored/skills"
 	"coder/internal/authored/usercommand"
 	"coder/internal/host/repofile"
 	"coder/internal/policy"
 	"coder/internal/policy/judge"
 	"coder/internal/policy/rule"
+	"coder/internal/policy/trust"
 	"coder/internal/slash"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -49,6 +51,7 @@ func (a *App) library() *library {
 		a.lib.own = filepath.ToSlash(filepath.Join(a.Home, "commands"))
 		roots = append(roots, usercommand.Root{Path: a.lib.own, Files: repofile.OwnDir(a.lib.own)})
 	}
+	roots = append(roots, a.claudeRoots("commands")...)
 	a.lib.commands = usercommand.New(roots...)
 	_, badSkills := a.lib.skills.List()
 	for _, w := range slices.DeleteFunc(badSkills, a.known) {
@@ -59,6 +62,19 @@ func (a *App) library() *library {
 		a.warn(fmt.Sprintf("command file %s", w))
 	}
 	return a.lib
+}
+
+// claudeRoots are the folders of one kind that Claude Code reads, too: the project's,
+// where it is trusted, and the person's own.
+func (a *App) claudeRoots(kind string) (roots []frontmatter.Root) {
+	if shown := ".claude/" + kind; a.Trusted == trust.Trusted {
+		roots = append(roots, frontmatter.Root{Path: shown, Files: repofile.Below(a.Root).Sub(shown)})
+	}
+	if home := a.Env.Getenv("HOME"); home != "" {
+		dir := filepath.ToSlash(filepath.Join(home, ".claude", kind))
+		roots = append(roots, frontmatter.Root{Path: dir, Files: repofile.OwnDir(dir)})
+	}
+	return roots
 }
 
 // tellHidden says which commands nobody can call, since the program has one of that name.
@@ -89,7 +105,9 @@ func (a *App) skillRoots() []skills.Root {
 	}
 	others := []string{".agents", ".claude"}
 	for _, folder := range slices.Concat([]string{".coder"}, others) {
-		add(folder+"/skills", filepath.Join(a.Root, folder, "skills"))
+		if folder == ".coder" || a.Trusted == trust.Trusted {
+			add(folder+"/skills", filepath.Join(a.Root, folder, "skills"))
+		}
 	}
 	for _, dir := range a.Config.Skills.Paths {
 		add(dir, a.resolve(dir))
@@ -177,21 +195,83 @@ func namesTool(specs []rule.Spec, tool string) bool {
 	})
 }
 
+// ownRules are the person's own rule files, of coder and of other agents, in their home.
+var ownRules = []string{".gemini/GEMINI.md", ".codex/AGENTS.md", ".claude/CLAUDE.md"}
+
 // rules are what the person and the project have written down for the model.
-// What cannot be used is left out, and said to be.
-func (a *App) rules() []prompt.Rule {
-	find := prompt.Finder{
-		Read:   a.readRules,
-		Exists: func(path string) bool { _, err := os.Lstat(path); return err == nil },
+// A file that cannot be used is left out with a warning.
+func (a *App) rules() *rulefile.Book {
+	find := rulefile.Finder{
+		Read:     a.readRules,
+		Exists:   func(path string) bool { _, err := os.Lstat(path); return err == nil },
+		Names:    ruleNames,
+		Excluded: a.excludedRules(),
 	}
-	rules, bad := find.Find(a.Home, a.Root)
+	place := rulefile.Place{Home: a.Env.Getenv("HOME"), Dir: a.Root, Trusted: a.Trusted == trust.Trusted}
+	if place.Home != "" {
+		for _, name := range ownRules {
+			place.Own = append(place.Own, filepath.Join(place.Home, filepath.FromSlash(name)))
+		}
+	}
+	if a.Home != "" {
+		place.Own = append(place.Own, filepath.Join(a.Home, "AGENTS.md"))
+	}
+	book, bad := find.Find(place)
 	for _, err := range bad {
 		a.ignored(err)
 	}
 	if err := repofile.CheckGit(a.Root); err != nil { // git would wait for it: it counts as none
 		a.ignored(err)
 	}
-	return append(rules, a.instructions(find, rules)...)
+	book.Rules = append(book.Rules, a.instructions(find, book.Rules)...)
+	return book
+}
+
+// rulesFor is the rules of book that apply to a file of the workspace.
+func (a *App) rulesFor(book *rulefile.Book) func(file string) []rulefile.Rule {
+	return func(file string) []rulefile.Rule {
+		rules, bad := book.For(a.resolve(file))
+		for _, err := range bad {
+			a.ignored(err)
+		}
+		return rules
+	}
+}
+
+// ruleNames lists the files below a folder of a project, three levels deep.
+func ruleNames(root, dir string) (names []string) {
+	rel, err := filepath.Rel(root, dir)
+	if err != nil {
+		return nil
+	}
+	_ = fs.WalkDir(repofile.Below(root).Sub(rel), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || len(names) == maxInstructions:
+			return fs.SkipAll // a folder that cannot be listed has no rules
+		case d.IsDir() && strings.Count(name, "/") >= 2:
+			return fs.SkipDir
+		case !d.IsDir():
+			names = append(names, name)
+		}
+		return nil
+	})
+	return names
+}
+
+// excludedRules reports the files that the setting instructions leaves out: its
+// patterns that begin with "!".
+func (a *App) excludedRules() func(path string) bool {
+	var patterns []string
+	for _, pattern := range a.Config.Instructions {
+		if pattern, found := strings.CutPrefix(pattern, "!"); found {
+			patterns = append(patterns, filepath.ToSlash(a.resolve(pattern)))
+		}
+	}
+	return func(path string) bool {
+		return slices.ContainsFunc(patterns, func(pattern string) bool {
+			return doublestar.MatchUnvalidated(pattern, filepath.ToSlash(path))
+		})
+	}
 }
 
 // maxInstructions is how many files the setting instructions may stand for.
@@ -199,14 +279,17 @@ const maxInstructions = 50
 
 // instructions are the rules that the settings name beside those that are
 // found. They come last, so that they are cut last.
-func (a *App) instructions(find prompt.Finder, found []prompt.Rule) (rules []prompt.Rule) {
+func (a *App) instructions(find rulefile.Finder, found []rulefile.Rule) (rules []rulefile.Rule) {
 	for _, pattern := range a.Config.Instructions {
+		if strings.HasPrefix(pattern, "!") {
+			continue
+		}
 		files := a.expand(pattern)
 		if len(files) == 0 {
 			a.warn(fmt.Sprintf("instructions: there is no file %s", pattern))
 		}
 		for _, file := range files {
-			if slices.ContainsFunc(slices.Concat(found, rules), func(r prompt.Rule) bool { return r.Path == file }) {
+			if slices.ContainsFunc(slices.Concat(found, rules), func(r rulefile.Rule) bool { return r.Path == file }) {
 				continue
 			}
 			if len(rules) == maxInstructions {

@@ -48,7 +48,7 @@ type Config struct {
 	Permission   Permission                 `json:"permission" doc:"what each tool may do: allow, ask or deny"`
 	Agents       Agents                     `json:"agents" doc:"modes of work"`
 	Skills       Skills                     `json:"skills" doc:"where skills are found"`
-	Instructions []string                   `json:"instructions" doc:"more files of rules for the model, or patterns of such (**/RULES.md): below the workspace, absolute, or beginning with ~/"`
+	Instructions []string                   `json:"instructions" doc:"more files of rules for the model, or patterns (**/RULES.md): below the workspace, absolute, or beginning with ~/; a pattern that begins with ! leaves files out"`
 	Storage      Storage                    `json:"storage" doc:"how sessions are kept"`
 	Tools        Tools                      `json:"tools" doc:"how tools are presented to the model"`
 	LSP          LSP                        `json:"lsp" doc:"language servers"`

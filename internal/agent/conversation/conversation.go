@@ -163,7 +163,7 @@ func (c *Conversation) Add(r event.Record) {
 				c.reminded = make(map[string]bool)
 			}
 			if strings.HasPrefix(name, event.ModeReminder) {
-				c.forgetModes() // the newest counts
+				c.forget(event.ModeReminder) // the newest counts
 			}
 			c.reminded[name] = true
 		}
@@ -180,6 +180,7 @@ func (c *Conversation) Add(r event.Record) {
 		if len(c.messages) == 0 {
 			c.reminded = nil // it begins anew
 		}
+		c.forget(event.RulesReminder) // their text may be hidden now
 		c.recount()
 	case event.ContextRewound:
 		c.rewind(e)
@@ -197,14 +198,14 @@ func (c *Conversation) Add(r event.Record) {
 		// What was said of another one is to be said again when that is entered anew.
 		if e.Mode != c.mode {
 			c.mode = e.Mode
-			c.forgetModes()
+			c.forget(event.ModeReminder)
 		}
 	}
 }
 
-// forgetModes has the model told again what the mode means.
-func (c *Conversation) forgetModes() {
-	maps.DeleteFunc(c.reminded, func(name string, _ bool) bool { return strings.HasPrefix(name, event.ModeReminder) })
+// forget has the model given again the reminders whose names begin with prefix.
+func (c *Conversation) forget(prefix string) {
+	maps.DeleteFunc(c.reminded, func(name string, _ bool) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // Reminded reports whether the model has been given a reminder that is not

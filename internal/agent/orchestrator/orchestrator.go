@@ -17,6 +17,7 @@ import (
 	"coder/internal/agent/hooks"
 	"coder/internal/agent/toolrun"
 	"coder/internal/agent/verify"
+	"coder/internal/authored/rulefile"
 	"coder/internal/core/chat"
 	"coder/internal/core/clock"
 	"coder/internal/core/event"
@@ -157,6 +158,9 @@ type Settings struct {
 	DirectBang   bool      // a person's own ! command is not judged
 	// ReadOwn reads a person's own ! command; forced says that they wrote !!.
 	ReadOwn func(line string, forced bool) OwnLine
+
+	// RulesFor, which may be nil, returns the rules that apply to a file beside those in System.
+	RulesFor func(file string) []rulefile.Rule
 
 	Compaction     Compaction
 	Verification   Verification

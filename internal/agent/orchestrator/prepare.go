@@ -85,7 +85,9 @@ func (o *Orchestrator) compose(ctx context.Context, st *turnState, text string, 
 	if name := event.ModeReminder + st.set.Mode; st.set.ModeText != "" && !o.Talk.Reminded(name) {
 		remind(name, st.set.ModeText)
 	}
-	said.Reminders = joinReminders(joinReminders(said.Reminders, files), given)
+	rules, names := o.rulesFor(st)
+	said.Reminded = append(said.Reminded, names...)
+	said.Reminders = joinReminders(joinReminders(joinReminders(said.Reminders, files), given), rules)
 	return said, nil
 }
 
@@ -146,6 +148,7 @@ func (o *Orchestrator) runNamed(ctx context.Context, st *turnState, set tool.Set
 		Task: st.task, Actor: ActorUser, Set: set, Calls: calls, Person: o.Person(st.sink), Sink: st.sink,
 		Deliver: func(_ context.Context, out toolrun.Outcome) error {
 			of[out.Index].Result = out.Result.Text
+			st.reached.add(out)
 			for _, img := range out.Images {
 				pictures = append(pictures, img)
 			}

@@ -43,6 +43,7 @@ type turnState struct {
 	said      atomic.Uint64   // the record of what the person said last, until the conversation has it
 	broke     bool            // interrupted among the tools, and the model was told so there
 	final     string
+	reached   touched // files that calls read or wrote, whose rules may be new to the model
 	fitted
 	sent
 	pauses
@@ -333,6 +334,7 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 				st.work.Ran(e.Target, res.Failed, res.Text)
 			}
 		}
+		st.reached.add(out)
 		if out.Rebuild != nil {
 			st.next = out.Rebuild
 		}
@@ -363,6 +365,9 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 	if err == nil && len(pictures) > 0 {
 		parts := append([]chat.Part{chat.Text("Images returned by the tools above, in order:")}, pictures...)
 		err = o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Message{Role: chat.User, Parts: parts}})
+	}
+	if err == nil {
+		err = o.applyRules(ctx, st)
 	}
 	if err = cmp.Or(err, ends); err == nil && st.next != nil {
 		return o.rebuild(ctx, st)

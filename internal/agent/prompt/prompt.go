@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"strings"
 
+	"coder/internal/authored/rulefile"
 	"coder/internal/core/clip"
 )
 
@@ -30,22 +31,19 @@ const (
 
 // Facts is what the model should know before it starts.
 type Facts struct {
-	Dir      string // the working directory
-	Platform string // operating system and architecture
-	Date     string // the day, not the hour: it must not change from step to step
-	Skills   string // names and purposes, one a line; may be empty
-	Rules    []Rule // from the user and the project, outermost first
-	Append   string // what the caller adds at the end
-	Plan     bool   // nothing is to be changed now
-	Instead  string // what the caller puts in place of our own words; may be empty
+	Dir      string          // the working directory
+	Platform string          // operating system and architecture
+	Date     string          // the day, not the hour: it must not change from step to step
+	Skills   string          // names and purposes, one a line; may be empty
+	Rules    []rulefile.Rule // from the user and the project, outermost first
+	Append   string          // what the caller adds at the end
+	Plan     bool            // nothing is to be changed now
+	Instead  string          // what the caller puts in place of our own words; may be empty
 }
 
 // planHint stands at the very end, so that the text is the same up to there in
 // all modes.
 const planHint = "\nYou are in plan mode: change nothing.\n"
-
-// Rule is one file of instructions.
-type Rule struct{ Path, Text string }
 
 // System writes the system text.
 func System(f Facts) string {
@@ -67,7 +65,7 @@ func System(f Facts) string {
 		}
 		for i, r := range f.Rules {
 			if kept[i] != "" {
-				fmt.Fprintf(&b, "\n<rules from=%q>\n%s\n</rules>\n", r.Path, kept[i])
+				b.WriteString(rulefile.Text([]rulefile.Rule{{Path: r.Path, Text: kept[i]}}))
 			}
 		}
 	}

@@ -1,17 +1,16 @@
 package prompt
 
 import (
-	"errors"
-	"io/fs"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"coder/internal/authored/rulefile"
 	"coder/internal/core/chat"
 )
 
 func TestTheSameFactsGiveTheSameText(t *testing.T) {
-	f := Facts{Dir: "/w", Platform: "linux/amd64", Date: "2026-01-02", Rules: []Rule{{"AGENTS.md", "be kind"}}, Append: "last words"}
+	f := Facts{Dir: "/w", Platform: "linux/amd64", Date: "2026-01-02", Rules: []rulefile.Rule{{Path: "AGENTS.md", Text: "be kind"}}, Append: "last words"}
 	text := System(f)
 	if text != System(f) {
 		t.Error("two calls differ")
@@ -28,70 +27,15 @@ func TestTheSameFactsGiveTheSameText(t *testing.T) {
 
 func TestRulesAreBoundedAndTheNearestAreKept(t *testing.T) {
 	long := strings.Repeat("é", RulesLimit)
-	text := System(Facts{Rules: []Rule{{"far", long}, {"near", "NEAR RULE"}}})
+	text := System(Facts{Rules: []rulefile.Rule{{Path: "far", Text: long}, {Path: "near", Text: "NEAR RULE"}}})
 	if len(text) > RulesLimit+8<<10 || !utf8.ValidString(text) {
 		t.Errorf("%d bytes, valid %v", len(text), utf8.ValidString(text))
 	}
 	if !strings.Contains(text, "NEAR RULE") || !strings.Contains(text, "[cut]") {
 		t.Error("the nearest rule was cut, or the far one was not marked")
 	}
-	if text := System(Facts{Rules: []Rule{{"far", "FAR"}, {"near", long}}}); strings.Contains(text, "FAR") {
+	if text := System(Facts{Rules: []rulefile.Rule{{Path: "far", Text: "FAR"}, {Path: "near", Text: long}}}); strings.Contains(text, "FAR") {
 		t.Error("there was room for nothing but the nearest rule")
-	}
-}
-
-func TestFindRules(t *testing.T) {
-	files := map[string]string{
-		"/home/u/.coder/AGENTS.md": "user",
-		"/repo/AGENTS.md":          "root", "/repo/CLAUDE.md": "shadowed",
-		"/repo/a/CLAUDE.md": "a", "/above/AGENTS.md": "above",
-	}
-	read := func(_, path string) ([]byte, error) {
-		if path == "/repo/a/b/AGENTS.md" {
-			return nil, fs.ErrPermission
-		}
-		if text, ok := files[path]; ok {
-			return []byte(text), nil
-		}
-		return nil, fs.ErrNotExist
-	}
-	exists := func(path string) bool { return path == "/repo/.git" }
-	tests := []struct{ home, dir, want string }{
-		{"/home/u/.coder", "/repo/a", "user root a"},
-		{"", "/repo", "root"},
-		{"", "/above/below", ""},
-		{"", "/above", "above"},
-	}
-	for _, tt := range tests {
-		rules, bad := Finder{Read: read, Exists: exists}.Find(tt.home, tt.dir)
-		var got []string
-		for _, r := range rules {
-			got = append(got, r.Text)
-		}
-		if len(bad) != 0 || strings.Join(got, " ") != tt.want {
-			t.Errorf("%s: %q, %v; want %q", tt.dir, got, bad, tt.want)
-		}
-	}
-	rules, bad := Finder{Read: read, Exists: exists}.Find("", "/repo/a/b")
-	if len(bad) != 1 || !errors.Is(bad[0], fs.ErrPermission) || len(rules) != 2 {
-		t.Errorf("an unreadable file: %v, %v", rules, bad)
-	}
-}
-
-func TestARulesFileThatIsNoTextIsLeftOut(t *testing.T) {
-	files := map[string]string{"/repo/AGENTS.md": "\xff\xfea\x00b\x00", "/repo/CLAUDE.md": "be\xffkind"}
-	read := func(root, path string) ([]byte, error) {
-		if root != "/repo" {
-			t.Errorf("%s is bounded by %q", path, root)
-		}
-		if text, ok := files[path]; ok {
-			return []byte(text), nil
-		}
-		return nil, fs.ErrNotExist
-	}
-	rules, bad := Finder{Read: read, Exists: func(path string) bool { return path == "/repo/.git" }}.Find("", "/repo/sub")
-	if len(bad) != 1 || !errors.Is(bad[0], ErrNotText) || len(rules) != 1 || rules[0].Text != "be\uFFFDkind" {
-		t.Errorf("%v, %v", rules, bad)
 	}
 }
 
@@ -119,7 +63,7 @@ func TestSkillsAreNamedAndBounded(t *testing.T) {
 	if text := System(Facts{}); strings.Contains(text, "# Skills") {
 		t.Error("skills are spoken of where there are none")
 	}
-	text := System(Facts{Skills: "- pdf: reads PDFs\n" + strings.Repeat("é", SkillsLimit), Rules: []Rule{{"AGENTS.md", "be kind"}}})
+	text := System(Facts{Skills: "- pdf: reads PDFs\n" + strings.Repeat("é", SkillsLimit), Rules: []rulefile.Rule{{Path: "AGENTS.md", Text: "be kind"}}})
 	if !strings.Contains(text, "# Skills") || !strings.Contains(text, "- pdf: reads PDFs") || !utf8.ValidString(text) {
 		t.Error("the skills are missing")
 	}

@@ -284,6 +284,9 @@ func (e LocalAdded) Shown() display.Blocks {
 // ModeReminder begins the names of reminders of what a mode means.
 const ModeReminder = "mode:"
 
+// RulesReminder begins the names of reminders of rule files; the path follows.
+const RulesReminder = "rules:"
+
 // ReplaceReason is why a context was replaced.
 type ReplaceReason string
 

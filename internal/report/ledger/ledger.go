@@ -209,23 +209,25 @@ func (b *Book) describe(text string, seq uint64) {
 	for _, s := range b.fixed {
 		s.entry.Now = 0
 	}
-	b.system, b.fixed = text, nil
-	rest := text
-	own := 0
+	own, rules := b.cutRules(text, seq)
+	b.system, b.fixed = text, slices.Insert(rules, 0, share{b.entry(System, "", seq), own})
+	for _, s := range b.fixed {
+		s.entry.Now += s.size
+	}
+}
+
+// cutRules returns the tokens of the rule files in a text, and of the text around them.
+func (b *Book) cutRules(text string, seq uint64) (around int, rules []share) {
 	for {
-		head, tail, found := strings.Cut(rest, rulesBegin)
-		own += tokens.Tokens(head)
+		head, tail, found := strings.Cut(text, rulesBegin)
+		around += tokens.Tokens(head)
 		if !found {
-			break
+			return around, rules
 		}
 		body, after, _ := strings.Cut(tail, rulesEnd)
 		name, _, _ := strings.Cut(strings.TrimPrefix(body, `"`), `"`)
-		b.fixed = append(b.fixed, share{b.entry(Rules, sanitize.Line(name, 200), seq), tokens.Tokens(body)})
-		rest = after
-	}
-	b.fixed = slices.Insert(b.fixed, 0, share{b.entry(System, "", seq), own})
-	for _, s := range b.fixed {
-		s.entry.Now += s.size
+		rules = append(rules, share{b.entry(Rules, sanitize.Line(name, 200), seq), tokens.Tokens(body)})
+		text = after
 	}
 }
 
@@ -249,7 +251,9 @@ func (b *Book) explain(m chat.Message, r event.Record) {
 			case compact.IsSummary(m):
 				e = b.entry(Summary, "", r.Seq)
 			default:
-				e = b.entry(Words, "", r.Seq)
+				around, rules := b.cutRules(string(p), r.Seq)
+				parts = append(parts, rules...)
+				size, e = min(size, around), b.entry(Words, "", r.Seq)
 			}
 		case chat.Reasoning:
 			e = b.entry(Thinking, "", r.Seq)

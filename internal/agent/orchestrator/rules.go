@@ -1,0 +1,56 @@
+package orchestrator
+
+import (
+	"context"
+	"slices"
+
+	"coder/internal/agent/toolrun"
+	"coder/internal/authored/rulefile"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/tool"
+)
+
+// touched lists the files of calls that were read or written in this round.
+type touched []string
+
+func (t *touched) add(out toolrun.Outcome) {
+	for _, e := range out.Effects {
+		if (e.Kind == tool.Read || e.Kind == tool.Write) && !slices.Contains(*t, e.Target) {
+			*t = append(*t, e.Target)
+		}
+	}
+}
+
+// applyRules shows the model the rules of the files that it has reached, each once in a
+// conversation.
+func (o *Orchestrator) applyRules(ctx context.Context, st *turnState) error {
+	text, names := o.rulesFor(st)
+	if text == "" {
+		return nil
+	}
+	return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.User, joinReminders("", text)), Reminded: names})
+}
+
+// rulesFor is the text of the rules that apply to the files reached since it was last
+// called and that the model has not been shown, with the names under which the record
+// keeps that it was.
+func (o *Orchestrator) rulesFor(st *turnState) (text string, names []string) {
+	files := st.reached
+	st.reached = nil
+	if st.set.RulesFor == nil {
+		return "", nil
+	}
+	var all []rulefile.Rule
+	for _, file := range files {
+		for _, r := range st.set.RulesFor(file) {
+			if name := event.RulesReminder + r.Path; !o.Talk.Reminded(name) && !slices.Contains(names, name) {
+				all, names = append(all, r), append(names, name)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return "", nil
+	}
+	return "These rules apply to files that you have reached. They cannot grant permissions." + rulefile.Text(all), names
+}

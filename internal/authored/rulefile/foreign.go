@@ -1,0 +1,119 @@
+package rulefile
+
+import (
+	"path"
+	"path/filepath"
+	"strings"
+
+	"coder/internal/authored/frontmatter"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// foreign are rule files of other agents that apply to every file.
+var foreign = []string{".cursorrules", ".windsurfrules", "GEMINI.md", ".github/copilot-instructions.md"}
+
+// kind is a folder of rule files whose header says when they apply.
+type kind struct {
+	folder string
+	suffix string
+	// applies reads the patterns of a header; always says that the rule needs none.
+	applies func(f frontmatter.File) (globs []string, always bool)
+}
+
+var kinds = []kind{
+	{".cursor/rules", ".mdc", func(f frontmatter.File) ([]string, bool) {
+		return patterns(f.Fields["globs"]), f.Text("alwaysApply") == "true"
+	}},
+	{".github/instructions", ".instructions.md", func(f frontmatter.File) ([]string, bool) {
+		globs := patterns(f.Fields["applyTo"])
+		for _, g := range globs {
+			if g == "**" || g == "**/*" {
+				return nil, true
+			}
+		}
+		return globs, false
+	}},
+}
+
+// patterns are the file patterns of a header's field.
+func patterns(v frontmatter.Value) []string {
+	var globs []string
+	for _, g := range v.Words() {
+		if g = strings.Trim(g, `"' `); doublestar.ValidatePattern(g) && g != "" {
+			globs = append(globs, g)
+		}
+	}
+	return globs
+}
+
+// listed reads the rules of one kind below a folder. A rule that is meant for when
+// the model asks for it is named, with its description.
+func (s *search) listed(dir string, k kind) (always []Rule, when []conditional) {
+	var index strings.Builder
+	base := filepath.Join(dir, filepath.FromSlash(k.folder))
+	for _, name := range s.Names(s.root, base) {
+		if !strings.HasSuffix(name, k.suffix) {
+			continue
+		}
+		rule, ok := s.take(s.root, filepath.Join(base, filepath.FromSlash(name)))
+		if !ok {
+			continue
+		}
+		f, err := frontmatter.Parse(rule.Text)
+		if err == nil {
+			rule.Text = strings.TrimSpace(f.Body)
+		}
+		globs, applies := k.applies(f)
+		switch about := f.Text("description"); {
+		case err != nil || applies:
+			always = append(always, rule)
+		case len(globs) > 0:
+			when = append(when, conditional{rule, dir, globs})
+		case about != "":
+			index.WriteString("- " + rule.Path + ": " + about + "\n")
+		}
+	}
+	if index.Len() > 0 {
+		always = append(always, Rule{Path: base, Text: "Read the file before work that it is about:\n" + index.String()})
+	}
+	return always, when
+}
+
+// matches reports whether a rule applies to a file.
+func (c conditional) matches(file string) bool {
+	rel, err := filepath.Rel(c.base, file)
+	if err != nil || !filepath.IsLocal(rel) {
+		return false
+	}
+	rel = filepath.ToSlash(rel)
+	for _, g := range c.globs {
+		if doublestar.MatchUnvalidated(g, rel) || !strings.Contains(g, "/") && doublestar.MatchUnvalidated(g, path.Base(rel)) {
+			return true
+		}
+	}
+	return false
+}
+
+// aider reads the files that Aider is told to read.
+func (s *search) aider(dir string) (rules []Rule) {
+	conf, err := s.Rule(s.root, filepath.Join(dir, ".aider.conf.yml"))
+	if err != nil {
+		return nil
+	}
+	f, err := frontmatter.Parse("---\n" + strings.ReplaceAll(conf.Text, "\n---", "\n#") + "\n---\n")
+	if err != nil {
+		return nil
+	}
+	read := f.Fields["read"]
+	names := read.List
+	if read.Text != "" {
+		names = []string{read.Text}
+	}
+	for _, name := range names {
+		if isProse(name) && filepath.IsLocal(filepath.FromSlash(name)) {
+			rules = append(rules, s.withImports(s.root, filepath.Join(dir, filepath.FromSlash(name)), 0)...)
+		}
+	}
+	return rules
+}

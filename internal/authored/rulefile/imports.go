@@ -1,0 +1,108 @@
+package rulefile
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// withImports reads a file and those that it imports by @path, importDeep levels
+// down. Without trust nothing is imported.
+func (s *search) withImports(root, file string, deep int) []Rule {
+	rule, ok := s.take(root, file)
+	if !ok {
+		return nil
+	}
+	rules := []Rule{rule}
+	if deep == importDeep || root != "" && !s.trusted {
+		return rules
+	}
+	for _, name := range imports(rule.Text) {
+		at, within, ok := s.resolve(root, file, name)
+		if ok {
+			rules = append(rules, s.withImports(within, at, deep+1)...)
+		}
+	}
+	return rules
+}
+
+// homeFolders are the folders of a home that rules may be imported from.
+var homeFolders = []string{".claude", ".coder", ".codex", ".gemini", ".agents"}
+
+// resolve finds the file that an import names: in the project, or in one of the
+// home's folders for rules.
+func (s *search) resolve(root, from, name string) (file, within string, ok bool) {
+	inHome, tilde := strings.CutPrefix(name, "~/")
+	switch {
+	case tilde:
+		file = filepath.Join(s.home, filepath.FromSlash(inHome))
+	case filepath.IsAbs(name):
+		file = filepath.Clean(name)
+	default:
+		file = filepath.Join(filepath.Dir(from), filepath.FromSlash(name))
+	}
+	if s.root != "" && below(s.root, file) {
+		return file, s.root, root != "" // the person's own rules import no file of a project
+	}
+	for _, folder := range homeFolders {
+		if s.home != "" && below(filepath.Join(s.home, folder), file) {
+			return file, "", true
+		}
+	}
+	return "", "", false
+}
+
+func below(dir, file string) bool {
+	rel, err := filepath.Rel(dir, file)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// isProse reports whether a name is that of a text for people.
+func isProse(name string) bool {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".md", ".mdc", ".markdown", ".txt", ".rst":
+		return true
+	}
+	return false
+}
+
+// imports lists the paths that a text imports: words that begin with @ and name a
+// text file, outside code.
+func imports(text string) (names []string) {
+	fenced := ""
+	for line := range strings.Lines(text) {
+		trimmed := strings.TrimSpace(line)
+		if fence := fenceOf(trimmed); fence != "" && (fenced == "" || fenced == fence) {
+			if fenced == "" {
+				fenced = fence
+			} else {
+				fenced = ""
+			}
+			continue
+		}
+		if fenced != "" {
+			continue
+		}
+		for i, part := range strings.Split(trimmed, "`") {
+			if i%2 == 1 { // code
+				continue
+			}
+			for word := range strings.FieldsSeq(part) {
+				name, found := strings.CutPrefix(strings.TrimLeft(word, "(["), "@")
+				if name = strings.TrimRight(name, ".,;:!?)]"); found && isProse(name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// fenceOf is the sign that a line begins or ends a block of code with.
+func fenceOf(line string) string {
+	for _, fence := range []string{"```", "~~~"} {
+		if strings.HasPrefix(line, fence) {
+			return fence
+		}
+	}
+	return ""
+}

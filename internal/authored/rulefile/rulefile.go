@@ -1,0 +1,251 @@
+// Package rulefile finds the instructions that a person and a project have
+// written for coding agents: AGENTS.md and CLAUDE.md, and the rules of Cursor,
+// Copilot, Gemini, Windsurf and Aider.
+//
+// Rules without a condition are in the prompt from the start. Rules of a folder
+// below the workspace, and rules for certain files, apply when work reaches such
+// a file ([Book.For]).
+package rulefile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Rule is one file of instructions.
+type Rule struct {
+	Path string
+	Text string
+}
+
+// Text is rules as the model reads them.
+func Text(rules []Rule) string {
+	var b strings.Builder
+	for _, r := range rules {
+		fmt.Fprintf(&b, "\n<rules from=%q>\n%s\n</rules>\n", r.Path, strings.TrimSpace(r.Text))
+	}
+	return b.String()
+}
+
+// Reasons why a rule file is not used.
+var (
+	ErrNotText = errors.New("it is not text")
+	ErrTooMany = fmt.Errorf("only the first %d rule files and %d KB are used", maxFiles, maxBytes>>10)
+)
+
+// Finder reads rule files. Read returns the beginning of the file at path; root is
+// the folder that the file must not lead out of, "" for the person's own files.
+// Names lists the files below a folder of the project, as paths from it.
+type Finder struct {
+	Read   func(root, path string) ([]byte, error)
+	Exists func(path string) bool
+	Names  func(root, dir string) []string
+	// Excluded, which may be nil, reports whether the person wants a file left out.
+	Excluded func(path string) bool
+}
+
+// Place says where to look.
+type Place struct {
+	Own     []string // the person's own files
+	Home    string   // the person's home, for imports that begin with ~/
+	Dir     string   // the workspace
+	Trusted bool     // the person trusts the workspace
+}
+
+// Book is the rules of a workspace.
+type Book struct {
+	Rules []Rule // apply from the start, the strongest last
+
+	dir    string
+	search *search
+	when   []conditional
+
+	mu     sync.Mutex
+	nested map[string][]Rule // by folder
+}
+
+// conditional is a rule for the files that match a pattern.
+type conditional struct {
+	Rule
+	base  string // the folder that the patterns begin in
+	globs []string
+}
+
+// Limits of what is read.
+const (
+	maxFiles   = 100
+	maxBytes   = 256 << 10
+	importDeep = 5
+)
+
+// Find collects the rules that apply in a workspace: the person's own first, then
+// those of each folder from the repository's root down to the workspace. Without
+// trust that is one file a folder, AGENTS.md or else CLAUDE.md. Each file that
+// cannot be used is reported in an error of its own.
+func (f Finder) Find(p Place) (*Book, []error) {
+	s := &search{Finder: f, home: p.Home, trusted: p.Trusted, seen: make(map[string]bool)}
+	b := &Book{dir: p.Dir, search: s}
+	for _, file := range p.Own {
+		b.Rules = append(b.Rules, s.withImports("", file, 0)...)
+	}
+	folders := f.foldersDown(p.Dir)
+	s.root = folders[0]
+	for _, folder := range folders {
+		always, when := s.folder(folder)
+		b.Rules, b.when = append(b.Rules, always...), append(b.when, when...)
+	}
+	return b, s.bad
+}
+
+// For returns the rules that apply to a file because of where it is or what it is
+// called. Those in [Book.Rules] are not among them.
+// Files that cannot be used are reported when they are first met.
+func (b *Book) For(file string) (rules []Rule, bad []error) {
+	rel, err := filepath.Rel(b.dir, file)
+	if err != nil || !filepath.IsLocal(rel) || !b.search.trusted {
+		return nil, nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.search.bad = nil
+	for _, c := range b.when {
+		if c.matches(file) {
+			rules = append(rules, c.Rule)
+		}
+	}
+	folder := b.dir
+	for part := range strings.SplitSeq(filepath.ToSlash(filepath.Dir(rel)), "/") {
+		if folder = filepath.Join(folder, part); folder == b.dir {
+			break
+		}
+		found, known := b.nested[folder]
+		if !known {
+			found = b.search.agents(folder)
+			if b.nested == nil {
+				b.nested = make(map[string][]Rule)
+			}
+			b.nested[folder] = found
+		}
+		rules = append(rules, found...)
+	}
+	return rules, b.search.bad
+}
+
+// search is one walk through rule files: no file, and no text, is taken twice.
+type search struct {
+	Finder
+	home    string
+	root    string
+	trusted bool
+	seen    map[string]bool // paths and texts
+	files   int
+	bytes   int
+	full    bool // and it was reported
+	bad     []error
+}
+
+// The names of rule files that a folder may have.
+const (
+	agentsFile   = "AGENTS.md"
+	overrideFile = "AGENTS.override.md"
+	claudeFile   = "CLAUDE.md"
+	localFile    = "CLAUDE.local.md"
+)
+
+// folder reads all rules of one folder of the project.
+func (s *search) folder(dir string) (always []Rule, when []conditional) {
+	if s.trusted {
+		for _, name := range foreign {
+			always = append(always, s.withImports(s.root, filepath.Join(dir, name), 0)...)
+		}
+		always = append(always, s.aider(dir)...)
+		for _, kind := range kinds {
+			a, w := s.listed(dir, kind)
+			always, when = append(always, a...), append(when, w...)
+		}
+	}
+	return append(always, s.agents(dir)...), when
+}
+
+// agents reads AGENTS.md and CLAUDE.md of one folder; those of a folder that nobody
+// trusts are one file.
+func (s *search) agents(dir string) (rules []Rule) {
+	choices := [][]string{{agentsFile, claudeFile}}
+	if s.trusted {
+		choices = [][]string{{claudeFile}, {overrideFile, agentsFile}, {localFile}}
+	}
+	for _, names := range choices {
+		for _, name := range names {
+			if found := s.withImports(s.root, filepath.Join(dir, name), 0); len(found) > 0 {
+				rules = append(rules, found...)
+				break
+			}
+		}
+	}
+	return rules
+}
+
+// take reads one file, unless it or the same text was read before.
+func (s *search) take(root, path string) (Rule, bool) {
+	if s.seen[path] || s.Excluded != nil && s.Excluded(path) {
+		return Rule{}, false
+	}
+	if s.files == maxFiles || s.bytes >= maxBytes {
+		if !s.full && s.Exists(path) {
+			s.full = true
+			s.bad = append(s.bad, &fs.PathError{Op: "read", Path: path, Err: ErrTooMany})
+		}
+		return Rule{}, false
+	}
+	rule, err := s.Rule(root, path)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			s.seen[path] = true
+			s.bad = append(s.bad, err)
+		}
+		return Rule{}, false
+	}
+	s.seen[path] = true
+	text := strings.TrimSpace(rule.Text)
+	if text == "" || s.seen["text "+text] {
+		return Rule{}, false
+	}
+	s.seen["text "+text] = true
+	s.files++
+	s.bytes += len(text)
+	return rule, true
+}
+
+// Rule reads one rule file.
+func (f Finder) Rule(root, path string) (Rule, error) {
+	text, err := f.Read(root, path)
+	if err == nil && bytes.IndexByte(text, 0) >= 0 {
+		err = &fs.PathError{Op: "read", Path: path, Err: ErrNotText}
+	}
+	if err != nil {
+		return Rule{}, err
+	}
+	return Rule{Path: path, Text: string(bytes.ToValidUTF8(text, []byte("\uFFFD")))}, nil
+}
+
+// foldersDown lists the folders from the repository's root to dir.
+func (f Finder) foldersDown(dir string) []string {
+	var up []string
+	for d := dir; ; d = filepath.Dir(d) {
+		up = append(up, d)
+		if f.Exists(filepath.Join(d, ".git")) {
+			break
+		}
+		if d == filepath.Dir(d) {
+			return []string{dir}
+		}
+	}
+	slices.Reverse(up)
+	return up
+}
