@@ -10,7 +10,9 @@ T        ?= 20s
 N        ?= 100000
 SEED     ?= $(shell date +%s)
 VERSION  ?= 0.1.0-dev
-LDFLAGS  := -s -w -X coder/internal/app.Version=$(VERSION)
+LDFLAGS   = -s -w -X coder/internal/app.Version=$(VERSION) -X coder/internal/app.Checkout=$(CHECKOUT)
+# Go notes the commit by itself, but not in a linked worktree, whose .git is a file.
+CHECKOUT  = $(shell test -f .git && echo $$(git log -1 --format=%H,%cI),$$(test -z "$$(git status --porcelain)" && echo clean || echo dirty))
 GITLEAKS := github.com/zricethezav/gitleaks/v8
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
