@@ -11,7 +11,9 @@ N        ?= 100000
 SEED     ?= $(shell date +%s)
 # Without a VERSION the program names the tag it was built from, or a development version.
 VERSION  ?=
-LDFLAGS  := -s -w $(if $(VERSION),-X coder/internal/app.release=$(VERSION))
+# Go notes the commit by itself, but not in a linked worktree, whose .git is a file.
+CHECKOUT  = $(shell test -f .git && echo $$(git log -1 --format=%H,%cI),$$(test -z "$$(git status --porcelain)" && echo clean || echo dirty))
+LDFLAGS   = -s -w $(if $(VERSION),-X coder/internal/app.release=$(VERSION)) $(addprefix -X coder/internal/app.Checkout=,$(CHECKOUT))
 PREFIX   ?= /usr/local
 GITLEAKS := github.com/zricethezav/gitleaks/v8
 TOOL     := $(GO) tool -modfile=tools/go.mod

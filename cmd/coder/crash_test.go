@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -170,6 +172,53 @@ func killAt(t *testing.T, n int, after string, next []string) (finished bool) {
 	}
 	checkSnapshot(t, p.ws, strings.TrimSpace(out))
 	return false
+}
+
+// A command ends a turn that was cut off as a prompt does, wherever that was; so does a
+// program that has files taken back.
+func TestACommandEndsWhatWasCutOff(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
+	const rewind = `{"type":"control_request","request_id":"r","request":{"subtype":"rewind_files","user_message_id":"%s"}}` + "\n"
+	driven := []string{"--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--replay-user-messages"}
+	said := `{"type":"user","message":{"content":"go"}}` + "\n"
+	message := regexp.MustCompile(`"type":"user".*"uuid":"([^"]+)"`)
+	for _, next := range [][]string{{"/cost"}, {"/undo"}, {"/restore", "5"}, driven} {
+		for n := 4; n < 15; n++ {
+			p := newProgram(t)
+			p.file("a.txt", "x\n")
+			alive := p.env
+			p.env = append(alive, fmt.Sprintf("CODER_TEST_DIE=%d+", n))
+			first := p.cmd(append(slices.Clone(driven), "-p", "--auto-approve", "--session-id", "s1", "--script", p.file("model", killedTurn))...)
+			first.Stdin = strings.NewReader(said)
+			told, _ := first.Output()
+			if first.ProcessState.ExitCode() != -1 {
+				break // it was over before it could be killed
+			}
+			p.env = alive
+			silent := p.file("silent", "")
+			c := p.cmd(append([]string{"-p", "-r", "s1", "--script", silent}, strings.Join(next, " "))...)
+			if len(next) > 2 {
+				c = p.cmd(append(slices.Clone(driven), "-p", "-r", "s1", "--script", silent)...)
+				id := message.FindSubmatch(told)
+				if id == nil {
+					continue // nobody was told of it
+				}
+				c.Stdin = strings.NewReader(fmt.Sprintf(rewind, id[1]))
+			}
+			out, err := c.CombinedOutput()
+			if err != nil && next[0] != "/restore" { // of what was cut off it may refuse to bring files back
+				t.Errorf("%q after %d: %v\n%s", next, n, err, out)
+			}
+			if out, _, _ := p.run("tasks"); !strings.Contains(out, "stopped") && !strings.Contains(out, "done") {
+				t.Errorf("%q after %d: %s", next, n, out)
+			}
+			if out, stderr, code := p.run("audit", "verify", "s1"); code != 0 || strings.Contains(out, "has no end") {
+				t.Errorf("%q after %d: %s%s", next, n, out, stderr)
+			}
+		}
+	}
 }
 
 // checkSnapshot holds the session file against the last answer.

@@ -38,6 +38,10 @@ func versionOf(set string, read func() (*debug.BuildInfo, bool)) string {
 	return development
 }
 
+// Checkout is what make notes of a linked worktree, whose commit the compiler does not find:
+// commit, its date, and clean or dirty, separated by commas.
+var Checkout string
+
 // Build says from what this program was built, and which formats it writes.
 type Build struct {
 	Version  string    `json:"version"`
@@ -70,6 +74,11 @@ func ReadBuild() Build {
 			dirty := s.Value == "true"
 			b.Dirty = &dirty
 		}
+	}
+	if of := strings.Split(Checkout, ","); b.Commit == "" && len(of) == 3 {
+		date, _ := time.Parse(time.RFC3339, of[1])
+		dirty := of[2] == "dirty"
+		b.Commit, b.Date, b.Dirty = of[0], date.UTC(), &dirty
 	}
 	return b
 }

@@ -86,7 +86,7 @@ func (w *world) revert(name string) Revert {
 		err := c.Emit(ctx, event.ToolCallRequested{CallID: c.NewID(), Tool: "undo"})
 		return undo.Plan{
 			Turn: undo.Turn{Title: "the turn"}, Restored: []string{"a", "p"}, Partly: []string{"p"}, Removed: []string{"b"},
-			Kept: []undo.Note{{Path: "k", Why: "changed"}}, Lost: []undo.Note{{Path: "l", Why: "too large"}},
+			Kept: []undo.Note{{Path: "k", Why: "changed", Force: undo.Overwrites}}, Lost: []undo.Note{{Path: "l", Why: "too large"}},
 			NotUndone: []string{"n"}, Commands: []string{"make", "make"},
 		}, err
 	}
@@ -207,7 +207,7 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 		{"/diff a b.txt", "nothing in a b.txt that this session changed is different now", ""},
 		{"/diff full a.txt", "-old\n+new", ""},
 		{"/undo", "undone: the turn\n  restored: a\n  restored to what someone else made of it meanwhile: p\n  removed: b\n" +
-			"  left as it is: k (changed)\n  /undo force overwrites it\n  lost: l (too large)\n" +
+			"  left as it is: k (changed)\n  /undo force overwrites: k\n  lost: l (too large)\n" +
 			"  changed by commands and left as it is (all includes it): n\n  what these commands did elsewhere stays: make", "undo all=false force=false dry=false"},
 		{"/undo dry all force", "undone: the turn", "undo all=true force=true dry=true"},
 		{"/redo", "there is nothing to redo", "redo all=false force=false dry=false"},
@@ -376,14 +376,14 @@ func TestInitTellsTheModelWhatToWrite(t *testing.T) {
 }
 
 func TestUndoingNothingIsSaid(t *testing.T) {
-	kept := []undo.Note{{Path: "k", Why: "changed"}}
+	kept := []undo.Note{{Path: "k", Why: "changed", Force: undo.Overwrites}}
 	for _, tt := range []struct {
 		name string
 		r    undo.Plan
 		want string
 	}{
-		{"undo", undo.Plan{Kept: kept}, "nothing was undone: the last turn\n  left as it is: k (changed)\n  /undo force overwrites it"},
-		{"redo", undo.Plan{Kept: kept}, "nothing was redone: the last turn\n  left as it is: k (changed)\n  /redo force overwrites it"},
+		{"undo", undo.Plan{Kept: kept}, "nothing was undone: the last turn\n  left as it is: k (changed)\n  /undo force overwrites: k"},
+		{"redo", undo.Plan{Kept: kept}, "nothing was redone: the last turn\n  left as it is: k (changed)\n  /redo force overwrites: k"},
 		{"undo", undo.Plan{Kept: kept, DryRun: true}, "nothing would be undone: the last turn"},
 		{"undo", undo.Plan{NotUndone: []string{"n"}}, "nothing was undone: the last turn\n  changed by commands"},
 		{"undo", undo.Plan{Lost: kept}, "nothing was undone: the last turn\n  lost: k"},

@@ -56,7 +56,11 @@ func (s *Session) revert(ctx context.Context, do func(context.Context, undo.Call
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	sink := s.through(out)
-	if err := s.endUndoing(ctx, sink); err != nil {
+	settle := func() error { return s.abandon(ctx, out) } // what is taken back is no longer what a turn left off at
+	if c.DryRun {
+		settle = func() error { return s.endUndoing(ctx, sink) }
+	}
+	if err := settle(); err != nil {
 		return undo.Plan{}, err
 	}
 	c.NewID = func() string { return s.sup.NewID("undo") }

@@ -36,8 +36,18 @@ type wireCall struct {
 }
 
 type wireFunction struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
+	Name      string   `json:"name"`
+	Arguments wireText `json:"arguments"`
+}
+
+// wireText is written as a JSON string, without a copy: it may be large.
+type wireText []byte
+
+func (t wireText) MarshalText() ([]byte, error) { return t, nil }
+
+func (t *wireText) UnmarshalText(text []byte) error {
+	*t = append(wireText(nil), text...)
+	return nil
 }
 
 type wirePart struct {
@@ -88,7 +98,7 @@ func (m Message) wire() wireMessage {
 		case ToolCall:
 			w.ToolCalls = append(w.ToolCalls, wireCall{
 				ID: p.ID, Type: "function", Broken: p.Broken, Extra: p.Extra,
-				Function: wireFunction{Name: p.Name, Arguments: string(p.Args)},
+				Function: wireFunction{Name: p.Name, Arguments: wireText(p.Args)},
 			})
 		case ToolResult:
 			w.ToolCallID, w.Name, w.Failed = p.CallID, p.Name, p.Failed

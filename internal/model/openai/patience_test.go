@@ -108,6 +108,38 @@ func TestPatience(t *testing.T) {
 	}
 }
 
+// A server that refuses has refused, whichever of our limits ends its explanation: that is
+// no silence, and no reason to ask again.
+func TestARefusalWhoseExplanationDoesNotEnd(t *testing.T) {
+	for name, o := range map[string]transport.Options{
+		"silence":  {IdleTimeout: idle},
+		"progress": {ProgressTimeout: idle},
+		"all":      {Timeout: idle},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				net := providertest.NewPipes()
+				srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w.WriteHeader(http.StatusUnauthorized)
+					io.WriteString(w, "this key is not")
+					http.NewResponseController(w).Flush()
+					<-r.Context().Done()
+				})}
+				go srv.Serve(net)
+				defer srv.Close()
+				o.BaseURL, o.RoundTripper = "http://loopback/v1", &http.Transport{DialContext: net.Dial}
+				c := New(o)
+				defer c.CloseIdle()
+				_, err := collect(t.Context(), c)
+				var e *provider.Error
+				if !errors.As(err, &e) || e.Status != http.StatusUnauthorized || e.Retryable || !strings.Contains(err.Error(), "this key is not") {
+					t.Errorf("error is %v", err)
+				}
+			})
+		})
+	}
+}
+
 // A server that reads slowly and says how far it is may take as long as it needs,
 // and so may one whose request is long. A word after that is waited for as ever.
 func TestALongPrefill(t *testing.T) {

@@ -136,6 +136,9 @@ func TestTransportErrors(t *testing.T) {
 					t.Errorf("%q does not say %q", err, part)
 				}
 			}
+			if tc.kind == provider.ErrBadRequest && strings.Contains(err.Error(), "refused") {
+				t.Errorf("%q: no server has seen the request", err)
+			}
 			if strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("text is not clean: %q", err)
 			}

@@ -137,7 +137,7 @@ type Decoder interface {
 func Endpoint(base, path string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSpace(base))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, &provider.Error{Kind: provider.ErrBadRequest, Err: errors.New("the base URL is not an http or https address")}
+		return nil, badRequest(errors.New("the base URL is not an http or https address"))
 	}
 	u.Path, u.RawPath = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), path)+path, ""
 	return u, nil
@@ -224,7 +224,8 @@ func (c *Client) get(ctx context.Context, r Request) ([]byte, error) {
 	return body, nil
 }
 
-func badRequest(err error) error { return &provider.Error{Kind: provider.ErrBadRequest, Err: err} }
+// badRequest is the error of a request that no server has seen.
+func badRequest(err error) error { return say(provider.ErrBadRequest, false, err, "%s", err) }
 
 // request makes the HTTP request. It may be sent again on a fresh connection
 // if one kept from before turns out to be dead.
@@ -385,7 +386,9 @@ const mostOfRefusal = 64 << 10
 // refused explains a status that is not success.
 func (x *exchange) refused(resp *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, mostOfRefusal)) // half an explanation is better than none
-	if cause := context.Cause(x.ctx); cause != nil && cause != errSilent {
+	switch cause := context.Cause(x.ctx); cause {
+	case nil, errSilent, errQuiet, errSlow: // however long the explanation takes: the status is known
+	default:
 		return x.why(cause, nil)
 	}
 	f := readFault(body)

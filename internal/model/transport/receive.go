@@ -107,9 +107,10 @@ func (x *exchange) readEvents(src *source) error {
 	}
 }
 
-// tooDeep says that a value of a reply cannot be read.
+// tooDeep says that a value of a reply cannot be read. Asked again, the server would
+// most likely send the same.
 func (x *exchange) tooDeep() error {
-	return say(provider.ErrCutOff, true, nil, "%s sent JSON that is nested too deep: more than %d levels", x.route, jsonscan.Deepest)
+	return say(provider.ErrCutOff, false, nil, "%s sent JSON that is nested too deep: more than %d levels", x.route, jsonscan.Deepest)
 }
 
 // whole ends a reply whose end was marked. Nothing can fail it now, and servers
@@ -143,8 +144,8 @@ func (x *exchange) endedWithoutMark(err error, src *source, seen bool) error {
 
 // broken explains a response that broke off.
 func (x *exchange) broken(err error) error {
-	if errors.Is(err, errLongLine) {
-		return &provider.Error{Kind: provider.ErrNotAnAPI, Err: err}
+	if errors.Is(err, errLongLine) || errors.Is(err, errLongBody) {
+		return &provider.Error{Kind: provider.ErrCutOff, Err: err}
 	}
 	return say(provider.ErrCutOff, true, err, "the connection to %s broke in the middle of the reply: %s", x.route, plain(err))
 }

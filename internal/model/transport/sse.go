@@ -15,9 +15,12 @@ const (
 	longestLine = provider.LongestReply
 )
 
-// errLongLine is the error of a line, an event of several lines or a body without a
-// stream that is too long to hold.
-var errLongLine = fmt.Errorf("a line of the reply is longer than %d MiB", longestLine>>20)
+// errLongLine is the error of a line or an event of several lines that is too long to
+// hold, errLongBody that of a body without a stream.
+var (
+	errLongLine = fmt.Errorf("the reply has a line longer than %d MiB", longestLine>>20)
+	errLongBody = fmt.Errorf("the reply came in one piece longer than %d MiB", longestLine>>20)
+)
 
 // form is what a body looks like from its first byte.
 type form uint8
@@ -211,6 +214,8 @@ func (s *source) rest() ([]byte, error) {
 		switch err := s.fill(); {
 		case err == io.EOF:
 			return s.buf[s.r:s.w], nil
+		case err == errLongLine:
+			return s.buf[s.r:s.w], errLongBody
 		case err != nil:
 			return s.buf[s.r:s.w], err
 		case len(jsonscan.Trim(s.buf[s.r+had:s.w])) > 0: // blanks are but a sign of life

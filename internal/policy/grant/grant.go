@@ -5,14 +5,17 @@
 package grant
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/jsonx"
@@ -88,20 +91,42 @@ func (c *Call) sum(given json.RawMessage) string {
 	for _, e := range c.plan.Effects {
 		effects = append(effects, effect{e.Kind, e.Target})
 	}
-	read := "" // the arguments, where they are not those that the model wrote
-	if string(given) != string(c.written.Args) {
-		read = string(given)
+	h := sha256.New()
+	head := jsonx.Must(struct{ ID, Tool string }{c.written.ID, c.tool})
+	rest := jsonx.Must(struct {
+		Title      string
+		Effects    []effect
+		Confined   string
+		Unconfined bool
+		Sends      string
+		Executable []string `json:",omitempty"`
+	}{c.plan.Title, effects, c.plan.Confined, c.plan.Unconfined, c.plan.Sends, c.plan.Executable})
+	h.Write(head[:len(head)-1])
+	hashMember(h, "Args", c.written.Args)
+	h.Write([]byte{','})
+	h.Write(rest[1 : len(rest)-1])
+	if !bytes.Equal(given, c.written.Args) && len(given) > 0 { // not those that the model wrote
+		hashMember(h, "Read", given)
 	}
-	sum := sha256.Sum256(jsonx.Must(struct {
-		ID, Tool, Args, Title string
-		Effects               []effect
-		Confined              string
-		Unconfined            bool
-		Sends                 string
-		Executable            []string `json:",omitempty"`
-		Read                  string   `json:",omitempty"`
-	}{c.written.ID, c.tool, string(c.written.Args), c.plan.Title, effects, c.plan.Confined, c.plan.Unconfined, c.plan.Sends, c.plan.Executable, read}))
-	return hex.EncodeToString(sum[:])
+	h.Write([]byte{'}'})
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// hashMember hashes a further member of a JSON object whose value is a text. The text may be
+// large and is not copied as a whole.
+func hashMember(h hash.Hash, name string, text []byte) {
+	const piece = 64 << 10
+	fmt.Fprintf(h, `,%q:"`, name)
+	for len(text) > 0 {
+		n := min(len(text), piece)
+		for n < len(text) && n > piece-utf8.UTFMax && !utf8.RuneStart(text[n]) {
+			n--
+		}
+		quoted := jsonx.Must(string(text[:n]))
+		h.Write(quoted[1 : len(quoted)-1])
+		text = text[n:]
+	}
+	h.Write([]byte{'"'})
 }
 
 func (c *Call) grant(person bool) Grant {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/jsonx"
 	"coder/internal/core/uip"
 	"coder/internal/policy"
 	"coder/internal/policy/grant"
@@ -198,6 +199,23 @@ func TestADigestIsTheSameInEveryVersion(t *testing.T) {
 		`"Confined":"","Unconfined":false,"Sends":""}`))
 	if got := w.prepare(t, call("c1", "a")).Digest(); got != hex.EncodeToString(want[:]) {
 		t.Errorf("digest %s", got)
+	}
+	// Large arguments are hashed in pieces; where these end makes no difference.
+	for shift := range 5 {
+		text := strings.Repeat("a", shift) + strings.Repeat("界<\u2028é", 20_000)
+		args := json.RawMessage(`{"x":"` + text + `"}`)
+		want := sha256.Sum256(jsonx.Must(struct {
+			ID, Tool, Args, Title string
+			Effects               []any
+			Confined              string
+			Unconfined            bool
+			Sends                 string
+			Read                  string
+		}{"c1", "write", "{}", text, []any{map[string]any{"Kind": 2, "Target": text}}, "", false, "", string(args)}))
+		written := chat.ToolCall{ID: "c1", Name: "write", Args: json.RawMessage(`{}`)}
+		if got := w.prepareAs(t, "write", written, args).Digest(); got != hex.EncodeToString(want[:]) {
+			t.Errorf("large, shifted by %d: digest %s", shift, got)
+		}
 	}
 }
 

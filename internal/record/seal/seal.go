@@ -90,5 +90,8 @@ func encode(v any) []byte {
 	if err != nil {
 		return nil // it cannot be kept either
 	}
-	return bytes.ReplaceAll(text, []byte(`\ufffd`), []byte("\ufffd"))
+	if unread := []byte(`\ufffd`); bytes.Contains(text, unread) { // a large text is not copied for nothing
+		text = bytes.ReplaceAll(text, unread, []byte("\ufffd"))
+	}
+	return text
 }

@@ -97,7 +97,7 @@ func TestWhatNobodySawStays(t *testing.T) {
 	w.watching(false)
 	w.put("a", "0")
 	w.shell("t", func() { w.put("a", "1") })
-	if p := w.undo("all"); !strings.Contains(whys(p)["a"], "could not watch") || !slices.Contains(p.Lines("/undo all force"), "/undo all force overwrites it") {
+	if p := w.undo("all"); !strings.Contains(whys(p)["a"], "could not watch") || !slices.Contains(p.Lines("/undo all force"), "/undo all force overwrites: a") {
 		t.Errorf("plan = %+v", p)
 	}
 	w.undo("all", "force")
@@ -208,7 +208,7 @@ func TestWhatACutOffCommandLeftIsNamed(t *testing.T) {
 		t.Errorf("%q", lines)
 	}
 	w.wantTree(map[string]string{"log": `-rw-r--r-- "0 cut"`})
-	if _, err := undo.Undo(w.ctx, w.keeper, w.history, w.asked([]string{"all"})); !errors.Is(err, undo.ErrNothing) || !strings.Contains(err.Error(), "force overwrites it") {
+	if _, err := undo.Undo(w.ctx, w.keeper, w.history, w.asked([]string{"all"})); !errors.Is(err, undo.ErrNothing) || !strings.Contains(err.Error(), "force includes it") {
 		t.Errorf("asked again: %v", err)
 	}
 	w.undo("all", "force")

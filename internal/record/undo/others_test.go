@@ -102,9 +102,72 @@ func TestWhatATurnAndAnotherSessionChanged(t *testing.T) {
 			return []undo.Claim{{Path: "both", Session: "other", From: at, To: at}}, nil
 		}
 		r := w.undoThis(c)
-		if want := []undo.Note{{Path: "both", Why: "the command or session other changed it"}}; !slices.Equal(r.Kept, want) {
+		if want := []undo.Note{{Path: "both", Why: "the command or session other changed it", Force: undo.Overwrites}}; !slices.Equal(r.Kept, want) {
 			t.Errorf("%q: %+v", how, r)
 		}
+	}
+}
+
+// A plain undo that takes along what a later command of the turn wrote says so, also where
+// another program changed the file before the command did.
+func TestAPlainUndoNamesWhatCommandsWrote(t *testing.T) {
+	w := newWorld(t)
+	w.put("edited", "0")
+	w.put("between", "0")
+	w.put("tools", "0")
+	w.edit("t", func() { w.put("edited", "1"); w.put("made", "1"); w.put("between", "1") }, "edited", "made", "between")
+	w.put("between", "mine")
+	w.shell("t", func() { w.put("edited", "2"); w.put("made", "2"); w.put("between", "2"); w.put("beside", "2") })
+	w.edit("t", func() { w.put("between", "3"); w.put("tools", "3") }, "between", "tools")
+	for _, how := range [][]string{{"dry"}, {"all", "dry"}, {"force", "dry"}, nil} {
+		p := w.undo(how...)
+		want := []string{"between", "edited", "made"}
+		if slices.Contains(how, "all") {
+			want = nil
+		}
+		slices.Sort(p.Shared)
+		if !slices.Equal(p.Shared, want) {
+			t.Errorf("%q: %+v", how, p)
+		}
+		var forced []undo.Note
+		if slices.Contains(how, "force") {
+			forced = []undo.Note{{Path: "between", Why: "someone else changed it between two calls of the turn"}}
+		}
+		if !slices.Equal(p.Forced, forced) {
+			t.Errorf("%q: forced %+v", how, p.Forced)
+		}
+	}
+	w.wantTree(map[string]string{
+		"edited": `-rw-r--r-- "0"`, "between": `-rw-r--r-- "mine"`, "tools": `-rw-r--r-- "0"`, "beside": `-rw-r--r-- "2"`,
+	})
+}
+
+// The words for force say what it would do to each file, and whose change each file is.
+func TestWhatForceWouldDoIsSaid(t *testing.T) {
+	w := newWorld(t)
+	w.watching(true, "appended", "new", "gone")
+	w.put("appended", "0")
+	w.put("gone", "0")
+	w.shell("t", func() { w.put("appended", "01"); w.put("new", "1"); w.remove("gone"); w.put("ours", "1") })
+	w.shell("t", func() { w.put("after", "1") })
+	w.put("after", "mine")
+	lines := w.undo("all", "dry").Lines("F")
+	for _, want := range []string{"F overwrites: appended", "F removes: new, after", "F restores: gone"} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("no line %q in %q", want, lines)
+		}
+	}
+	const theirs = "another program changed it while the command ran"
+	p := w.undo("all", "force")
+	want := map[string]string{"appended": theirs, "new": theirs, "gone": theirs, "after": "it was changed since"}
+	for _, n := range p.Forced {
+		if want[n.Path] != n.Why {
+			t.Errorf("%+v", n)
+		}
+		delete(want, n.Path)
+	}
+	if len(want) > 0 {
+		t.Errorf("not named: %v in %+v", want, p)
 	}
 }
 

@@ -1,6 +1,7 @@
 package undo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 var ErrNothing = errors.New("there is nothing to undo")
 
 // errLeft is ErrNothing where an undo left files as they are.
-var errLeft = fmt.Errorf("%w but what was left as it is (force overwrites it)", ErrNothing)
+var errLeft = fmt.Errorf("%w but what was left as it is (force includes it)", ErrNothing)
 
 // ErrNotKept reports a session that keeps nothing, and ErrTooOld a turn of which
 // nothing is kept any more.
@@ -190,10 +191,12 @@ func (h *History) past(t *turn) past {
 type step struct {
 	now, to event.FileState
 	undoes  []uint64
-	already bool // it is as it should be
-	cleared bool // what was there has been removed
-	partly  bool // it goes back to what someone made of it during the turn
-	cutOff  bool // or a command that was cut off may have
+	already bool   // it is as it should be
+	cleared bool   // what was there has been removed
+	partly  bool   // it goes back to what someone made of it during the turn
+	cutOff  bool   // or a command that was cut off may have
+	shared  bool   // commands wrote it after tools did, and only the tools' work was asked for
+	forced  string // why it would have stayed, were it not for Force
 	done    bool
 }
 
@@ -221,7 +224,7 @@ func (k *Keeper) planUndo(ctx context.Context, t past, c Call, made map[string]e
 	}
 	p.rest = len(order) > 0
 	claims, err := k.claims(ctx, t, c)
-	if err != nil {
+	if err != nil && !c.Force {
 		return nil, fmt.Errorf("look what other sessions did: %w", err)
 	}
 	for _, path := range order {
@@ -257,12 +260,17 @@ func (k *Keeper) wishOf(ctx context.Context, chain []link, c Call) wish {
 		start = slices.IndexFunc(chain, isTool)
 	}
 	from := len(chain) - 1
-	for from > start && (c.Force || k.joined(ctx, chain[from-1], chain[from])) {
+	for from > start && k.joined(ctx, chain[from-1], chain[from]) {
 		from--
 	}
-	w := wish{to: chain[from].before, partly: from > start}
+	w := wish{partly: from > start}
 	w.cutOff = w.partly && !chain[from-1].known()
+	if c.Force {
+		w.between, w.partly, from = w.partly, false, start
+	}
+	w.to = chain[from].before
 	w.buried = !c.All && !slices.ContainsFunc(chain[from:], isTool)
+	w.shared = !c.All && slices.ContainsFunc(chain[from:], func(l link) bool { return !isTool(l) })
 	last := chain[len(chain)-1]
 	for _, l := range chain[from:] {
 		w.undoes = append(w.undoes, l.call.seq)
@@ -320,7 +328,7 @@ func (k *Keeper) claims(ctx context.Context, t past, c Call) (list []Claim, err 
 			to = max(to, l.call.until)
 		}
 	}
-	if c.Others == nil || c.Force || to == 0 {
+	if c.Others == nil || to == 0 {
 		return nil, nil
 	}
 	all, err := c.Others(ctx, time.UnixMilli(from), time.UnixMilli(to+1))
@@ -397,7 +405,7 @@ func (k *Keeper) chains(ctx context.Context, t past, r *Plan) (chains map[string
 			if ctx.Err() != nil {
 				return nil, nil, ctx.Err()
 			}
-			r.Lost = append(r.Lost, Note{".", "what this command changed is no longer known: " + l.call.what})
+			r.Lost = append(r.Lost, Note{Path: ".", Why: "what this command changed is no longer known: " + l.call.what})
 			continue
 		}
 		for _, l := range list {
@@ -427,6 +435,8 @@ type wish struct {
 	undoes   []uint64
 	partly   bool
 	cutOff   bool   // that is what a command which was cut off may have made of it
+	between  bool   // someone else changed it between two of the changes that are undone
+	shared   bool   // commands are among what is undone, though only tools were asked for
 	buried   bool   // what is to be undone lies beneath someone else's change
 	whose    string // why it may be someone else's change, in words
 	later    uint64 // the call that changed it later, if only one call is to be undone
@@ -443,7 +453,7 @@ func (p *work) consider(ctx context.Context, w wish) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s := step{to: w.to, undoes: w.undoes, partly: w.partly, cutOff: w.cutOff}
+	s := step{to: w.to, undoes: w.undoes, partly: w.partly, cutOff: w.cutOff && w.partly, shared: w.shared}
 	if rel, err := p.k.ws.Resolve(w.to.Path); err != nil || rel != w.to.Path {
 		p.lose(w.to, "it is not in the workspace")
 		return nil
@@ -460,24 +470,34 @@ func (p *work) consider(ctx context.Context, w wish) error {
 	case p.k.same(ctx, now, w.to):
 		p.resolve(ctx, s, w)
 		return nil
-	case p.force:
-	case w.whose != "":
-		p.leave(now, w.whose)
-		return nil
-	case w.later != 0:
-		p.keep(now, fmt.Sprintf("call #%d changed it later", w.later))
-		return nil
-	case w.buried:
-		p.keep(now, "it was changed by someone else after the turn's own change")
-		return nil
-	case w.expected == nil && w.guessed:
-		p.keep(now, "a command that was cut off may have changed it, or another program since")
-		return nil
-	case !p.k.untouched(ctx, now, w):
-		p.keep(now, "it was changed since")
+	}
+	if s.forced = p.k.objection(ctx, now, w); s.forced != "" && !p.force {
+		p.leave(s, s.forced)
 		return nil
 	}
 	return p.admit(ctx, s)
+}
+
+// objection is why a file should stay as it is, in words; it is empty if nothing speaks
+// against the wish.
+func (k *Keeper) objection(ctx context.Context, now event.FileState, w wish) string {
+	switch {
+	case w.whose != "":
+		return w.whose
+	case w.later != 0:
+		return fmt.Sprintf("call #%d changed it later", w.later)
+	case w.buried:
+		return "it was changed by someone else after the turn's own change"
+	case w.expected == nil && w.guessed:
+		return "a command that was cut off may have changed it, or another program since"
+	case !k.untouched(ctx, now, w):
+		return changedSince
+	case w.between && w.cutOff:
+		return "a command that was cut off may have changed it"
+	case w.between:
+		return "someone else changed it between two calls of the turn"
+	}
+	return ""
 }
 
 // current describes what stands at a path, or would after the plans before this one.
@@ -552,14 +572,18 @@ func (p *work) admit(ctx context.Context, s step) error {
 	case err != nil:
 		s.now.Lost = true
 	case !p.k.same(ctx, now, s.now) && !p.force && !now.Lost:
-		p.keep(now, "it was changed since")
+		s.now = now
+		p.leave(s, changedSince)
 		return nil
 	default:
 		s.now = now
 	}
-	if s.now.Lost && !p.force {
-		p.keep(s.now, "what it holds now could not be brought back")
-		return nil
+	if s.now.Lost {
+		const unsaved = "what it holds now could not be brought back"
+		if s.forced = cmp.Or(s.forced, unsaved); !p.force {
+			p.leave(s, unsaved)
+			return nil
+		}
 	}
 	p.steps = append(p.steps, s)
 	return nil
@@ -588,7 +612,7 @@ func (p *work) leaveOccupied() {
 		})
 		if stays {
 			goes[s.to.Path] = false
-			p.keep(s.now, HoldsOthers)
+			p.leave(s, HoldsOthers)
 		}
 		return stays
 	})
@@ -645,15 +669,23 @@ func (k *Keeper) check(ctx context.Context, s event.FileState) error {
 	return err
 }
 
-func (p *work) keep(s event.FileState, why string) { p.leave(s, why) }
-
-// leave is keep for reasons that were put into words before.
-func (p *work) leave(s event.FileState, why string) {
-	p.plan.Kept = append(p.plan.Kept, Note{label(s), why})
+// leave leaves the file of a step as it is, and says why.
+func (p *work) leave(s step, why string) {
+	n := Note{Path: label(s.now), Why: why}
+	switch {
+	case why == HoldsOthers:
+	case kindOf(s.to) == isAbsent:
+		n.Force = Removes
+	case kindOf(s.now) == isAbsent:
+		n.Force = Restores
+	default:
+		n.Force = Overwrites
+	}
+	p.plan.Kept = append(p.plan.Kept, n)
 }
 
 func (p *work) lose(s event.FileState, why string) {
-	p.plan.Lost = append(p.plan.Lost, Note{label(s), why})
+	p.plan.Lost = append(p.plan.Lost, Note{Path: label(s), Why: why})
 }
 
 // label is a path as it is shown; that of a directory ends in a slash.

@@ -275,18 +275,23 @@ func (p *work) requested(tool string, c Call, in request) (event.ToolCallRequest
 func (p *work) tell() Plan {
 	r := p.plan
 	for _, s := range p.steps {
-		switch {
-		case !s.done || s.now == s.to:
-		case kindOf(s.to) == isAbsent:
-			r.Removed = append(r.Removed, label(s.now))
-		default:
-			r.Restored = append(r.Restored, label(s.to))
-			if s.partly {
-				r.Partly = append(r.Partly, label(s.to))
+		if !s.done || s.now == s.to {
+			continue
+		}
+		name, goes := label(s.to), kindOf(s.to) == isAbsent
+		if goes {
+			name = label(s.now)
+			r.Removed = append(r.Removed, name)
+		} else {
+			r.Restored = append(r.Restored, name)
+		}
+		for list, is := range map[*[]string]bool{&r.Partly: s.partly && !goes, &r.CutOff: s.cutOff && !goes, &r.Shared: s.shared} {
+			if is {
+				*list = append(*list, name)
 			}
-			if s.cutOff {
-				r.CutOff = append(r.CutOff, label(s.to))
-			}
+		}
+		if s.forced != "" {
+			r.Forced = append(r.Forced, Note{Path: name, Why: s.forced})
 		}
 	}
 	slices.Sort(r.Restored)
@@ -299,13 +304,13 @@ func depth(s step) int { return strings.Count(s.to.Path, "/") }
 func (s *step) pending() bool { return !s.done && s.to.Path != "" }
 
 func (p *work) fail(s *step, err error) {
-	p.plan.Failed = append(p.plan.Failed, Note{label(s.to), err.Error()})
+	p.plan.Failed = append(p.plan.Failed, Note{Path: label(s.to), Why: err.Error()})
 	*s = step{}
 }
 
 // skip gives a step up because the file is better left alone.
 func (p *work) skip(s *step, why string) {
-	p.keep(s.now, why)
+	p.leave(*s, why)
 	*s = step{}
 }
 

@@ -21,6 +21,10 @@ type Plan struct {
 	// off.
 	Partly []string `json:"partly,omitempty"`
 	CutOff []string `json:"cutOff,omitempty"`
+	// Shared names those of Restored and Removed into which commands of the turn wrote
+	// after its tools: that goes with them, though only the tools' changes were asked for.
+	Shared []string `json:"shared,omitempty"`
+	Forced []Note   `json:"forced,omitempty"` // changed though they may be someone else's
 	Kept   []Note   `json:"kept,omitempty"`   // left alone, unless forced
 	Lost   []Note   `json:"lost,omitempty"`   // cannot be brought back
 	Failed []Note   `json:"failed,omitempty"` // could not be written
@@ -33,9 +37,20 @@ type Plan struct {
 
 // Note is a path and what is to be said about it.
 type Note struct {
-	Path string `json:"path"`
-	Why  string `json:"why"`
+	Path  string `json:"path"`
+	Why   string `json:"why"`
+	Force Force  `json:"force,omitempty"`
 }
+
+// Force is what [Call.Force] does to a file that would stay otherwise; empty if nothing.
+type Force string
+
+// What there is of [Force].
+const (
+	Overwrites Force = "overwrites"
+	Removes    Force = "removes"
+	Restores   Force = "restores" // it is not there now
+)
 
 // Join is what several plans, carried out in this order, do together. The first has the
 // turn. A file is listed once: what the last of them does to it counts, and one that only
@@ -46,7 +61,7 @@ func Join(plans ...Plan) (all Plan) {
 			all.Turn, all.Skipped, all.Own, all.DryRun = p.Turn, p.Skipped, p.Own, p.DryRun
 		}
 		changes := slices.Concat(p.Restored, p.Removed)
-		for _, list := range []*[]string{&all.Restored, &all.Removed, &all.Partly, &all.CutOff} {
+		for _, list := range []*[]string{&all.Restored, &all.Removed, &all.Partly, &all.CutOff, &all.Shared} {
 			*list = slices.DeleteFunc(*list, func(path string) bool { return slices.Contains(changes, path) })
 		}
 		for _, n := range p.Kept {
@@ -59,6 +74,7 @@ func Join(plans ...Plan) (all Plan) {
 		}
 		all.Restored, all.Removed = append(all.Restored, p.Restored...), append(all.Removed, p.Removed...)
 		all.Partly, all.CutOff = append(all.Partly, p.Partly...), append(all.CutOff, p.CutOff...)
+		all.Shared, all.Forced = append(all.Shared, p.Shared...), withNew(all.Forced, p.Forced)
 		all.Lost, all.Failed = withNew(all.Lost, p.Lost), withNew(all.Failed, p.Failed)
 		all.NotUndone, all.Commands = withNew(all.NotUndone, p.NotUndone), withNew(all.Commands, p.Commands)
 	}
@@ -112,12 +128,33 @@ func (p Plan) Lines(force string) (lines []string) {
 	if len(p.CutOff) > 0 && force != "" {
 		add("%s undoes the command that was cut off, too", []string{force})
 	}
+	add("that includes what commands of the turn wrote: %s", p.Shared)
+	note("forced: %s (%s)", p.Forced)
 	note("left as it is: %s (%s)", p.Kept)
-	if force != "" && slices.ContainsFunc(p.Kept, func(n Note) bool { return n.Why != HoldsOthers }) {
-		add("%s overwrites it", []string{force})
+	if force != "" {
+		lines = append(lines, p.forcible(force)...)
 	}
 	note("lost: %s (%s)", p.Lost)
 	note("could not be written: %s (%s)", p.Failed)
 	add("changed by commands and left as it is (all includes it): %s", p.NotUndone)
+	return lines
+}
+
+// forcible tells what the command force would do to the files that stay.
+func (p Plan) forcible(force string) (lines []string) {
+	for _, does := range []struct {
+		what   Force
+		format string
+	}{{Overwrites, "%s overwrites: %s"}, {Removes, "%s removes: %s"}, {Restores, "%s restores: %s"}} {
+		var paths []string
+		for _, n := range p.Kept {
+			if n.Force == does.what {
+				paths = append(paths, n.Path)
+			}
+		}
+		if len(paths) > 0 {
+			lines = append(lines, fmt.Sprintf(does.format, force, strings.Join(paths, ", ")))
+		}
+	}
 	return lines
 }

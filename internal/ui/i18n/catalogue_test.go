@@ -104,7 +104,7 @@ var elsewhere = map[string]string{
 	"lost: %s (%s)":                                     "orchestrator", "restored to what someone else made of it meanwhile: %s": "orchestrator",
 	"what these commands did elsewhere stays: %s": "orchestrator", "not enforced: %s": "app",
 	"restored: %s": "orchestrator", "removed: %s": "orchestrator", "lost: %s": "orchestrator", "undone: %s": "orchestrator", "redone: %s": "orchestrator",
-	"would be undone: %s": "orchestrator", "would be redone: %s": "orchestrator", "/%s force overwrites it": "orchestrator",
+	"would be undone: %s": "orchestrator", "would be redone: %s": "orchestrator",
 	"nothing was undone: %s": "orchestrator", "nothing was redone: %s": "orchestrator",
 	"nothing would be undone: %s": "orchestrator", "nothing would be redone: %s": "orchestrator",
 	"%d entries": "files", "1 entry": "files",
