@@ -76,9 +76,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 		Policy: a.notesAsked(asksAboutMarks(a.saysLeftOut(a.inCommands(judge)))), NewID: func() string { return NewID("ui") }, Now: a.Env.Now, Keeper: kit.keeper, Conceals: kit.conceals,
 	}
 	start := &sessionStart{app: a, kit: kit}
-	if kit.files != nil && a.Recorded == nil {
-		runner.Start = start.keep
-	}
+	runner.Start = start.keep
 	if a.Recorded != nil {
 		runner.Policy, runner.Recall = a.Recorded.judged(a.inCommands(judge)), a.Recorded.Recall
 	}
@@ -111,7 +109,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 		Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
 		Now:    a.Env.Now, Warn: a.warn,
 	})
-	kit.ends = append(kit.ends, collector.Close, a.beside.Close)
+	kit.ends = append(kit.ends, collector.Close, a.beside.Close, start.close)
 	settings := a.turnSettings(kit)
 	team = &crew{agents, settings, runner, spawn}
 	var final orchestrator.Final
@@ -125,7 +123,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	a.turn.Store(turn)
 	return supervisor.Engine{
 		Engine: orchestrator.Engine{
-			Provider: &a.live, Runner: runner, Settings: settings, Mode: a.Modes, Commands: commands, Todos: kit.todos.List,
+			Provider: start, Runner: runner, Settings: settings, Mode: a.Modes, Commands: commands, Todos: kit.todos.List,
 			Checked: checks.Last, Declined: checks.Declined, Files: kit.project, Library: a.sessionLibrary(kit), PutAside: a.offload(kit, sessionID), Hooks: own, Final: final, Sleep: a.Env.Sleep, Conceals: kit.conceals,
 		},
 		ModeChosen: a.Options.Mode != "",

@@ -18,6 +18,7 @@ import (
 	"coder/internal/policy/rule"
 	"coder/internal/record/gitstate"
 	"coder/internal/record/seal"
+	"coder/internal/record/undo"
 	"coder/internal/report/telemetry"
 )
 
@@ -61,6 +62,10 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 func (a *App) worldOf(
 	ctx context.Context, whole, take *rerun.Take, files rerun.Files, past *past,
 ) (*rerun.World, []byte, error) {
+	r, name := take.Repository()
+	if _, err := past.State(name); errors.Is(err, undo.ErrDamaged) {
+		return nil, nil, inputf("session %s: the saved files that it began with cannot be read: %v", take.ID, err)
+	}
 	world, err := rerun.Trace(ctx, whole, take, files) // what comes later may tell what was before
 	if err == nil && !world.Whole && len(take.Requests()) > 0 {
 		err = a.completeStart(ctx, take, world, past)
@@ -68,7 +73,6 @@ func (a *App) worldOf(
 	if err != nil {
 		return nil, nil, err
 	}
-	r, name := take.Repository()
 	if name == "" || !seal.New(a.Store().Key(), a.Root, take.ID).Vouches(r) {
 		return world, nil, nil
 	}

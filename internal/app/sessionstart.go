@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"os"
 	"path"
 	"path/filepath"
@@ -12,17 +13,24 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
 	"coder/internal/host/repofile"
+	"coder/internal/model/provider"
 	"coder/internal/record/gitstate"
+	"coder/internal/record/undo"
 )
 
-// sessionStart saves what a session begins with, before its first call. A session that
-// makes none needs nothing of it.
+// sessionStart saves what a session begins with when its first call is made. A session that
+// makes none saves nothing. Calls that only read do not wait for it.
 type sessionStart struct {
-	app *App
-	kit *toolkit
+	app  *App
+	kit  *toolkit
+	work sync.WaitGroup // the look ahead, and the saving
 
-	mu    sync.Mutex // guards begun
-	begun bool
+	mu     sync.Mutex // guards the fields below
+	begun  bool
+	looked bool
+	stop   context.CancelFunc // ends the look ahead; nil before there is one
+	saved  chan struct{}      // closed once the start is saved or failed; nil where nothing is saved
+	failed bool
 }
 
 // observe looks for calls on record: a session that has some has begun.
@@ -34,26 +42,82 @@ func (s *sessionStart) observe(r event.Record) {
 	}
 }
 
-// keep saves it once. Where it cannot be saved the session goes on, and may not run
-// again as it did.
-func (s *sessionStart) keep(ctx context.Context, readOnly bool) (tree, repository string) {
+// off reports whether nothing is saved.
+func (s *sessionStart) off() bool {
+	return s.kit.files == nil || s.app.Recorded != nil || s.app.Store().barred["undo"] != nil
+}
+
+// Stream sends a request to the model in use. All files are looked at beside the first, so
+// that the first call that may write finds most of the work done.
+func (s *sessionStart) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.begun || s.app.Store().barred["undo"] != nil {
+	if r, _ := gitstate.Find(s.app.Root); !s.begun && !s.looked && !s.off() && !r.Large() {
+		s.looked = true
+		look, stop := context.WithCancel(context.WithoutCancel(ctx))
+		s.stop = stop
+		s.work.Go(func() { s.kit.files.get().Look(look) })
+	}
+	return s.app.live.Stream(ctx, req)
+}
+
+// close ends the look ahead, and waits for a start that is being saved: it is on record.
+func (s *sessionStart) close() error {
+	s.mu.Lock()
+	stop := s.stop
+	s.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	s.work.Wait()
+	return nil
+}
+
+// keep has the start saved, once, and returns its name as that of the files and of the
+// repository. A call that may write waits for it. Where it cannot be saved the session
+// continues, and may not run again as it did.
+func (s *sessionStart) keep(ctx context.Context, readOnly bool) (tree, repository string) {
+	name := s.begin(ctx, readOnly)
+	s.mu.Lock()
+	saved := s.saved
+	s.mu.Unlock()
+	if !readOnly && saved != nil {
+		select {
+		case <-saved:
+		case <-ctx.Done(): // it is saved all the same
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed {
 		return "", ""
+	}
+	return name, name
+}
+
+// begin starts to save, and returns the name; "" if that was done before, or is not yet due.
+func (s *sessionStart) begin(ctx context.Context, readOnly bool) (name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun || s.off() {
+		return ""
 	}
 	r, found := gitstate.Find(s.app.Root)
 	if readOnly && r.Large() {
-		return "", "" // reading a file must not wait for a look at all of them
+		return "" // a session that only reads is not worth a look at so many files
 	}
-	s.begun = true
-	tree, repository, err := s.kit.files.get().Start(ctx, readOnly, func(ignored []event.FileState, committed func() map[string]bool) ([]byte, error) {
-		return r.SaveBeyond(committed, jsonx.Must(startNotes{found, s.app.seenByGit(), ignored, configsOf(r)}))
+	s.begun, s.saved = true, make(chan struct{})
+	name = undo.StartName(NewID("start"))
+	s.work.Go(func() {
+		err := s.kit.files.get().Start(context.WithoutCancel(ctx), name, !readOnly, func(ignored []event.FileState, committed func() map[string]bool) ([]byte, error) {
+			return r.SaveBeyond(committed, jsonx.Must(startNotes{found, s.app.seenByGit(), ignored, configsOf(r)}))
+		})
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.failed = err != nil // a call that changes files says why
+		close(s.saved)
 	})
-	if err != nil { // a call that changes files says why
-		return "", ""
-	}
-	return tree, repository
+	return name
 }
 
 // startNotes are what is noted beside the state of a repository.

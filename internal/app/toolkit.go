@@ -124,7 +124,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 		ws.KeepScratch(scratch)
 		ws.SyncWith(store.names)
 		t.files = &keeper{store: store, warn: a.warn, make: func() *undo.Keeper {
-			return undo.New(ws, store.contents(), undo.Options{Door: a.Door(), Now: a.Env.Now, Warn: a.warn, Needs: t.history.Needs, Tree: t.history.Tree(), Witness: witness(journal), Many: sync.OnceFunc(collectOften)})
+			return undo.New(ws, store.contents(), undo.Options{Door: a.Door(), Now: a.Env.Now, Warn: a.warn, GitFiles: a.gitFiles(), Needs: t.history.Needs, Tree: t.history.Tree(), Witness: witness(journal), Many: sync.OnceFunc(collectOften)})
 		}}
 		t.keeper = t.files
 	}
@@ -217,6 +217,16 @@ func (a *App) gitSettings() workspace.GitSettings {
 		own = []string{file}
 	}
 	return workspace.GitSettings{Home: home, Configs: append([]string{"/etc/gitconfig"}, own...), Ignore: filepath.Join(config, "git", "ignore")}
+}
+
+// gitFiles are the files of the person's own that git reads; nil if the environment names more.
+func (a *App) gitFiles() *undo.GitFiles {
+	own := a.gitSettings()
+	if own.Ignore == "" || a.Env.Getenv("GIT_CONFIG_SYSTEM")+a.Env.Getenv("GIT_CONFIG_COUNT")+a.Env.Getenv("GIT_CONFIG_PARAMETERS") != "" {
+		return nil
+	}
+	attributes := []string{"/etc/gitattributes", filepath.Join(filepath.Dir(own.Ignore), "attributes")}
+	return &undo.GitFiles{Configs: own.Configs, Attributes: attributes}
 }
 
 // maxPlans is how many plans one session may keep.

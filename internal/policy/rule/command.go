@@ -108,7 +108,7 @@ func (b *Book) named(p Preset, r risk.Report) []finding {
 	var fs []finding
 	judge := func(class string, files ...string) {
 		for _, file := range files {
-			if f, ok := b.about(p, "", class, b.place(file)); ok {
+			if f, ok := b.about(p, "", class, b.spot(file)); ok {
 				fs = append(fs, f)
 			}
 		}
@@ -149,7 +149,7 @@ func (b *Book) searched(p Preset, c risk.Command, hidden bool) (finding, bool) {
 			if !dotted && strings.HasPrefix(path.Base(place), ".") {
 				continue
 			}
-			if f, ok := b.about(p, "", Reads, place); ok && f.verdict != policy.Allow {
+			if f, ok := b.about(p, "", Reads, b.spot(place)); ok && f.verdict != policy.Allow {
 				return f, true
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"coder/internal/policy"
 	"coder/internal/tool"
@@ -26,6 +27,23 @@ func (b *Book) place(file string) string {
 		return filepath.ToSlash(rel)
 	}
 	return path.Clean(filepath.ToSlash(file))
+}
+
+// spot is a file as rules see it, and where it leads, which is looked up only once: each
+// lookup asks the system about every folder on the way.
+type spot struct {
+	place string
+	real  func() string // the place that links lead to; empty if that is the same
+}
+
+func (b *Book) spot(file string) *spot {
+	place := b.place(file)
+	return &spot{place, sync.OnceValue(func() string {
+		if real := b.real(place); real != "" {
+			return b.place(real)
+		}
+		return ""
+	})}
 }
 
 // covers reports whether a pattern is about a file: by its name alone if the

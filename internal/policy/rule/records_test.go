@@ -70,3 +70,18 @@ func TestRecordsOfSessionsAreClosedToTools(t *testing.T) {
 		}
 	}
 }
+
+// Where a file leads is looked up once for a call, whatever rules ask about it.
+func TestLinksAreFollowedOnce(t *testing.T) {
+	lookups := 0
+	b := &rule.Book{
+		Root: "/w", Home: "/home/u", Logs: func() string { return ".coder/runs/s1" },
+		Deny: []rule.Spec{{Tool: "read", On: "*.pem"}},
+		Real: func(file string) string { lookups++; return file },
+	}
+	p, _ := rule.PresetNamed("balanced")
+	c := policy.Case{Tool: "read", Plan: tool.Plan{Effects: []tool.Effect{{Kind: tool.Read, Target: "a.go"}}}}
+	if o, err := b.In(p).Judge(t.Context(), c); err != nil || o.Verdict != policy.Allow || lookups != 1 {
+		t.Errorf("%v, %v after %d lookups", o.Verdict, err, lookups)
+	}
+}

@@ -146,14 +146,15 @@ func (b *Book) judge(p Preset, c policy.Case, e tool.Effect) []finding {
 			return fs
 		}
 		for _, file := range r.Redirects { // output that goes to a file is judged as any other tool that writes it
-			fs = append(fs, b.file(p, Writes, Writes, file))
+			fs = append(fs, b.file(p, Writes, Writes, b.spot(file)))
 		}
 		return fs
 	case tool.Read, tool.Write:
-		if f, ok := b.records(name, class, e.Target); ok {
+		at := b.spot(e.Target)
+		if f, ok := b.records(name, class, at); ok {
 			return []finding{f}
 		}
-		return []finding{b.file(p, name, class, e.Target)}
+		return []finding{b.file(p, name, class, at)}
 	case tool.Net:
 		f := b.address(p, name, e.Target)
 		if host := HostOf(e.Target); f.verdict == policy.Ask && host != "" && c.Call.Name != "" && b.Whence != nil {
@@ -282,20 +283,19 @@ var (
 
 // file judges a use of one file: by the rules about that file, else by those
 // for any use of the tool.
-func (b *Book) file(p Preset, name, class, target string) finding {
-	place := b.place(target)
-	about := func(on string) bool { return b.covers(on, place) }
+func (b *Book) file(p Preset, name, class string, at *spot) finding {
+	about := func(on string) bool { return b.covers(on, at.place) }
 	if s, ok := b.forbids(name, class, about); ok {
 		return denied(s)
 	}
 	wide := b.wide(p, name, class)
-	if f, ok := b.about(p, name, class, place); ok {
+	if f, ok := b.about(p, name, class, at); ok {
 		if p.Floor && wide.verdict < f.verdict {
 			return wide
 		}
 		return f
 	}
-	if wide.verdict == policy.Ask && (b.lets(name, class, about) || b.fileGranted(class, place)) {
+	if wide.verdict == policy.Ask && (b.lets(name, class, about) || b.fileGranted(class, at.place)) {
 		wide.verdict = policy.Allow
 	}
 	return wide
@@ -304,14 +304,16 @@ func (b *Book) file(p Preset, name, class, target string) finding {
 // Hides reports whether the content of a file is kept from searches that did
 // not name it: a rule about the file asks or denies.
 func (b *Book) Hides(p Preset, file string) bool {
-	f, ok := b.about(p, "", Reads, b.place(file))
-	return ok && f.verdict != policy.Allow || b.inRecords(b.place(file)) && !b.inOwnLogs(b.place(file))
+	at := b.spot(file)
+	f, ok := b.about(p, "", Reads, at)
+	return ok && f.verdict != policy.Allow || at.inRecords() && !b.inOwnLogs(at)
 }
 
 // about finds what the rules about one file say of it, if there are any. What
 // may not be read may not be edited either; what may be read may not yet be
 // edited, and a rule about a folder lets no secret in it be.
-func (b *Book) about(p Preset, name, class, place string) (f finding, ok bool) {
+func (b *Book) about(p Preset, name, class string, at *spot) (f finding, ok bool) {
+	place := at.place
 	tools, own := readTools, readTools
 	if class == Writes {
 		tools, own = slices.Concat(writeTools, readTools), writeTools
@@ -326,14 +328,14 @@ func (b *Book) about(p Preset, name, class, place string) (f finding, ok bool) {
 		return denied(b.Deny[i]), true
 	}
 	if b.HasDenials(class) {
-		if real := b.real(place); real != "" {
-			if rule, denied := b.denied(class, b.place(real)); denied {
-				return finding{policy.Deny, wordsAbout(b.place(real), place, policy.Deny), rule, true}, true
+		if real := at.real(); real != "" {
+			if rule, denied := b.denied(class, real); denied {
+				return finding{policy.Deny, wordsAbout(real, place, policy.Deny), rule, true}, true
 			}
 		}
 	}
 	f, ok = b.pattern(tools, name, place)
-	if secrecy, secret := b.secrecy(place); !ok && secret && !p.Unchecked {
+	if secrecy, secret := b.secrecy(at); !ok && secret && !p.Unchecked {
 		f, ok = secrecy, true
 		if slices.ContainsFunc(b.Allow, lets) {
 			f.verdict = policy.Allow
@@ -347,14 +349,14 @@ func (b *Book) about(p Preset, name, class, place string) (f finding, ok bool) {
 
 // secrecy asks about a file that commands do not see unless they name it, because of
 // its own place or of where it leads.
-func (b *Book) secrecy(place string) (f finding, ok bool) {
-	for _, at := range []string{place, b.real(place)} {
+func (b *Book) secrecy(at *spot) (f finding, ok bool) {
+	for _, place := range []string{at.place, at.real()} {
 		switch {
-		case at == "":
-		case secret.Is(b.place(at)):
-			return finding{verdict: policy.Ask, text: "the file usually holds secrets: " + place, rule: "secret files"}, true
-		case b.isDotfile(b.place(at)):
-			return finding{verdict: policy.Ask, text: "dotfiles of the home may hold secrets: " + place, rule: "secret files"}, true
+		case place == "":
+		case secret.Is(place):
+			return finding{verdict: policy.Ask, text: "the file usually holds secrets: " + at.place, rule: "secret files"}, true
+		case b.isDotfile(place):
+			return finding{verdict: policy.Ask, text: "dotfiles of the home may hold secrets: " + at.place, rule: "secret files"}, true
 		}
 	}
 	return finding{}, false

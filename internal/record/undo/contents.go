@@ -1,6 +1,7 @@
 package undo
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"io"
@@ -32,19 +33,20 @@ type StoreOptions struct {
 // their own, by the names of the files and by what they hold.
 type Store struct {
 	shared, private *blob.Store
-	// starts is for what sessions begin with: nothing there has to survive a crash of the
-	// machine, and no undo counts on it. It may hold secrets; nil without a private folder.
-	starts *blob.Store
+	// starts holds what sessions begin with, a file for each. No undo counts on it. It may
+	// hold secrets; nil without a private folder.
+	starts *blob.Folder
 	o      StoreOptions
 
-	mu    sync.Mutex // guards moved
-	moved []string   // contents of private that may lie in shared, too
+	mu    sync.Mutex        // guards the fields below
+	moved []string          // contents of private that may lie in shared, too
+	read  map[string]*start // the starts that were read, by name
 }
 
 // errNoPrivate is the error of a content that may hold secrets and has no place.
 var errNoPrivate = errors.New("files that may hold secrets have no place outside the workspace")
 
-// maxStarts is how many bytes are kept of what sessions begin with that only read.
+// maxStarts is how many bytes are kept of what sessions begin with.
 const maxStarts = 128 << 20
 
 // OpenStore returns the store in dir. It touches nothing: the directory is made
@@ -54,8 +56,8 @@ func OpenStore(dir string, o StoreOptions) *Store {
 	s := &Store{shared: blob.Open(dir, each), o: o}
 	if o.Private != "" {
 		s.private = blob.Open(o.Private, each)
-		each.NoSync, each.Flat, each.Quota = true, true, min(cmp.Or(o.Quota, maxStarts), maxStarts)
-		s.starts = blob.Open(filepath.Join(o.Private, "starts"), each)
+		each.Quota = min(cmp.Or(o.Quota, maxStarts), maxStarts)
+		s.starts = blob.OpenFolder(filepath.Join(o.Private, "starts"), each)
 	}
 	return s
 }
@@ -79,28 +81,8 @@ func (s *Store) Put(name string, content io.ReadSeeker) (hash string, err error)
 	return hash, err
 }
 
-// putStart keeps a content that a session begins with, and reports whether it lies with
-// those that undo counts on.
-func (s *Store) putStart(name string, content io.ReadSeeker) (hash string, lasts bool, err error) {
-	if name != treeFile && name != stateFile {
-		if hash, err = blob.Digest(content); err != nil || s.Has(hash) {
-			return hash, true, err
-		}
-	}
-	hash, err = s.starts.Put(content)
-	if errors.Is(err, blob.ErrFull) {
-		s.starts.Prune(DefaultMaxFile, func(string) bool { return false })
-		hash, err = s.starts.Put(content)
-	}
-	return hash, false, err
-}
-
 // treeFile stands for the name of a tree, which holds names alone.
 const treeFile = "\x00tree"
-
-// stateFile stands for the name of the state of a repository, which is private: staged
-// files may hold secrets.
-const stateFile = "\x00state"
 
 // isSecret reports whether a content may hold secrets. Of a long one only the
 // beginning is looked at.
@@ -108,7 +90,7 @@ func (s *Store) isSecret(name string, content io.ReadSeeker) bool {
 	switch {
 	case name == treeFile:
 		return false
-	case name == stateFile, secret.Is(name), s.o.IsSecret != nil && s.o.IsSecret(name):
+	case secret.Is(name), s.o.IsSecret != nil && s.o.IsSecret(name):
 		return true
 	}
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
@@ -139,9 +121,15 @@ func (s *Store) Use(hash string) bool {
 // Open is [blob.Store.Open].
 func (s *Store) Open(hash string) (io.ReadCloser, error) {
 	f, err := s.shared.Open(hash)
-	for _, other := range []*blob.Store{s.private, s.starts} {
-		if err != nil && other != nil && other.Has(hash) {
-			return other.Open(hash)
+	if err != nil && s.private != nil && s.private.Has(hash) {
+		return s.private.Open(hash)
+	}
+	if err != nil && s.starts != nil {
+		if text, ok := s.inStarts(hash); ok {
+			return io.NopCloser(bytes.NewReader(text)), nil
+		}
+		if old, missing := s.starts.Open(hash); missing == nil {
+			return old, nil
 		}
 	}
 	return f, err

@@ -41,10 +41,13 @@ type repo struct {
 	root   string // of the workspace whose files these are: "." or a path
 	dir    string // the same, for git
 	prefix string // of it in the work tree: "" or "a/b/"
+	top    string // of the work tree
+	git    string // the folder with the index
 	door   program.Door
 
 	index     gitindex.Source
 	works     bool // git has answered before
+	assumed   bool // files were named by git's objects before it answered
 	ends      lineEnds
 	batch     *catFiles       // running; see release
 	committed map[string]bool // objects of the files that HEAD has, while it cannot be another
@@ -90,7 +93,7 @@ func findRepo(dir string, door program.Door) *repo {
 	if top == "" || err != nil {
 		return nil
 	}
-	r := &repo{dir: dir, door: door}
+	r := &repo{dir: dir, door: door, top: top, git: gitDir}
 	r.index = gitindex.Source{Most: maxIndex, Open: func() (fs.File, error) { return repofile.Below(gitDir).Open("index") }}
 	if rel != "." {
 		r.prefix = filepath.ToSlash(rel) + "/"

@@ -30,6 +30,27 @@ func (k *Keeper) keepTree(ctx context.Context) (string, error) {
 	if k.fault != nil {
 		return "", k.fault
 	}
+	if !k.answers(ctx) {
+		return k.keepTree(ctx)
+	}
+	return k.keepScanned(ctx, t)
+}
+
+// answers reports whether git can be asked for what files were named by before it was asked.
+// Otherwise all files are to be looked at anew.
+func (k *Keeper) answers(ctx context.Context) bool {
+	for _, r := range k.repos {
+		if r.assumed && !r.usable(ctx) {
+			k.o.GitFiles, k.tree, k.kept, r.assumed = nil, nil, nil, false
+			return false
+		}
+		r.assumed = false
+	}
+	return true
+}
+
+// keepScanned gives a tree its name.
+func (k *Keeper) keepScanned(ctx context.Context, t *tree) (string, error) {
 	switch err := k.persist(ctx, t); {
 	case errors.Is(err, blob.ErrFull):
 		k.warn(fmt.Sprintf("what commands do to files cannot be undone: %v", err))
@@ -70,7 +91,7 @@ func (k *Keeper) recall() {
 	}
 	k.expect(files)
 	k.tree, k.kept = t, t
-	if c.head != "" {
+	if c.head != "" || isStart(k.o.Tree) {
 		t.chain, k.kept = nil, nil
 	}
 }
@@ -85,6 +106,11 @@ func (k *Keeper) scan(ctx context.Context) (*tree, error) {
 	k.fault = nil
 	s := scanning{k: k, old: k.tree, next: &tree{folders: make(map[string]*folder)}}
 	s.clock = k.ws.FileTime()
+	unsaid := k.unsaid
+	k.unsaid = nil
+	for _, text := range unsaid {
+		k.warn(text)
+	}
 	s.next.at = cmp.Or(s.clock.Now, k.now().UnixNano())
 	changes := k.feed.Changes()
 	k.counted.add(changes)
@@ -329,7 +355,7 @@ func (s *scanning) identify(ctx context.Context) error {
 		return true
 	})
 	large, such := s.setAside(func(f find) bool { return f.size > s.k.o.MaxFile })
-	if len(s.todo) > few {
+	if len(s.todo) > few || s.old == nil {
 		for _, r := range s.k.repos {
 			if err := s.asIn(ctx, r); err != nil {
 				return err
@@ -384,7 +410,7 @@ func (k *Keeper) expect(files int) {
 // many is the number of files from which on their state takes much memory.
 var many = 10_000
 
-// maxLight is how many bytes are saved of the files that a session which only reads begins with.
+// maxLight is how many bytes of files a start holds.
 const maxLight = 256 << 10
 
 // few is the number of files up to which reading them is cheaper than asking
@@ -393,9 +419,10 @@ const few = 200
 
 // asIn names the files of one repository that its index says are unchanged.
 func (s *scanning) asIn(ctx context.Context, r *repo) error {
-	found := 0
+	found, plain := 0, true
 	err := r.index.Each(r.prefix, func(e gitindex.Entry, written int64) {
 		rel := path.Join(r.root, string(e.Name))
+		plain = plain && path.Base(rel) != attributes
 		f := s.next.folders[path.Dir(rel)]
 		i, ok := f.index(path.Base(rel))
 		if ok && f.hashes[i] == pending && s.k.repoOf(rel) == r && e.Unchanged(f.stamp(i).inIndex(), written) {
@@ -404,7 +431,10 @@ func (s *scanning) asIn(ctx context.Context, r *repo) error {
 		}
 	})
 	other := make(map[string]bool)
-	if err == nil && found > few {
+	switch plain = err == nil && found > 0 && plain && s.plain(r); {
+	case plain:
+		r.assumed, r.ends = r.assumed || !r.works, max(r.ends, endsStay)
+	case err == nil && found > few:
 		other, err = r.converts(ctx, func(yield func(string) bool) {
 			for _, f := range s.todo {
 				if f.inGit() && s.k.repoOf(f.path()) == r && !yield(r.name(f.path())) {
@@ -417,7 +447,7 @@ func (s *scanning) asIn(ctx context.Context, r *repo) error {
 		if !f.inGit() || s.k.repoOf(f.path()) != r {
 			return false
 		}
-		if err == nil && found > few && !other[r.name(f.path())] {
+		if err == nil && (plain || found > few) && !other[r.name(f.path())] {
 			return true
 		}
 		f.hashes[f.i] = pending // without git it is read
@@ -438,14 +468,20 @@ func (s *scanning) read(ctx context.Context) error {
 	for _, f := range s.todo {
 		size += f.size
 	}
-	if len(s.todo) > few || size > maxLight {
-		s.k.light = false // to read them twice would cost more than to wait for the disk
+	if g := s.k.light; g != nil && (len(s.todo) > few || size > maxLight) {
+		if g.contents == nil {
+			return fs.SkipAll // that is more than a look ahead
+		}
+		s.k.light = nil // to read them twice would cost more than to wait for the disk
 	}
 	for _, f := range s.todo {
 		f.mark(0) // so that there is room for what several will write at once
 	}
 	oids := make(map[string]string)
 	for _, r := range s.k.repos {
+		if s.k.light != nil {
+			break // to ask git would take longer than to read a few files
+		}
 		wanted := make(map[string]bool)
 		for _, f := range s.todo {
 			if rel := f.path(); s.k.repoOf(rel) == r {
@@ -487,7 +523,7 @@ func (s *scanning) read(ctx context.Context) error {
 	// A content that is too large, or cannot be read, does not stop the command, but
 	// what that does to the file cannot be undone; a store that fails does, see Keep.
 	err := errors.Join(errs...)
-	if s.k.light {
+	if s.k.light != nil {
 		s.k.again = make(map[string]bool)
 		for _, f := range s.todo {
 			s.k.again[f.dir] = true

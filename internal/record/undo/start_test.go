@@ -14,13 +14,28 @@ import (
 )
 
 // start saves what a session begins with, and returns the names of it.
-func (w *world) start(light bool) (tree, state string) {
+func (w *world) start(last bool) (name string) {
 	w.t.Helper()
-	tree, state, err := w.keeper.Start(w.ctx, light, func([]event.FileState, func() map[string]bool) ([]byte, error) { return []byte("state"), nil })
-	if err != nil || tree == "" || state == "" {
-		w.t.Fatalf("Start = %q, %q, %v", tree, state, err)
+	w.ids++
+	name = undo.StartName(fmt.Sprint("s", w.ids))
+	if err := w.keeper.Start(w.ctx, name, last, stateText); err != nil {
+		w.t.Fatal(err)
 	}
-	return tree, state
+	return name
+}
+
+func stateText([]event.FileState, func() map[string]bool) ([]byte, error) {
+	return []byte("state"), nil
+}
+
+// startFiles are the files of all starts.
+func (w *world) startFiles() (names []string) {
+	entries, err := os.ReadDir(filepath.Join(w.so.Private, "starts"))
+	w.must(err)
+	for _, e := range entries {
+		names = append(names, filepath.Join(w.so.Private, "starts", e.Name()))
+	}
+	return names
 }
 
 // The start of a session that only reads can be read back, though the disk was not
@@ -37,15 +52,15 @@ func TestStartOfASessionThatReads(t *testing.T) {
 			synced++
 		}
 	}
-	tree, state := w.start(true)
+	name := w.start(false)
 	disk.Tracer = nil
-	if synced != 0 {
-		t.Errorf("the disk was waited for %d times", synced)
+	if all := w.startFiles(); synced != 0 || len(all) != 1 {
+		t.Errorf("the disk was waited for %d times, and there are the files %v", synced, all)
 	}
 	w.put("a", "a1")
 	w.remove("d")
 	w.restart()
-	files, err := w.keeper.Files(w.ctx, tree)
+	files, err := w.keeper.Files(w.ctx, name)
 	if err != nil || len(files) != 3 {
 		t.Fatalf("Tree = %v, %v", files, err)
 	}
@@ -57,7 +72,7 @@ func TestStartOfASessionThatReads(t *testing.T) {
 			t.Errorf("%s held %q, %v", f.Path, text, err)
 		}
 	}
-	if text, err := w.keeper.State(state); string(text) != "state" || err != nil {
+	if text, err := w.keeper.State(name); string(text) != "state" || err != nil {
 		t.Errorf("State = %q, %v", text, err)
 	}
 }
@@ -68,7 +83,8 @@ func TestStartOfASessionThatReadsAndThenWrites(t *testing.T) {
 	w.put("a", "a0")
 	w.put("d/b", "b0")
 	start := w.tree()
-	w.start(true)
+	w.keeper.Look(w.ctx)
+	w.start(false)
 	w.shell("t", func() { w.put("a", "a1"); w.remove("d") })
 	w.must(os.RemoveAll(filepath.Join(w.so.Private, "starts")))
 	w.restart()
@@ -83,11 +99,16 @@ func TestStartWithManyFiles(t *testing.T) {
 		w.put(fmt.Sprint("f", i), fmt.Sprint(i))
 	}
 	start := w.tree()
-	tree, _ := w.start(true)
+	name := w.start(false)
+	all, err := w.keeper.Files(w.ctx, name)
+	if err != nil || len(all) != 300 {
+		t.Errorf("%d files, %v", len(all), err)
+	}
 	w.must(os.RemoveAll(filepath.Join(w.so.Private, "starts")))
+	blobs := len(w.blobs())
 	b := w.begin("t", "main", tool.Effect{Kind: tool.Exec, Target: "rm f7"})
-	if b.e.Tree != tree {
-		t.Errorf("the tree was saved again: %s, %s", tree, b.e.Tree)
+	if now := len(w.blobs()); now != blobs {
+		t.Errorf("%d blobs were %d before", now, blobs)
 	}
 	w.remove("f7")
 	b.end()
@@ -136,12 +157,11 @@ func TestStartTellsWhatIsCommitted(t *testing.T) {
 	w.git("add", "-A")
 	a, b := strings.TrimSpace(w.git("rev-parse", ":a")), strings.TrimSpace(w.git("rev-parse", ":b"))
 	for range 2 { // at first the state of the files is compared with HEAD, then with that of before
-		_, _, err := w.keeper.Start(w.ctx, false, func(_ []event.FileState, committed func() map[string]bool) ([]byte, error) {
+		w.must(w.keeper.Start(w.ctx, undo.StartName("s"), false, func(_ []event.FileState, committed func() map[string]bool) ([]byte, error) {
 			if has := committed(); !has[a] || has[b] {
 				t.Errorf("committed are %v, not %s alone", has, a)
 			}
 			return nil, nil
-		})
-		w.must(err)
+		}))
 	}
 }

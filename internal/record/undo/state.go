@@ -229,8 +229,8 @@ func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (hash s
 			return gitPrefix + oid, nil
 		}
 	}
-	if r.k.light {
-		hash, lasts, err := r.k.store.putStart(f.path(), content)
+	if g := r.k.light; g != nil {
+		hash, lasts, err := g.put(r.k.store, content)
 		if !lasts {
 			f.mark(nodeFresh) // it is read again before it may be overwritten
 		}
@@ -256,8 +256,8 @@ func (k *Keeper) put(rel string, content io.ReadSeeker) (string, error) {
 
 // putSparing is put that is told what must not go to make room.
 func (k *Keeper) putSparing(rel string, content io.ReadSeeker, pinned func() func(hash string) bool) (string, error) {
-	if k.light {
-		hash, _, err := k.store.putStart(rel, content)
+	if k.light != nil {
+		hash, _, err := k.light.put(k.store, content)
 		return hash, err
 	}
 	hash, err := k.store.Put(rel, content)

@@ -177,14 +177,13 @@ func (k *Keeper) readChain(name string) (c chain, err error) {
 			c.head = next
 			break
 		}
-		in, err := k.store.Open(next)
+		data, base, err := k.readTree(next)
 		if err != nil {
 			return c, err
 		}
-		data, err := io.ReadAll(io.LimitReader(in, maxTreeBlob))
-		in.Close()
-		if err != nil {
-			return c, fmt.Errorf("read kept state of files: %w", err)
+		if base != "" {
+			next = base
+			continue
 		}
 		c.blobs, c.names = append(c.blobs, data), append(c.names, next)
 		d := openTree(data)
@@ -195,6 +194,29 @@ func (k *Keeper) readChain(name string) (c chain, err error) {
 	slices.Reverse(c.names)
 	slices.Reverse(c.blobs)
 	return c, nil
+}
+
+// readTree reads the blob of a tree. A start may have the name of another instead.
+func (k *Keeper) readTree(name string) (data []byte, base string, err error) {
+	if isStart(name) {
+		s, err := k.store.start(name)
+		if err != nil {
+			return nil, "", err
+		}
+		if isStart(s.base) {
+			return nil, "", errTree
+		}
+		return s.tree, s.base, nil
+	}
+	in, err := k.store.Open(name)
+	if err != nil {
+		return nil, "", err
+	}
+	defer in.Close()
+	if data, err = io.ReadAll(io.LimitReader(in, maxTreeBlob)); err != nil {
+		return nil, "", fmt.Errorf("read kept state of files: %w", err)
+	}
+	return data, "", nil
 }
 
 func (c chain) on(base *tree) (*tree, error) {

@@ -60,9 +60,12 @@ type Options struct {
 	TreeBytes  int64
 	MaxEntries int
 
-	Door program.Door     // finds git, and has its environment; without HOME the user's git settings are not seen
-	Now  func() time.Time // dates what is put on record; file times are held against the file system's own
-	Warn func(string)     // told, once each, what cannot be brought back
+	Door program.Door // finds git, and has its environment; without HOME the user's git settings are not seen
+	// GitFiles, which may be nil, spares asking git where nothing in these files, and in the
+	// repository, has git store files in another form.
+	GitFiles *GitFiles
+	Now      func() time.Time // dates what is put on record; file times are held against the file system's own
+	Warn     func(string)     // told, once each, what cannot be brought back
 
 	// Witness, which may be nil, is called before a command and returns what
 	// [tool.Kept] has as Touched. Without one, whose a command's changes are is not
@@ -96,8 +99,9 @@ type Keeper struct {
 	kept    *tree            // the tree that was put into the store last
 	open    map[string]*tree // those that calls under way began with, by name
 	warned  map[string]bool
+	unsaid  []string        // warnings of a look ahead
 	fault   error           // of the store, at the last look
-	light   bool            // what is put now need not last
+	light   *gathering      // takes what is put now, for a start; nil if it is to last
 	again   map[string]bool // directories with files that were put so
 }
 
@@ -141,6 +145,10 @@ func (k *Keeper) now() time.Time {
 
 func (k *Keeper) warn(text string) {
 	if k.o.Warn == nil || k.warned[text] {
+		return
+	}
+	if k.light != nil && k.light.contents == nil { // nobody asked for this look yet
+		k.unsaid = append(k.unsaid, text)
 		return
 	}
 	k.warned[text] = true

@@ -40,14 +40,13 @@ const DefaultQuota = 1 << 30
 // ErrFull is the error of putting more into a store than its quota allows.
 var ErrFull = errors.New("the store of kept contents is full")
 
-// errDamaged is the error of reading a blob that is not what its name says.
-var errDamaged = errors.New("kept content is damaged")
+// ErrDamaged is the error of reading a content that is not the one that was put in.
+var ErrDamaged = errors.New("kept content is damaged")
 
 // Options say how a store behaves. The zero value is fine.
 type Options struct {
 	Quota  int64            // bytes on the disk; zero means [DefaultQuota]
 	NoSync bool             // do not wait for the disk
-	Flat   bool             // the contents lie in the folder itself: for few of them
 	Now    func() time.Time // tells when a content was last of use; without it, when it was written
 
 	// On, if set, is what the store writes to instead of [Below].
@@ -105,18 +104,7 @@ const (
 
 // place is where a blob lies below the store's directory.
 func (s *Store) place(hash string) string {
-	if s.o.Flat {
-		return hash
-	}
 	return path.Join(objects, hash[:2], hash[2:])
-}
-
-// temporary is the directory for contents that are being written.
-func (s *Store) temporary() string {
-	if s.o.Flat {
-		return "."
-	}
-	return temporary
 }
 
 // IsHash reports whether name is one that Put gives.
@@ -175,7 +163,7 @@ func (s *Store) find(hash string) (fs.FileInfo, bool) {
 	if _, ok := s.pending[hash]; ok {
 		return nil, true
 	}
-	if s.openRoot() != nil || s.known && !s.o.Flat && !s.folders[hash[:2]] { // if it was put there since, it is put there twice
+	if s.openRoot() != nil || s.known && !s.folders[hash[:2]] { // if it was put there since, it is put there twice
 		return nil, false
 	}
 	info, err := s.root.Stat(s.place(hash))
@@ -238,10 +226,8 @@ func (s *Store) make() (disk.Disk, error) {
 	if err := s.openRoot(); err != nil {
 		return nil, err
 	}
-	if !s.o.Flat {
-		if err := s.furnish(); err != nil {
-			return nil, err
-		}
+	if err := s.furnish(); err != nil {
+		return nil, err
 	}
 	s.total = 0
 	for _, o := range s.list() {
@@ -253,12 +239,9 @@ func (s *Store) make() (disk.Disk, error) {
 		}
 	}
 	if s.o.Now != nil {
-		for _, d := range readDir(s.root, s.temporary()) {
-			if IsHash(d.Name()) {
-				continue
-			}
+		for _, d := range readDir(s.root, temporary) {
 			if info, err := d.Info(); err == nil && s.o.Now().Sub(info.ModTime()) > stale {
-				_ = s.root.Remove(path.Join(s.temporary(), d.Name()))
+				_ = s.root.Remove(path.Join(temporary, d.Name()))
 			}
 		}
 	}
@@ -297,7 +280,7 @@ func (s *Store) write(content io.Reader) (hash string, err error) {
 	var f disk.File
 	temp := ""
 	for temp == "" || errors.Is(err, fs.ErrExist) {
-		temp = path.Join(s.temporary(), fmt.Sprintf("%s%d-%d", atomicfile.Prefix, os.Getpid(), serial.Add(1)))
+		temp = path.Join(temporary, unusedName())
 		f, err = out.Open(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	}
 	if err != nil {
@@ -312,6 +295,11 @@ func (s *Store) write(content io.Reader) (hash string, err error) {
 		return "", err
 	}
 	return hash, nil
+}
+
+// unusedName is a name for a temporary file.
+func unusedName() string {
+	return fmt.Sprintf("%s%d-%d", atomicfile.Prefix, os.Getpid(), serial.Add(1))
 }
 
 var serial atomic.Int64 // of temporary files
@@ -389,10 +377,10 @@ func (s *Store) nameFiles(pending map[string]string) error {
 	for hash, temp := range pending {
 		to := s.place(hash)
 		var err error = fs.ErrNotExist
-		if s.o.Flat || s.folders[hash[:2]] {
+		if s.folders[hash[:2]] {
 			err = s.out.Rename(temp, to)
 		}
-		if errors.Is(err, fs.ErrNotExist) && !s.o.Flat { // the folder, or another process removed it
+		if errors.Is(err, fs.ErrNotExist) { // the folder, or another process removed it
 			if err = disk.MkdirAll(s.out, path.Dir(to), dirMode); err == nil {
 				dirs[objects], s.folders[hash[:2]] = true, true
 				err = s.out.Rename(temp, to)
@@ -426,6 +414,11 @@ func (s *Store) Open(hash string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open kept content %.12s: %w", hash, err)
 	}
+	return unpack(f, hash)
+}
+
+// unpack reads what pack wrote, from where the file is.
+func unpack(f *os.File, hash string) (io.ReadCloser, error) {
 	in := bufio.NewReaderSize(f, probe)
 	how, err := in.ReadByte()
 	b := &blob{f: f, in: in, sum: sha256.New(), hash: hash}
@@ -434,7 +427,7 @@ func (s *Store) Open(hash string) (io.ReadCloser, error) {
 		b.in = flate.NewReader(in)
 	case err != nil || how != plain:
 		f.Close()
-		return nil, fmt.Errorf("open kept content %.12s: %w", hash, errDamaged)
+		return nil, fmt.Errorf("open kept content %.12s: %w", hash, ErrDamaged)
 	}
 	return b, nil
 }
@@ -450,12 +443,16 @@ func (s *Store) openBlob(hash string) (*os.File, error) {
 	if err := s.openRoot(); err != nil {
 		return nil, err
 	}
-	f, err := s.root.OpenFile(cmp.Or(s.pending[hash], s.place(hash)), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	return s.openFile(cmp.Or(s.pending[hash], s.place(hash)))
+}
+
+func (s *Store) openFile(name string) (*os.File, error) {
+	f, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(errDamaged, err, f.Close())
+		return nil, errors.Join(ErrDamaged, err, f.Close())
 	}
 	return f, nil
 }
@@ -473,9 +470,9 @@ func (b *blob) Read(p []byte) (int, error) {
 	b.sum.Write(p[:n])
 	switch {
 	case err == io.EOF && hex.EncodeToString(b.sum.Sum(nil)) != b.hash:
-		err = errDamaged
+		err = ErrDamaged
 	case err != nil && err != io.EOF:
-		err = errors.Join(errDamaged, err)
+		err = errors.Join(ErrDamaged, err)
 	}
 	return n, err
 }

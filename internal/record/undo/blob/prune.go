@@ -65,14 +65,6 @@ const slack = 16
 
 // list names all blobs. What cannot be read is left out.
 func (s *Store) list() (all []object) {
-	if s.o.Flat {
-		for _, d := range readDir(s.root, ".") {
-			if info, err := d.Info(); err == nil && IsHash(d.Name()) {
-				all = append(all, object{d.Name(), info.Size(), info.ModTime()})
-			}
-		}
-		return all
-	}
 	s.folders = make(map[string]bool)
 	for _, dir := range readDir(s.root, objects) {
 		s.folders[dir.Name()] = true

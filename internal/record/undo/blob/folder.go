@@ -1,0 +1,152 @@
+package blob
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/disk"
+)
+
+// Folder keeps texts under names that their owner chooses. A file holds the hash of its
+// text and then the text, as a [Store] writes a content. The oldest files go to make room.
+type Folder struct {
+	in *Store // its handle of the folder; nothing is put into it
+}
+
+// OpenFolder returns the folder in dir. It touches nothing: the directory is made when
+// there is something to save.
+func OpenFolder(dir string, o Options) *Folder { return &Folder{Open(dir, o)} }
+
+// Save keeps a text under a name, in place of one that was there. It waits for the disk
+// if the text has to outlive a crash of the machine.
+func (f *Folder) Save(name string, text []byte, last bool) error {
+	s := f.in
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if int64(len(text)) > s.o.Quota {
+		return ErrFull
+	}
+	if err := os.MkdirAll(s.dir, dirMode); err != nil {
+		return err
+	}
+	if err := s.openRoot(); err != nil {
+		return err
+	}
+	f.makeRoom(int64(len(text)))
+	temp := unusedName()
+	err := f.write(temp, text, last && !s.o.NoSync)
+	if err == nil {
+		err = s.out.Rename(temp, name)
+	}
+	if err != nil {
+		_ = s.out.Remove(temp) // what is left is swept later
+		return err
+	}
+	if last && !s.o.NoSync {
+		return disk.SyncDirs(s.out, ".")
+	}
+	return nil
+}
+
+func (f *Folder) write(name string, text []byte, last bool) error {
+	file, err := f.in.out.Open(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(text)
+	_, err = io.WriteString(file, hex.EncodeToString(sum[:]))
+	if err == nil {
+		_, _, err = pack(file, bytes.NewReader(text))
+	}
+	if err == nil && last {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+// makeRoom removes the oldest files until need bytes fit, and what killed processes left.
+func (f *Folder) makeRoom(need int64) {
+	s := f.in
+	var all []fs.FileInfo
+	for _, d := range readDir(s.root, ".") {
+		info, err := d.Info()
+		switch {
+		case err != nil || !info.Mode().IsRegular():
+		case !strings.HasPrefix(d.Name(), atomicfile.Prefix):
+			all, need = append(all, info), need+info.Size()
+		case s.o.Now != nil && s.o.Now().Sub(info.ModTime()) > stale:
+			_ = s.root.Remove(d.Name())
+		}
+	}
+	if need <= s.o.Quota {
+		return
+	}
+	slices.SortFunc(all, func(a, b fs.FileInfo) int {
+		return cmp.Or(a.ModTime().Compare(b.ModTime()), strings.Compare(a.Name(), b.Name()))
+	})
+	for _, info := range all {
+		if need <= s.o.Quota-s.o.Quota/slack {
+			break
+		}
+		if s.root.Remove(info.Name()) == nil {
+			need -= info.Size()
+		}
+	}
+}
+
+// Read is the text of a name, of up to most bytes. The error is [fs.ErrNotExist] if there is
+// none, and [ErrDamaged] if it is not the one that was saved.
+func (f *Folder) Read(name string, most int64) ([]byte, error) {
+	file, err := f.open(name)
+	if err != nil {
+		return nil, err
+	}
+	hash := make([]byte, 2*sha256.Size)
+	if _, err := io.ReadFull(file, hash); err != nil {
+		return nil, errors.Join(ErrDamaged, file.Close())
+	}
+	in, err := unpack(file, string(hash))
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = ErrDamaged
+	}
+	return text, err
+}
+
+// Open returns a content that an earlier version kept here, under its hash alone.
+func (f *Folder) Open(hash string) (io.ReadCloser, error) {
+	if !IsHash(hash) {
+		return nil, fs.ErrNotExist
+	}
+	file, err := f.open(hash)
+	if err != nil {
+		return nil, fmt.Errorf("open kept content %.12s: %w", hash, err)
+	}
+	return unpack(file, hash)
+}
+
+func (f *Folder) open(name string) (*os.File, error) {
+	f.in.mu.Lock()
+	defer f.in.mu.Unlock()
+	if err := f.in.openRoot(); err != nil {
+		return nil, err
+	}
+	return f.in.openFile(name)
+}
+
+// Close lets the directory go.
+func (f *Folder) Close() error { return f.in.Close() }
