@@ -129,8 +129,8 @@ film: build ## film the demo at a terminal: docs/film/demo.cast, and a picture o
 	mkdir -p docs/film
 	$(GO) run ./testkit/film -program bin/coder -cast docs/film/demo.cast -picture docs/film/demo.svg
 
-figures: ## count what can be counted about the house, into docs/FIGURES.md
-	$(GO) run ./testkit/figures > docs/FIGURES.md.new && mv docs/FIGURES.md.new docs/FIGURES.md
+figures: ## count what can be counted about the house, into docs/design/figures.md
+	$(GO) run ./testkit/figures > docs/design/figures.md.new && mv docs/design/figures.md.new docs/design/figures.md
 
 bench: build ## measure start-up, steps, streams and memory against a baseline in the same run
 	$(GO) run ./testkit/bench -coder bin/coder

@@ -31,7 +31,7 @@ func firstRequest(t *testing.T, mode, settings string) []byte {
 // TestFirstRequestsAreSmall holds how many bytes a request has before anything
 // is done, and that the table in the documentation says so.
 func TestFirstRequestsAreSmall(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/MODELS.md")
+	doc, err := os.ReadFile("../../docs/reference/models.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,7 @@ func TestAForgedResultIsNamed(t *testing.T) {
 
 // The page about fleets shows the table of rights as the server has it.
 func TestTheTableOfRightsIsOnThePage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/FLEET.md")
+	page, err := os.ReadFile("../../docs/reference/fleet.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +97,6 @@ func TestTheTableOfRightsIsOnThePage(t *testing.T) {
 		want.WriteString("| `" + r.Subject + "` | " + who + " | " + r.For + " |\n")
 	}
 	if !strings.Contains(string(page), want.String()) {
-		t.Errorf("docs/FLEET.md lacks this table:\n%s", want.String())
+		t.Errorf("docs/reference/fleet.md lacks this table:\n%s", want.String())
 	}
 }

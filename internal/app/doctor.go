@@ -191,7 +191,7 @@ func (a *App) examineSandbox(ctx context.Context) Finding {
 	case strings.HasPrefix(words, "none"):
 		return Finding{What: "sandbox", State: Broken, Found: words, Do: "commands run unconfined: allow user namespaces, or install bubblewrap"}
 	case strings.Contains(words, "not enforced"):
-		return Finding{What: "sandbox", State: Noted, Found: words, Do: "docs/SECURITY.md says what each situation enforces"}
+		return Finding{What: "sandbox", State: Noted, Found: words, Do: "docs/design/security.md says what each situation enforces"}
 	}
 	return Finding{What: "sandbox", State: Good, Found: words}
 }

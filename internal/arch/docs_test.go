@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,10 +10,10 @@ import (
 	"testing"
 )
 
-// TestTheWalksLeadSomewhere holds docs/ARCHITECTURE.md to the code: each step
+// TestTheWalksLeadSomewhere holds docs/design/architecture.md to the code: each step
 // that is named as file:function is there.
 func TestTheWalksLeadSomewhere(t *testing.T) {
-	text, err := os.ReadFile(top("docs/ARCHITECTURE.md"))
+	text, err := os.ReadFile(top("docs/design/architecture.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,10 +33,10 @@ func TestTheWalksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestThePromisesHaveTheirTests holds the table of docs/SECURITY.md to the code: each test
+// TestThePromisesHaveTheirTests holds the table of docs/design/security.md to the code: each test
 // that it names is there.
 func TestThePromisesHaveTheirTests(t *testing.T) {
-	text, err := os.ReadFile(top("docs/SECURITY.md"))
+	text, err := os.ReadFile(top("docs/design/security.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func TestThePromisesHaveTheirTests(t *testing.T) {
 	}
 	for _, name := range named {
 		if !tests[name[1]] {
-			t.Errorf("docs/SECURITY.md names %s, which is no test", name[1])
+			t.Errorf("docs/design/security.md names %s, which is no test", name[1])
 		}
 	}
 }
@@ -94,4 +95,60 @@ func TestTheWayToARunIsListed(t *testing.T) {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+// TestTheLinksOfTheDocumentsLeadSomewhere follows every relative link of every page: the file
+// is there, and so is the heading.
+func TestTheLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
+	links := 0
+	err := filepath.WalkDir(top("."), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && len(d.Name()) > 2 || d.Name() == "bin") {
+			return cmp.Or(err, fs.SkipDir)
+		}
+		if d.IsDir() || !strings.HasSuffix(path, ".md") || strings.Contains(path, "/internal/") {
+			return nil // the model's texts are no pages
+		}
+		text, err := os.ReadFile(path)
+		for _, link := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(withoutCode(string(text)), -1) {
+			if regexp.MustCompile(`^[a-z]+:`).MatchString(link[1]) {
+				continue
+			}
+			links++
+			file, heading, _ := strings.Cut(link[1], "#")
+			target := filepath.Join(filepath.Dir(path), file)
+			if file == "" {
+				target = path
+			}
+			if !exists(target) {
+				t.Errorf("%s links to %s, which is not there", path, link[1])
+			} else if heading != "" && !headings(t, target)[heading] {
+				t.Errorf("%s links to %s, which has no such heading", path, link[1])
+			}
+		}
+		return err
+	})
+	if err != nil || links < 80 {
+		t.Errorf("%d links, %v", links, err)
+	}
+}
+
+// withoutCode is a page without its fences and code, where brackets are no links.
+func withoutCode(text string) string {
+	text = regexp.MustCompile("(?ms)^ *```.*?^ *```").ReplaceAllString(text, "")
+	return regexp.MustCompile("`[^`\n]*`").ReplaceAllString(text, "")
+}
+
+// headings are the names by which links reach the headings of a page.
+func headings(t *testing.T, path string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]bool)
+	for _, h := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(string(text), -1) {
+		name := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(h[1]), "")
+		all[strings.ReplaceAll(name, " ", "-")] = true
+	}
+	return all
 }

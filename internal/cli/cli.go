@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -177,19 +176,6 @@ func (inv *invocation) runVersion(context.Context) error {
 	}
 	_, err := fmt.Fprintf(inv.Stdout, "coder %s\n", build)
 	return err
-}
-
-func (inv *invocation) runHelp(context.Context) error {
-	var of *subcommand
-	if len(inv.flags.args) > 0 {
-		all := subcommands()
-		i := slices.IndexFunc(all, func(s subcommand) bool { return s.name == inv.flags.args[0] })
-		if i < 0 {
-			return usagef("there is no subcommand %s; coder --help lists them (coder -- %s makes it a prompt)", inv.flags.args[0], "help "+inv.flags.args[0])
-		}
-		of = &all[i]
-	}
-	return writeHelp(inv.Stdout, inv.columns, inv.words, of)
 }
 
 // load reads the settings of the workspace, and finds the language of the

@@ -49,22 +49,118 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestEveryFlagIsInTheHelpAndParses(t *testing.T) {
+// All help is complete: each command and flag is in it once, and each command shows an example
+// that parses as a call of itself.
+func TestEveryFlagAndCommandIsInTheHelp(t *testing.T) {
+	var all strings.Builder
+	if err := writeAllHelp(&all, 0, nil); err != nil {
+		t.Fatal(err)
+	}
 	commands := make(map[string]*subcommand)
 	for _, s := range subcommands() {
 		commands[s.name] = &s
-	}
-	for _, o := range options() {
-		for of := range strings.SplitSeq(o.of, ", ") {
-			name, _, _ := strings.Cut(of, " ")
-			var help strings.Builder
-			if err := writeHelp(&help, 0, nil, commands[name]); err != nil {
-				t.Fatal(err)
-			}
-			if !strings.Contains(help.String(), "--"+o.long) || name != "" && commands[name] == nil {
-				t.Errorf("coder %s --help does not list --%s", name, o.long)
+		var help strings.Builder
+		if err := writeHelp(&help, 0, nil, &s); err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range s.uses {
+			line := strings.TrimRight("  coder "+s.name+" "+u.args, " ")
+			if strings.Count("\n"+all.String(), "\n"+line) < 1 || !strings.Contains("\n"+help.String(), "\n"+line) {
+				t.Errorf("%q is not in the help", line)
 			}
 		}
+		if len(examples[s.name]) == 0 {
+			t.Errorf("coder %s has no example", s.name)
+		}
+		for _, line := range examples[s.name] {
+			if !strings.Contains(help.String(), line) || !strings.Contains(line, "coder "+s.name) {
+				t.Errorf("the example %q of %s is not in its help", line, s.name)
+			}
+		}
+	}
+	for _, g := range commandGroups {
+		for name := range strings.FieldsSeq(g.args) {
+			if commands[name] == nil || strings.Count(all.String(), commands[name].uses[0].about) != 1 {
+				t.Errorf("%s is a group's, and no command once in the help", name)
+			}
+		}
+	}
+	for _, o := range everyFlag() {
+		pages := []string{all.String()}
+		if o.of != "" {
+			pages = nil
+			for of := range strings.SplitSeq(o.of, ", ") {
+				name, _, _ := strings.Cut(of, " ")
+				var help strings.Builder
+				if err := writeHelp(&help, 0, nil, commands[name]); err != nil {
+					t.Fatal(err)
+				}
+				pages = append(pages, help.String())
+			}
+		}
+		for _, page := range pages {
+			if o.help == "" || strings.Count(page, "  "+flagName(o)+"  ")+strings.Count(page, "  "+flagName(o)+"\n") != 1 {
+				t.Errorf("--%s is not once in its help, or without words", o.long)
+			}
+		}
+	}
+}
+
+func TestExamplesParse(t *testing.T) {
+	for name, lines := range examples {
+		for _, line := range lines {
+			line, _, _ = strings.Cut(line, " | ")
+			line, _, _ = strings.Cut(strings.TrimSuffix(strings.TrimPrefix(line, `eval "$(`), `)"`), " > ")
+			args := strings.Fields(strings.NewReplacer("'rm -rf build'", "rm", `"fix the tests"`, "fix", `"use the other table"`, "no").Replace(line))
+			if f, err := parseFlags(args[1:]); name != "fleet" && (err != nil || f.command == nil || f.command.name != name) {
+				t.Errorf("%s: %v", line, err)
+			}
+		}
+	}
+}
+
+// The first screen of the help fits on a small terminal.
+func TestTheHelpIsOneScreen(t *testing.T) {
+	for _, lang := range []string{i18n.English, i18n.Chinese} {
+		var help strings.Builder
+		if err := writeHelp(&help, 0, i18n.For(lang), nil); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(help.String(), "\n"); n > 45 {
+			t.Errorf("%s: %d lines", lang, n)
+		}
+		for line := range strings.Lines(help.String()) {
+			if ink.Width(strings.TrimSuffix(line, "\n")) > 80 {
+				t.Errorf("%s: more than 80 columns: %q", lang, line)
+			}
+		}
+	}
+	if len(firstCommands) != 12 || len(firstFlags) != 12 || len(firstExamples) != 5 {
+		t.Error("the first screen has 5 examples, 12 commands and 12 flags")
+	}
+}
+
+func TestTheManualIsASCIIAndEscaped(t *testing.T) {
+	for _, lang := range []string{i18n.English, i18n.Chinese} {
+		page := manual(i18n.For(lang))
+		for line := range strings.Lines(page) {
+			if strings.ContainsFunc(line, func(r rune) bool { return r > 126 }) {
+				t.Errorf("%s: %q", lang, line)
+			}
+		}
+		for _, o := range everyFlag() {
+			if !strings.Contains(page, roff("--"+o.long)) {
+				t.Errorf("%s: --%s is not in the manual", lang, o.long)
+			}
+		}
+	}
+	if got := roff(".a-'b' \\ …"); got != `\&.a\-\(aqb\(aq \e \[u2026]` {
+		t.Error(got)
+	}
+}
+
+func TestEveryFlagParses(t *testing.T) {
+	for _, o := range options() {
 		args := []string{"--" + o.long}
 		switch {
 		case o.long == "max-steps" || o.value == "SEQ" || o.long == "max-budget-usd" || o.long == "speed":
@@ -103,18 +199,13 @@ func TestFlagsAndPromptsMix(t *testing.T) {
 		{"-p config x", "config x"},
 		{"config show", "show command=config"},
 		{"config", " command=config"},
-		{"config file is broken, why", "config file is broken, why"},
-		{"export the data to csv", "export the data to csv"},
-		{"demo of quicksort in go", "demo of quicksort in go"},
-		{"why is this slow", "why is this slow"},
+		{"fix the tests", "fix the tests"},
+		{"-- why is this slow", "why is this slow"},
+		{"-p config file is broken", "config file is broken"},
 		{"policy check rm -- -rf /", "check rm -rf / command=policy"},
-		{"policy for passwords", "policy for passwords"},
 		{"policy revoke 3", "revoke 3 command=policy"},
-		{"watch out for races", "watch out for races"},
 		{"audit verify", "verify command=audit"},
 		{"policy revoke", "revoke command=policy"},
-		{"config show me the way", "config show me the way"},
-		{"trust me on this", "trust me on this"},
 		{"-- sessions", "sessions"},
 		{"--model m -- config show", "config show model=m"},
 		{"sesions of yoga", "sesions of yoga"},
@@ -148,16 +239,21 @@ func TestWhatIsNearlyASubcommandIsNotSentToAModel(t *testing.T) {
 	for line, want := range map[string]string{
 		"sesions": "did you mean sessions?", "cofnig": "did you mean config?", "exprot": "did you mean export?",
 		"config shwo": "did you mean config show?", "policy lst": "did you mean policy list?", "audit verfy x": "did you mean audit verify?",
-		"completion tcsh": "it takes bash, zsh, fish (coder -- completion tcsh makes it a prompt)", "config file": "it takes show, path, schema", "golden rule": "it takes save, run, list",
-		"policy chek ls": "did you mean policy check? (coder -- policy chek ls makes it a prompt)", "policy chk ls": "did you mean policy check?", "golden rnu x": "did you mean golden run?",
-		"completion of the form is broken": "", "config should be shown here": "", "golden rule is broken": "", "policy text is wrong": "", "why is this slow": "", "-- completion tcsh": "", "-p completion tcsh": "",
-		"mpc list": "did you mean mcp list? (coder -- mpc list makes it a prompt)", "polcy check ls": "did you mean policy check?", "plugins add ./x": "did you mean plugin add?", "audits verify": "did you mean audit verify?",
-		"session list": "did you mean sessions? (coder -- session list makes it a prompt)", "login openai": "coder --help lists them", "login": "coder --help lists them", "sesions list": "did you mean sessions?", "stauts": "in a session it is /status", "lint": "", "docs": "", "hello": "", "hey": "", "exec ls": "coder --help lists them", "sesions list all of them": "",
-		"model gpt-5":              "in a session it is /model gpt-5 (coder -- model gpt-5 makes it a prompt)",
-		"config set ui.lang zh-CN": "there is no config set; it takes show, path, schema", "sessions delete x": "it is called as coder sessions", "models pull a b": "it is called as coder models", "config loads too late": "", "model tests are slow": "",
-		"reset": "coder --help lists them", "session list is slow": "", "update readme": "", "polish check of the form": "", "plugin add": "", "plugin install ./x": "it takes add, list, remove", "mcp update a": "it takes add", "plugin update is slow": "",
-		"tests": "did you mean tasks?", "DOCTOR": "did you mean doctor?", "Sesions": "did you mean sessions?", "/diff": "", "/mcp": "", "/help": "", "!diff": "", "@show": "", "fix": "", "refactor": "", "why": "", "go": "", "-- sesions": "", "-p sesions": "",
-		"status": "in a session it is /status (coder -- status makes it a prompt)", "undo": "in a session it is /undo", "update": "coder --help lists them", "status of the build": "", "sessions lst": "it is called as coder sessions", "doctor now": "it is called as coder doctor [--json] (coder -- doctor now makes it a prompt)", "version x": "it is called as coder version [--json] (", "prune all files": "", "stats": "coder --help lists them", "yolo": "in a session it is /yolo", "clear": "in a session it is /clear", "build": "in a session it is /build", "profiles": "coder --help lists them", "yolo mode is broken": "", "policy revoke 1 2": "it is called as coder policy revoke N|all (coder -- policy revoke 1 2 makes it a prompt)", "mcp remove a b": "it is called as coder mcp remove NAME", "plugin add . x": "it is called as coder plugin add PATH", "mcp test of the new server fails": "", "clear the cache": "", "help setup": "", "help me with it": "", "-- status": "", "-p undo": "",
+		"completion tcsh": "use one of bash, zsh, fish, powershell (to send it as a prompt: coder -- completion tcsh)", "config file": "use one of show, path, schema", "golden rule": "use one of save, run, list",
+		"policy chek ls": "did you mean policy check? (to send it as a prompt: coder -- policy chek ls)", "policy chk ls": "did you mean policy check?", "golden rnu x": "did you mean golden run?",
+		"mpc list": "did you mean mcp list? (to send it as a prompt: coder -- mpc list)", "polcy check ls": "did you mean policy check?", "plugins add ./x": "did you mean plugin add?", "audits verify": "did you mean audit verify?",
+		"session list": "did you mean sessions? (to send it as a prompt: coder -- session list)", "login openai": "coder help all lists them", "login": "coder help all lists them", "sesions list": "did you mean sessions?", "stauts": "in a session, use /status", "exec ls": "coder help all lists them",
+		"model gpt-5":              "in a session, use /model gpt-5 (to send it as a prompt: coder -- model gpt-5)",
+		"config set ui.lang zh-CN": "unknown command: config set", "sessions delete x": "usage: coder sessions", "models pull a b": "usage: coder models",
+		"reset": "coder help all lists them", "plugin install ./x": "use one of add, list, remove", "mcp update a": "use one of add",
+		"tests": "did you mean tasks?", "DOCTOR": "did you mean doctor?", "Sesions": "did you mean sessions?",
+		"status": "in a session, use /status (to send it as a prompt: coder -- status)", "undo": "in a session, use /undo", "update": "coder help all lists them", "sessions lsit": "usage: coder sessions", "doctor now": "usage: coder doctor [--json] (to send it as a prompt: coder -- doctor now)", "version x": "usage: coder version [--json] (",
+		"stats": "coder help all lists them", "yolo": "in a session, use /yolo", "clear": "in a session, use /clear", "build": "in a session, use /build", "profiles": "coder help all lists them", "policy revoke 1 2": "usage: coder policy revoke N|all (to send it as a prompt: coder -- policy revoke 1 2)", "mcp remove a b": "usage: coder mcp remove NAME", "plugin add . x": "usage: coder plugin add PATH",
+		"config file is broken, why": "unknown command: config file", "export the data to csv": "usage: coder export", "why is this slow": "usage: coder why FILE[:LINE]", "watch out for races": "usage: coder watch", "trust me on this": "usage: coder trust",
+		"completion of the form is broken": "unknown command: completion of", "golden rule is broken": "unknown command: golden rule", "policy text is wrong": "did you mean policy test?", "fleet sumbit all of it": "did you mean fleet submit?", "help me with it": "usage: coder help",
+
+		"-- completion tcsh": "", "-p completion tcsh": "", "sesions list all of them": "", "model tests are slow": "", "session list is slow": "", "update readme": "", "polish check of the form": "", "lint": "", "docs": "", "hello": "", "hey": "", "fix the tests": "",
+		"plugin add": "", "/diff": "", "/mcp": "", "/help": "", "!diff": "", "@show": "", "fix": "", "refactor": "", "why": "", "go": "", "-- sesions": "", "-p sesions": "", "status of the build": "", "yolo mode is broken": "", "clear the cache": "", "help setup": "", "-- status": "", "-p undo": "", "sessions lsit --help": "",
 	} {
 		_, err := parseFlags(strings.Fields(line))
 		if (err != nil) != (want != "") || err != nil && (!strings.Contains(err.Error(), want) || ExitCode(err) != ExitUsage) {

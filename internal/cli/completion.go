@@ -22,15 +22,17 @@ var (
 	zshCompletion string
 	//go:embed completion/coder.fish
 	fishCompletion string
+	//go:embed completion/coder.ps1
+	powershellCompletion string
 )
 
-var shellNames = []string{"bash", "zsh", "fish"}
+var shellNames = []string{"bash", "zsh", "fish", "powershell"}
 
 // runCompletion prints the script for a shell.
 func (inv *invocation) runCompletion(context.Context) error {
-	script, ok := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}[strings.Join(inv.flags.args, " ")]
+	script, ok := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion, "powershell": powershellCompletion}[strings.Join(inv.flags.args, " ")]
 	if !ok {
-		return usagef("coder completion takes the name of a shell: bash, zsh or fish")
+		return usagef("coder completion needs the name of a shell: bash, zsh, fish or powershell")
 	}
 	_, err := fmt.Fprint(inv.Stdout, script)
 	return err
@@ -58,7 +60,7 @@ func (inv *invocation) complete(ctx context.Context, words []string) error {
 		}
 	}
 	opts := options()
-	known := append(options(), spellings()...)
+	known := everyFlag()
 	find := func(name string) (option, bool) {
 		i := slices.IndexFunc(known, func(o option) bool { return name == "--"+o.long || o.short != "" && name == "-"+o.short })
 		if i < 0 {

@@ -33,12 +33,11 @@ func drives(args []string) bool {
 	return false
 }
 
-// spellings are flags that programs written for another agent use and people need
-// not know: other names of ours, and a few that only such programs have a use
-// for.
+// spellings are flags of programs written for another agent: other names of our flags, and
+// a few that only such programs use. Shells do not complete them.
 func spellings() []option {
-	list := func(long string, take func(*flags, []rule.Spec)) option {
-		return option{long: long, value: "RULES", set: func(f *flags, v string) error {
+	list := func(long, help string, take func(*flags, []rule.Spec)) option {
+		return option{long: long, value: "RULES", help: help, set: func(f *flags, v string) error {
 			specs, err := rule.ParseSpecs(v)
 			if err != nil {
 				return usagef("--%s: %v", long, err)
@@ -47,27 +46,27 @@ func spellings() []option {
 			return nil
 		}}
 	}
-	yes := func(long string, p func(*flags) *bool) option {
-		return option{long: long, set: func(f *flags, _ string) error { *p(f) = true; return nil }}
+	yes := func(long, help string, p func(*flags) *bool) option {
+		return option{long: long, help: help, set: func(f *flags, _ string) error { *p(f) = true; return nil }}
 	}
-	text := func(long, value string, p func(*flags) *string) option {
-		return option{long: long, value: value, set: func(f *flags, v string) error { *p(f) = v; return nil }}
+	text := func(long, value, help string, p func(*flags) *string) option {
+		return option{long: long, value: value, help: help, set: func(f *flags, v string) error { *p(f) = v; return nil }}
 	}
 	return []option{
-		list("allowedTools", func(f *flags, s []rule.Spec) { f.AllowTools = append(f.AllowTools, s...) }),
-		list("disallowedTools", func(f *flags, s []rule.Spec) { f.DenyTools = append(f.DenyTools, s...) }),
-		list("tools", func(f *flags, s []rule.Spec) {
+		list("allowedTools", "same as --allowed-tools", func(f *flags, s []rule.Spec) { f.AllowTools = append(f.AllowTools, s...) }),
+		list("disallowedTools", "same as --disallowed-tools", func(f *flags, s []rule.Spec) { f.DenyTools = append(f.DenyTools, s...) }),
+		list("tools", "offer the model only these tools; default means all", func(f *flags, s []rule.Spec) {
 			if f.OnlyTools = &s; len(s) == 1 && s[0] == (rule.Spec{Tool: "default"}) {
 				f.OnlyTools = nil
 			}
 		}),
-		{long: "max-turns", value: "N", set: func(f *flags, v string) (err error) {
+		{long: "max-turns", value: "N", help: "same as --max-steps", set: func(f *flags, v string) (err error) {
 			if f.MaxSteps, err = strconv.Atoi(v); err != nil || f.MaxSteps < 1 {
 				return usagef("--max-turns must be a number above zero, not %q", v)
 			}
 			return nil
 		}},
-		{long: "max-thinking-tokens", value: "N", set: func(f *flags, v string) error {
+		{long: "max-thinking-tokens", value: "N", help: "--effort as a number of tokens", set: func(f *flags, v string) error {
 			n, err := strconv.Atoi(v)
 			if err != nil {
 				return usagef("--max-thinking-tokens must be a number, not %q", v)
@@ -75,21 +74,21 @@ func spellings() []option {
 			f.Effort = effortOf(n)
 			return nil
 		}},
-		{long: "thinking", value: "WORD", set: func(f *flags, v string) error {
+		{long: "thinking", value: "WORD", help: "disabled is --effort none", set: func(f *flags, v string) error {
 			if v == "disabled" {
 				f.Effort = "none"
 			}
 			return nil
 		}},
-		text("permission-prompt-tool", "stdio", func(f *flags) *string { return &f.decides }),
-		text("system-prompt-file", "FILE", func(f *flags) *string { return &f.systemFile }),
-		text("fallback-model", "NAME", func(f *flags) *string { return &f.FallbackModel }),
-		text("settings", "FILE|JSON", func(f *flags) *string { return &f.settings }),
-		yes("replay-user-messages", func(f *flags) *bool { return &f.echo }),
-		yes("allow-dangerously-skip-permissions", func(f *flags) *bool { return &f.mayBypass }),
-		{long: "dangerously-skip-permissions", set: func(f *flags, _ string) error { f.Mode = mode.Yolo; return nil }},
-		yes("fork-session", func(f *flags) *bool { return &f.session.Fork }),
-		text("resume-session-at", "ID", func(f *flags) *string { return &f.resumeAt }),
+		text("permission-prompt-tool", "stdio", "ask the driving program for approval", func(f *flags) *string { return &f.decides }),
+		text("system-prompt-file", "FILE", "replace the system prompt with the text of FILE", func(f *flags) *string { return &f.systemFile }),
+		text("fallback-model", "NAME", "model to use when the first one fails", func(f *flags) *string { return &f.FallbackModel }),
+		text("settings", "FILE|JSON", "settings of another agent: permissions and hooks", func(f *flags) *string { return &f.settings }),
+		yes("replay-user-messages", "print the messages of the driving program too", func(f *flags) *bool { return &f.echo }),
+		yes("allow-dangerously-skip-permissions", "let the driving program switch to yolo mode", func(f *flags) *bool { return &f.mayBypass }),
+		{long: "dangerously-skip-permissions", help: "same as --yolo", set: func(f *flags, _ string) error { f.Mode = mode.Yolo; return nil }},
+		yes("fork-session", "with -c or -r: continue in a new session", func(f *flags) *bool { return &f.session.Fork }),
+		text("resume-session-at", "ID", "with --fork-session: begin at this message", func(f *flags) *string { return &f.resumeAt }),
 	}
 }
 

@@ -2,60 +2,82 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"unicode"
 
 	"coder/internal/app"
+	"coder/internal/ui/i18n"
 )
 
-// runMan prints the manual page, made of the same tables as the help.
-func (inv *invocation) runMan(context.Context) error {
-	p, words := &manPage{}, inv.words
+// runMan prints the manual page.
+func (inv *invocation) runMan(context.Context) error { return inv.print(manual(inv.words)) }
+
+// manual is the manual page, made of the same tables as the help.
+func manual(words *i18n.Printer) string {
+	p := &manPage{words: words}
 	p.line(".TH CODER 1", `""`, `"coder `+roff(app.Version)+`"`)
-	p.line(".SH", words.T("NAME"))
+	p.line(".ad l") // justified lines of long names have large gaps
+	p.line(".SH", roff(words.T("NAME")))
 	p.line(`coder \-`, roff(words.T("a coding agent for the terminal")))
-	p.line(".SH", words.T("SYNOPSIS"))
-	p.line(".B coder\n[flags] [prompt]\n.br\n.B coder \\-p\n[flags] [prompt]")
-	p.line(".SH", words.T("COMMANDS"))
+	p.line(".SH", roff(words.T("SYNOPSIS")))
+	p.list("coder ", calls)
+	p.line(".SH", roff(words.T("COMMANDS")))
 	for _, s := range subcommands() {
-		for _, u := range s.uses {
-			p.line(".TP\n.B", roff(strings.TrimSpace("coder "+s.name+" "+u.args)))
-			p.line(roff(words.T(u.about)))
-		}
+		p.list("coder "+s.name+" ", s.uses)
 	}
-	p.line(".SH", words.T("OPTIONS"))
-	for _, o := range options() {
-		name := "--" + o.long
-		if o.short != "" {
-			name = "-" + o.short + ", " + name
-		}
+	p.line(".SH", roff(words.T("OPTIONS")))
+	for _, o := range everyFlag() {
 		about := words.T(o.help)
 		if o.of != "" {
 			about = "(" + o.of + ") " + about
 		}
-		p.line(".TP\n.B", roff(strings.TrimSpace(name+" "+o.value)))
-		p.line(roff(about))
+		p.item(strings.TrimSpace(flagName(o)), about)
 	}
-	p.line(".SH", words.T("EXIT STATUS"))
-	p.line(roff(strings.TrimSpace(words.T(exitCodes))))
-	p.line(".SH", words.T("FILES"))
-	p.line(".TP\n~/.coder/config.json, .coder/config.json")
-	p.line(roff(words.T("the settings and where each came from")))
-	return inv.print(strings.TrimRight(p.String(), "\n"))
+	p.line(".SH", roff(words.T("EXAMPLES")))
+	p.list("", firstExamples)
+	p.line(".SH", roff(words.T("EXIT STATUS")))
+	p.list("", exitCodes)
+	p.line(".SH", roff(words.T("ENVIRONMENT")))
+	p.list("", environment)
+	p.line(".SH", roff(words.T("FILES")))
+	p.item("~/.coder/config.json, .coder/config.json", words.T("your settings, and those of the project"))
+	return strings.TrimRight(p.String(), "\n")
 }
 
-type manPage struct{ strings.Builder }
+type manPage struct {
+	strings.Builder
+	words *i18n.Printer
+}
 
 func (p *manPage) line(parts ...string) { p.WriteString(strings.Join(parts, " ") + "\n") }
 
-// roff is text that means nothing else to the formatter.
-func roff(s string) string {
-	s = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(s)
-	var lines []string
-	for line := range strings.Lines(s) {
-		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
-			line = `\&` + line
-		}
-		lines = append(lines, line)
+func (p *manPage) item(name, about string) {
+	p.line(".TP\n.B", roff(name))
+	p.line(roff(about))
+}
+
+func (p *manPage) list(before string, list []use) {
+	for _, u := range list {
+		p.item(strings.TrimSpace(before+u.args), p.words.T(u.about))
 	}
-	return strings.Join(lines, "")
+}
+
+// roffSigns is how the formatter writes signs that mean something to it.
+var roffSigns = map[rune]string{'\\': `\e`, '-': `\-`, '"': `\(dq`, '\'': `\(aq`, '.': `\&.`}
+
+// roff is text that means nothing else to the formatter, in ASCII.
+func roff(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch sign, special := roffSigns[r]; {
+		case special:
+			b.WriteString(sign)
+		case r > unicode.MaxASCII:
+			fmt.Fprintf(&b, `\[u%04X]`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }

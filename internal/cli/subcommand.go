@@ -13,13 +13,11 @@ import (
 	"coder/internal/slash"
 )
 
-// subcommand is a word that, standing first, may not be a prompt.
+// subcommand is a first word that is a command and no prompt.
 type subcommand struct {
-	name string
-	// takes reports whether these can be its arguments. If they cannot, the line is
-	// a prompt that begins with the same word.
-	takes func(args []string) bool
-	verbs []string // its first arguments, where they are fixed
+	name  string
+	takes func(args []string) bool // reports whether these can be its arguments
+	verbs []string                 // its first arguments, where they are fixed
 	run   func(*invocation, context.Context) error
 	uses  []use // how it is called, for people
 }
@@ -51,47 +49,47 @@ func subcommands() []subcommand {
 	}
 	return []subcommand{
 		{"demo", none, nil, (*invocation).runDemo, []use{
-			{"", "a whole turn on a throw-away project, played by a script"},
-			{"--crash", "a session whose process is killed with kill -9, and continued: nothing lost, nothing run twice"},
+			{"", "show a whole turn on a throw-away project; a script plays the model"},
+			{"--crash", "kill a session with kill -9 and continue it: nothing is lost or run twice"},
 		}},
-		{"setup", none, nil, inWorkspace("", (*invocation).runSetup), []use{{"[--preset NAME] [--model M] [--yes]", "connect a model: finds keys and local servers, tests one, writes your settings"}}},
-		{"models", none, nil, inWorkspace("", (*invocation).runModels), []use{{"[--json]", "the models that can be reached, with window and price"}}},
-		{"sessions", none, nil, inWorkspace("", (*invocation).runSessions), []use{{"[--json]", "the sessions kept here, the newest first"}}},
-		{"export", one, nil, inWorkspace("coder export needs the id of one session; coder sessions lists them", (*invocation).runExport), []use{{"ID [--format json|md|html|bundle|request]", "a session, to be read elsewhere, or as a bundle to be gone on with there"}}},
-		{"import", one, nil, inWorkspace("coder import needs a file that coder export --format bundle wrote", (*invocation).runImport), []use{{"FILE [--session-id ID]", "take in a session from another machine: paths rewritten, nothing granted"}}},
+		{"setup", none, nil, inWorkspace("", (*invocation).runSetup), []use{{"[--preset NAME] [--model M] [--yes]", "connect a model: find keys and local servers, test one, write your settings"}}},
+		{"models", none, nil, inWorkspace("", (*invocation).runModels), []use{{"[--json]", "list the models you can use, with window and price"}}},
+		{"sessions", none, nil, inWorkspace("", (*invocation).runSessions), []use{{"[--json]", "list the sessions of this project, newest first"}}},
+		{"export", one, nil, inWorkspace("coder export needs the id of one session; coder sessions lists them", (*invocation).runExport), []use{{"ID [--format json|md|html|bundle|request]", "export a session to read or share; a bundle can be continued elsewhere"}}},
+		{"import", one, nil, inWorkspace("coder import needs a file that coder export --format bundle wrote", (*invocation).runImport), []use{{"FILE [--session-id ID]", "import a bundle from another machine; no approvals come with it"}}},
 		{"audit", func(args []string) bool {
 			return len(args) <= 1 || len(args) == 2 && slices.Contains([]string{"show", "verify"}, args[0])
-		}, []string{"show", "verify"}, inWorkspace("", (*invocation).runAudit), []use{{"[show|verify] [SESSION] [--json]", "what was done in a session, and whether its record is whole"}}},
-		{"why", one, nil, (*invocation).runWhy, []use{{"FILE[:LINE] [--json]", "which prompt, call and approval stand behind a file or a line of it"}}},
-		{"blame", one, nil, (*invocation).runBlame, []use{{"FILE [--json]", "which session or commit every line of a file comes from"}}},
-		{"show", one, nil, inWorkspace("coder show needs the id of one session; coder sessions lists them", (*invocation).runShow), []use{{"SESSION [--at SEQ] [--file PATH]", "a session as of a record: conversation, todos, questions, context, files; --file prints one of these"}}},
-		{"diff", func(args []string) bool { return len(args) == 2 && strings.Contains(args[1], "..") }, nil, inWorkspace("coder diff needs a session and two of its records: coder diff SESSION A..B", (*invocation).runDiff), []use{{"SESSION A..B", "what the files of a session changed between two of its records"}}},
-		{"fork", one, nil, inWorkspace("coder fork needs the id of one session; coder sessions lists them", (*invocation).runFork), []use{{"SESSION [--at SEQ] [--session-id ID]", "a new session from a record of another one, with the files of then in a git worktree or a copy"}}},
-		{"restore", one, nil, inWorkspace("coder restore needs the id of one session; coder sessions lists them", (*invocation).runRestore), []use{{"SESSION --at SEQ [--dry] [--force]", "bring the files of a session back to a record; --dry only shows what would change, /undo takes it back"}}},
+		}, []string{"show", "verify"}, inWorkspace("", (*invocation).runAudit), []use{{"[show|verify] [SESSION] [--json]", "show what a session did, or verify that its record is complete"}}},
+		{"why", one, nil, (*invocation).runWhy, []use{{"FILE[:LINE] [--json]", "show the prompt, tool call and approval behind a file or line"}}},
+		{"blame", one, nil, (*invocation).runBlame, []use{{"FILE [--json]", "show which session or commit wrote each line of a file"}}},
+		{"show", one, nil, inWorkspace("coder show needs the id of one session; coder sessions lists them", (*invocation).runShow), []use{{"SESSION [--at SEQ] [--file PATH]", "show a session at a record: conversation, todos, questions, context, files"}}},
+		{"diff", func(args []string) bool { return len(args) == 2 && strings.Contains(args[1], "..") }, nil, inWorkspace("coder diff needs a session and two of its records: coder diff SESSION A..B", (*invocation).runDiff), []use{{"SESSION A..B", "show how a session's files changed between two records"}}},
+		{"fork", one, nil, inWorkspace("coder fork needs the id of one session; coder sessions lists them", (*invocation).runFork), []use{{"SESSION [--at SEQ] [--session-id ID]", "start a new session from a record, with its files in a git worktree or a copy"}}},
+		{"restore", one, nil, inWorkspace("coder restore needs the id of one session; coder sessions lists them", (*invocation).runRestore), []use{{"SESSION --at SEQ [--dry] [--force]", "restore a session's files to a record; /undo reverts it"}}},
 		{"worktree", func(args []string) bool {
 			return len(args) == 1 && args[0] == "list" || len(args) == 2 && args[0] == "remove"
 		}, worktreeVerbs, inWorkspace("coder worktree takes list, or remove NAME", (*invocation).runWorktree), []use{
-			{"list [--json]", "the folders that coder fork made"},
-			{"remove NAME [--force]", "delete one with the session in it; --force also one that was worked in"},
+			{"list [--json]", "list the folders that coder fork made"},
+			{"remove NAME [--force]", "delete a folder and its session; --force even if it has changes"},
 		}},
 		{"replay", one, nil, inWorkspace("coder replay needs the id of one session; coder sessions lists them", (*invocation).runReplay), []use{
-			{"SESSION [--until SEQ] [--speed N] [--step]", "play a session again as it was shown; nothing is run or sent"},
-			{"SESSION --verify [--json]", "run it again, confined and offline in a copy of its starting files, with the model's replies of the record, and tell the first difference"},
+			{"SESSION [--until SEQ] [--speed N] [--step]", "play a session back; nothing runs and nothing is sent"},
+			{"SESSION --verify [--json]", "run a session again offline, with the recorded replies, and show the first difference"},
 		}},
 		{"golden", func(args []string) bool {
 			return len(args) > 0 && (args[0] == "run" || len(args) == 1 && args[0] == "list" || len(args) == 3 && args[0] == "save")
 		}, goldenVerbs, inWorkspace("coder golden needs a verb: save, run or list", (*invocation).runGolden), []use{
-			{"save SESSION NAME", "keep a session to be run again: what the model said, the starting files and what came of it, without keys"},
-			{"run [NAME ...] [--update] [--json]", "run such sessions again, offline and confined, and show what comes out otherwise; --update takes it as right"},
-			{"list", "the golden sessions of this project"},
+			{"save SESSION NAME", "save a session as a regression test, without keys"},
+			{"run [NAME ...] [--update] [--json]", "run golden sessions offline and show differences; --update accepts them"},
+			{"list", "list the golden sessions of this project"},
 		}},
-		{"context", one, nil, inWorkspace("coder context needs the id of one session; coder sessions lists them", (*invocation).runContext), []use{{"SESSION [--json]", "what filled the model's window, by source, what it cost, what was dropped, where the cache broke"}}},
-		{"search", func(args []string) bool { return len(args) > 0 }, nil, (*invocation).runSearch, []use{{"WORDS [--json]", "find words in all sessions of all projects, the newest first"}}},
-		{"usage", none, nil, (*invocation).runUsage, []use{{"[--since DAY|AGE] [--by day|project|model] [--json]", "what models used and cost in all projects"}}},
-		{"tasks", upTo(1), nil, (*invocation).runTasks, []use{{"[--json] [--full [INTERACTION]]", "tasks and their state, with open questions; --full shows all of these"}}},
+		{"context", one, nil, inWorkspace("coder context needs the id of one session; coder sessions lists them", (*invocation).runContext), []use{{"SESSION [--json]", "show what filled the model's window, by source, and what each part cost"}}},
+		{"search", func(args []string) bool { return len(args) > 0 }, nil, (*invocation).runSearch, []use{{"WORDS [--json]", "search the sessions of all projects, newest first"}}},
+		{"usage", none, nil, (*invocation).runUsage, []use{{"[--since DAY|AGE] [--by day|project|model] [--json]", "show tokens and cost in all projects"}}},
+		{"tasks", upTo(1), nil, (*invocation).runTasks, []use{{"[--json] [--full [INTERACTION]]", "list tasks and open questions; --full shows whole questions"}}},
 		{"respond", one, nil, inWorkspace("coder respond needs the id of one interaction; coder tasks lists them", (*invocation).runRespond), []use{{"INTERACTION --option ID [--input TEXT] [--comment TEXT]", "answer an open question"}}},
-		{"watch", upTo(1), nil, inWorkspace("", (*invocation).runWatch), []use{{"[SESSION] [--from SEQ|--last]", "follow a session that another process works in"}}},
-		{"web", none, nil, inWorkspace("", (*invocation).runWeb), []use{{"[--listen HOST:PORT]", "sessions in a browser: follow, answer, begin, review and replay them"}}},
+		{"watch", upTo(1), nil, inWorkspace("", (*invocation).runWatch), []use{{"[SESSION] [--from SEQ|--last]", "follow a session that runs in another process"}}},
+		{"web", none, nil, inWorkspace("", (*invocation).runWeb), []use{{"[--listen HOST:PORT]", "open sessions in a browser: follow, answer, start, review, replay"}}},
 		{"policy", func(args []string) bool {
 			switch {
 			case len(args) == 0:
@@ -104,43 +102,43 @@ func subcommands() []subcommand {
 			}
 			return len(args) == 1 && (args[0] == "test" || args[0] == "list")
 		}, []string{"check", "test", "list", "revoke"}, inWorkspace("coder policy takes check COMMAND, list, revoke N, or test --against sessions", (*invocation).runPolicy), []use{
-			{"check [--mode M] [--json] COMMAND", "what would become of a command, and why"},
-			{"test --against sessions [--json]", "what today's rules would have said to past calls"},
-			{"list [--json]", "what was always allowed in this project and in its sessions, when and why"},
-			{"revoke N|all", "end it"},
+			{"check [--mode M] [--json] COMMAND", "show whether a command runs, asks or is refused, and why"},
+			{"test --against sessions [--json]", "judge past calls by today's rules"},
+			{"list [--json]", "list the approvals that coder remembers here"},
+			{"revoke N|all", "revoke a remembered approval"},
 		}},
-		{"prune", none, nil, (*invocation).runPrune, []use{{"[--older-than 30d] [--yes] [--json]", "what is kept here and not used any more; --yes deletes it"}}},
+		{"prune", none, nil, (*invocation).runPrune, []use{{"[--older-than 30d] [--yes] [--json]", "list stored data that is no longer used; --yes deletes it"}}},
 		{"trust", upTo(1), nil, (*invocation).runTrust, []use{{"[DIR] [--revoke]", "trust the settings of a project"}}},
-		{"config", oneOf("show", "path", "schema"), []string{"show", "path", "schema"}, (*invocation).runConfig, []use{{"[show|path|schema]", "the settings and where each came from"}}},
+		{"config", oneOf("show", "path", "schema"), []string{"show", "path", "schema"}, (*invocation).runConfig, []use{{"[show|path|schema]", "show the settings and where each comes from"}}},
 		{"mcp", func(args []string) bool {
 			return len(args) == 1 || len(args) > 0 && (args[0] == "add" && len(args) > 2 || len(args) <= 2 && slices.Contains(mcpVerbs, args[0]))
 		}, mcpVerbs, (*invocation).runMCP, []use{
-			{"add NAME [--scope S] [-e K=V] -- COMMAND ARGS", "write an MCP server into your settings, or with --scope project into .mcp.json"},
-			{"add NAME [--transport http|sse] [-H 'K: V'] URL", "the same for one on the web"},
-			{"list [--json]", "the MCP servers there are here"},
-			{"get NAME", "the settings of one"},
-			{"test [NAME] [--json]", "start them and tell what they have"},
-			{"login NAME", "log in with one on the web, by your browser"},
-			{"logout NAME", "forget the login"},
-			{"serve [--mode M]", "offer the tools of this program, and whole tasks, to another agent on stdin and stdout"},
-			{"remove NAME [--scope S]", "take one out of the settings"},
+			{"add NAME [--scope S] [-e K=V] -- COMMAND ARGS", "add an MCP server to your settings, or to .mcp.json with --scope project"},
+			{"add NAME [--transport http|sse] [-H 'K: V'] URL", "add an MCP server by address"},
+			{"list [--json]", "list the MCP servers"},
+			{"get NAME", "show the settings of a server"},
+			{"test [NAME] [--json]", "start the servers and list their tools"},
+			{"login NAME", "log in to a remote server in your browser"},
+			{"logout NAME", "delete a saved login"},
+			{"serve [--mode M]", "serve coder's tools to another agent on stdin and stdout"},
+			{"remove NAME [--scope S]", "remove a server from the settings"},
 		}},
 		{"plugin", func(args []string) bool {
 			return len(args) == 2 && (args[0] == "add" || args[0] == "remove") || len(args) == 1 && args[0] == "list"
 		}, pluginVerbs, (*invocation).runPlugin, []use{
-			{"add PATH [--yes]", "show what a plugin brings, and use it from now on as it is"},
-			{"list [--json]", "the plugins that were added, and whether they are on"},
-			{"remove NAME", "use it no more"},
+			{"add PATH [--yes]", "review and add a plugin"},
+			{"list [--json]", "list the plugins and their state"},
+			{"remove NAME", "remove a plugin"},
 		}},
-		{"fleet", func(args []string) bool { return len(args) > 0 && slices.Contains(fleetVerbs, args[0]) }, fleetVerbs, (*invocation).runFleet, []use{{"up|submit|ps|answer|result|…", "many agents at work, on one machine or several; coder fleet help tells more"}}},
-		{"acp", none, nil, (*invocation).runACP, []use{{"", "work in an editor that speaks the Agent Client Protocol, over stdin and stdout"}}},
-		{"doctor", none, nil, (*invocation).runDoctor, []use{{"[--json]", "how everything the program needs stands, and what to do about it"}}},
-		{"bug", upTo(1), nil, (*invocation).runBug, []use{{"[SESSION] [--yes]", "write versions, settings and a session into a folder, keys masked, for a bug report"}}},
-		{"uninstall", none, nil, (*invocation).runUninstall, []use{{"[--data] [--yes]", "show how to remove coder and what data it left, and remove what you choose"}}},
-		{"completion", oneOf(shellNames...), shellNames, (*invocation).runCompletion, []use{{"bash|zsh|fish", "a script that makes the shell complete the command line"}}},
-		{"man", none, nil, (*invocation).runMan, []use{{"", "the manual page; coder man | man -l -"}}},
-		{"help", upTo(1), nil, (*invocation).runHelp, []use{{"[SUBCOMMAND]", "this help, or that of a subcommand"}}},
-		{"version", none, nil, (*invocation).runVersion, []use{{"[--json]", "the version, and the commit and Go that it was built from"}}},
+		{"fleet", func(args []string) bool { return len(args) > 0 && slices.Contains(fleetVerbs, args[0]) }, fleetVerbs, (*invocation).runFleet, []use{{"up|submit|ps|answer|result|…", "run many agents on one machine or several; see coder fleet help"}}},
+		{"acp", none, nil, (*invocation).runACP, []use{{"", "serve an editor over the Agent Client Protocol on stdin and stdout"}}},
+		{"doctor", none, nil, (*invocation).runDoctor, []use{{"[--json]", "check what coder needs, and how to fix it"}}},
+		{"bug", upTo(1), nil, (*invocation).runBug, []use{{"[SESSION] [--yes]", "write versions, settings and a session to a folder for a bug report, keys masked"}}},
+		{"uninstall", none, nil, (*invocation).runUninstall, []use{{"[--data] [--yes]", "show how to remove coder and its data, and remove what you choose"}}},
+		{"completion", oneOf(shellNames...), shellNames, (*invocation).runCompletion, []use{{"bash|zsh|fish|powershell", "print a shell completion script"}}},
+		{"man", none, nil, (*invocation).runMan, []use{{"", "print the manual page; coder man | man -l -"}}},
+		{"help", upTo(1), nil, (*invocation).runHelp, []use{{"[COMMAND|all]", "show this help, all of it, or the help of a command"}}},
+		{"version", none, nil, (*invocation).runVersion, []use{{"[--json]", "print the version, commit and Go version"}}},
 	}
 }
 
@@ -185,21 +183,14 @@ func (inv *invocation) named(arg string) string {
 	return filepath.Clean(arg)
 }
 
-// mistaken says how a subcommand of the timeline is called, if the line is no prompt
-// but such a call with arguments that it does not take: the first of them is a session
-// or a file that there is. The subcommand may be mistyped.
+// mistaken is the error for a mistyped subcommand of the timeline, if its first argument
+// is a session or a file that exists.
 func (inv *invocation) mistaken() error {
 	words := inv.flags.args
 	if len(words) < 2 {
 		return nil
 	}
-	name, first := words[0], words[1]
-	all := subcommands()
-	is := func(s subcommand) bool { return s.name == name }
-	typed := name
-	if !slices.ContainsFunc(all, is) {
-		name = mistyped(name, slices.Concat(ofSessions, ofFiles))
-	}
+	name, first := mistyped(words[0], slices.Concat(ofSessions, ofFiles)), words[1]
 	if (name == "golden" && first == "save" || name == "audit" && (first == "show" || first == "verify")) && len(words) > 2 {
 		first = words[2]
 	}
@@ -207,18 +198,14 @@ func (inv *invocation) mistaken() error {
 	switch {
 	case slices.Contains(ofSessions, name):
 		there = app.HasSession(app.SessionsAbove(inv.Env.Env, inv.settings.Root, ""), first)
-	case slices.Contains(ofFiles, name) || name == "import" || name == "trust":
+	case slices.Contains(ofFiles, name):
 		info, err := os.Lstat(inv.named(first))
-		there = err == nil && info.IsDir() == (name == "trust")
+		there = err == nil && !info.IsDir()
 	}
-	i := slices.IndexFunc(all, is)
-	if !there || i < 0 {
+	if !there {
 		return nil
 	}
-	if name != typed {
-		return usagef("there is no subcommand %s; did you mean %s? (coder -- %s makes it a prompt)", typed, name, strings.Join(words, " "))
-	}
-	return usagef("it is called as coder %s (coder -- %s makes it a prompt)", name+" "+all[i].uses[0].args, strings.Join(words, " "))
+	return usagef("unknown command %s; did you mean %s? (to send it as a prompt: coder -- %s)", words[0], name, strings.Join(words, " "))
 }
 
 // use is how s is called with a verb.
@@ -231,10 +218,9 @@ func (s subcommand) use(verb string) string {
 	return s.uses[0].args
 }
 
-// findSubcommand tells a subcommand from a prompt by the words of a line. A word
-// alone that is nearly one, or one elsewhere, is a mistake, since it would be sent to a model; so is one
-// alone behind a subcommand that takes none, or none but certain words, and one that is
-// nearly such a word where the line would be a call with it. What begins with a sign is for the session: /diff, !ls, @file.
+// findSubcommand returns the subcommand that the first word names, and nil for a prompt.
+// A subcommand never begins a prompt: arguments that it does not take are an error. So is
+// a first word that looks like a mistyped subcommand. /diff, !ls and @file are for the session.
 func findSubcommand(words []string) (*subcommand, error) {
 	if len(words) == 0 {
 		return nil, nil
@@ -245,35 +231,22 @@ func findSubcommand(words []string) (*subcommand, error) {
 		return nil, noSubcommand(all, words)
 	}
 	s, args := &all[i], words[1:]
-	thing := slices.Contains(things, s.name)
-	if len(args) == 0 || s.takes(args) || len(args) <= 2 && slices.Contains(s.verbs, args[0]) { // it says itself what is wrong
+	if len(args) == 0 || s.takes(args) || len(args) <= 2 && slices.Contains(s.verbs, args[0]) { // the command says what is wrong
 		return s, nil
 	}
-	if thing && len(args) == 3 && slices.Contains(s.verbs, args[0]) {
-		return nil, usagef("it is called as coder %s (coder -- %s makes it a prompt)", s.name+" "+s.use(args[0]), line)
-	}
 	near := nearest.Of(args[0], s.verbs)
-	if len(args) > 1 {
+	if near == "" && len(args) > 1 {
 		near = mistyped(args[0], s.verbs)
-		called := s.takes(append([]string{near}, args[1:]...))
-		ofOthers := slices.Contains(elsewhereVerbs, args[0]) || len(args) == 2 && slices.Contains(packageVerbs, args[0])
-		if !called && (!thing || !ofOthers || slices.Contains(s.verbs, args[0])) {
-			return nil, nil
-		}
-		if !called {
-			near = ""
-		}
 	}
 	switch {
+	case slices.Contains(s.verbs, args[0]):
+		return s, usagef("usage: coder %s (to send it as a prompt: coder -- %s)", s.name+" "+s.use(args[0]), line)
 	case near != "":
-		return nil, usagef("there is no %s %s; did you mean %s %s? (coder -- %s makes it a prompt)", s.name, args[0], s.name, near, line)
+		return s, usagef("unknown command: %s %s; did you mean %s %s? (to send it as a prompt: coder -- %s)", s.name, args[0], s.name, near, line)
 	case len(s.verbs) > 0:
-		return nil, usagef("there is no %s %s; it takes %s (coder -- %s makes it a prompt)", s.name, args[0], strings.Join(s.verbs, ", "), line)
+		return s, usagef("unknown command: %s %s; use one of %s (to send it as a prompt: coder -- %s)", s.name, args[0], strings.Join(s.verbs, ", "), line)
 	}
-	if len(args) == 1 || thing {
-		return nil, usagef("it is called as coder %s (coder -- %s makes it a prompt)", strings.TrimSpace(s.name+" "+s.uses[0].args), line)
-	}
-	return nil, nil
+	return s, usagef("usage: coder %s (to send it as a prompt: coder -- %s)", strings.TrimSpace(s.name+" "+s.uses[0].args), line)
 }
 
 // noSubcommand is what is wrong with a line that begins with no subcommand, if it looks like
@@ -281,7 +254,7 @@ func findSubcommand(words []string) (*subcommand, error) {
 func noSubcommand(all []subcommand, words []string) error {
 	first, line := words[0], strings.Join(words, " ")
 	meant := func(what string) error {
-		return usagef("there is no subcommand %s; did you mean %s? (coder -- %s makes it a prompt)", first, what, line)
+		return usagef("unknown command %s; did you mean %s? (to send it as a prompt: coder -- %s)", first, what, line)
 	}
 	var names []string
 	for _, s := range all {
@@ -296,15 +269,15 @@ func noSubcommand(all []subcommand, words []string) error {
 	case strings.IndexAny(first, "/!@") == 0, alone && slices.Contains(saidToModels, first):
 	case len(words) > 2, len(words) == 2 && !slices.Contains(withName, first) && !slices.Contains(elsewhereVerbs, words[1]):
 	case slices.Contains(inSession, first):
-		return usagef("there is no subcommand %s; in a session it is /%s (coder -- %s makes it a prompt)", first, line, line)
+		return usagef("unknown command %s; in a session, use /%s (to send it as a prompt: coder -- %s)", first, line, line)
 	case slices.Contains(names, first+"s"):
 		return meant(first + "s")
 	case slices.Contains(elsewhere, first):
-		return usagef("there is no subcommand %s; coder --help lists them (coder -- %s makes it a prompt)", first, line)
+		return usagef("unknown command %s; coder help all lists them (to send it as a prompt: coder -- %s)", first, line)
 	case near != "" && (alone || slices.Contains(things, near)):
 		return meant(near)
 	case alone && mistyped(first, long) != "":
-		return usagef("there is no subcommand %s; in a session it is /%s (coder -- %s makes it a prompt)", first, mistyped(first, long), line)
+		return usagef("unknown command %s; in a session, use /%s (to send it as a prompt: coder -- %s)", first, mistyped(first, long), line)
 	}
 	return nil
 }
@@ -328,7 +301,6 @@ var (
 	// elsewhereVerbs what other programs do with such.
 	withName       = []string{"account", "auth", "exec", "login", "logout", "mode", "model", "providers", "resume", "session", "upgrade"}
 	things         = []string{"config", "fleet", "golden", "mcp", "models", "plugin", "policy", "sessions", "tasks", "worktree"}
-	packageVerbs   = []string{"info", "instal", "install", "search", "uninstall", "update", "upgrade"} // with one name
 	elsewhereVerbs = []string{"add", "delete", "disable", "edit", "enable", "get", "init", "list", "login", "logout", "ls", "new", "pull", "remove", "reset", "rm", "set", "show", "status", "unset", "use"}
 )
 

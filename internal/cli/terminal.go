@@ -74,7 +74,7 @@ func (inv *invocation) runInteractive(ctx context.Context) error {
 	switch {
 	case !ok && inv.flags.oneWord() && in != nil && width(in) > 0: // a person waits for a list
 		word := inv.flags.args[0]
-		return usagef("there is no subcommand %s; coder --help lists them (coder -- %s makes it a prompt)", word, word)
+		return usagef("unknown command %s; coder help all lists them (to send it as a prompt: coder -- %s)", word, word)
 	case !ok:
 		return inv.runPiped(ctx)
 	}
@@ -284,7 +284,7 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	}
 	first := strings.Join(t.inv.flags.args, " ")
 	if t.inv.flags.oneWord() {
-		_ = t.say(ink.Warn, t.inv.words.T("there is no subcommand %s; Enter sends it to the model", first)) // said if it can be
+		_ = t.say(ink.Warn, t.inv.words.T("unknown command %s; Enter sends it to the model", first)) // said if it can be
 		t.face.Put(repl.Unsent{Draft: first})
 		first = ""
 	}

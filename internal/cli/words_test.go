@@ -46,10 +46,10 @@ func TestThePersonIsSpokenToInTheirLanguage(t *testing.T) {
 		args            string
 		out, err, never string
 	}{
-		{none, "--help", "print this help", "", "帮助"},
-		{none, "--lang zh-CN --help", "输出本帮助", "", "print this help"},
-		{zh, "--help", "退出码", "", "Exit codes"},
-		{zh, "--lang en --help", "Exit codes", "", "退出码"},
+		{none, "--help", "print this help and exit", "", "帮助"},
+		{none, "--lang zh-CN -h", "输出本帮助", "", "print this help"},
+		{zh, "help all", "退出码", "", "Exit codes"},
+		{zh, "--lang en help all", "Exit codes", "", "退出码"},
 		{none, "--cwd zh --nope", "", "unknown flag", ""}, // nobody knows what a wrong line asks for
 		{none, "--nope --lang=zh-CN", "", "未知参数 --nope", "unknown"},
 		{none, "--cwd zh config path", "已读取", "", "(read)"},

@@ -176,19 +176,19 @@ func TestTheSchemaListsThePresets(t *testing.T) {
 	if n := strings.Count(string(config.Schema()), `"lmstudio"`); n != 1 {
 		t.Errorf("%d", n)
 	}
-	page, err := os.ReadFile("../../docs/MODELS.md")
+	page, err := os.ReadFile("../../docs/reference/models.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range config.Presets() {
 		for _, told := range slices.Concat([]string{"| `" + p.Name + "` | " + strings.Join(p.Kinds, ", ") + " |", p.Token, p.Model}, p.Keys, p.Bases, p.Models) {
 			if !strings.Contains(string(page), told) {
-				t.Errorf("docs/MODELS.md does not tell %q of %s", told, p.Name)
+				t.Errorf("docs/reference/models.md does not tell %q of %s", told, p.Name)
 			}
 		}
 	}
 	if !strings.Contains(string(page), config.PresetsKnownAsOf) {
-		t.Error("docs/MODELS.md has another date")
+		t.Error("docs/reference/models.md has another date")
 	}
 }
 

@@ -1,5 +1,5 @@
 // Command figures counts what can be counted about the house, street by street: make figures keeps it
-// in docs/FIGURES.md. It judges nothing: a figure that grows is a place to look.
+// in docs/design/figures.md. It judges nothing: a figure that grows is a place to look.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Command film records the demo as a person would see it at a terminal: as an
-// asciicast, which players show again, and a picture of one moment of it.
+// asciicast, which players show again, and as a picture that moves.
 //
 //	film -program bin/coder -cast docs/film/demo.cast -picture docs/film/demo.svg
 package main
@@ -35,7 +35,7 @@ func main() {
 	program := flag.String("program", "bin/coder", "the program to film")
 	cast := flag.String("cast", "demo.cast", "where the film goes")
 	picture := flag.String("picture", "demo.svg", "where the picture goes")
-	moment := flag.Int("moment", 3, "the question that the picture shows")
+	moment := flag.Int("moment", 3, "the question that the picture shows where it does not move")
 	flag.Parse()
 	if err := film(*program, *cast, *picture, *moment); err != nil {
 		fmt.Fprintln(os.Stderr, "film:", err)
@@ -106,7 +106,7 @@ func film(file, cast, picture string, moment int) (err error) {
 		}
 		seen.Wait()
 	}()
-	var shot string
+	shot := 0 // how much of the film is there at the moment
 	for asked, deadline := 0, time.After(patience); ; {
 		select {
 		case <-deadline:
@@ -115,14 +115,19 @@ func film(file, cast, picture string, moment int) (err error) {
 			if err != nil {
 				return fmt.Errorf("the demo: %w", err)
 			}
-			if shot == "" {
+			if shot == 0 {
 				return fmt.Errorf("the demo asked %d questions, so there is no picture of question %d", asked, moment)
 			}
 			head, err := json.Marshal(map[string]any{"version": 2, "width": cols, "height": rows, "title": "coder demo"})
 			if err != nil {
 				return err
 			}
-			return errors.Join(os.WriteFile(cast, append(append(head, '\n'), c.film...), 0o644), os.WriteFile(picture, []byte(shot), 0o644))
+			all, err := frames(c.film)
+			before, err2 := frames(c.film[:shot])
+			if err = errors.Join(err, err2); err != nil {
+				return err
+			}
+			return errors.Join(os.WriteFile(cast, append(append(head, '\n'), c.film...), 0o644), os.WriteFile(picture, []byte(svg(all, len(before)-1)), 0o644))
 		case <-time.After(50 * time.Millisecond):
 		}
 		if !c.asks() {
@@ -130,7 +135,7 @@ func film(file, cast, picture string, moment int) (err error) {
 		}
 		if asked++; asked == moment {
 			c.mu.Lock()
-			shot = svg(c.screen)
+			shot = len(c.film)
 			c.mu.Unlock()
 		}
 		time.Sleep(think)

@@ -7,7 +7,7 @@
 //
 //  1. How the text is cut into deltas does not change what is made of it.
 //  2. What is a call is never shown, and what is shown is never a call.
-//  3. What the model merely quotes is never a call: see docs/MODELS.md for the rule.
+//  3. What the model merely quotes is never a call: see docs/reference/models.md for the rule.
 //  4. A call that did not arrive whole never runs; one that arrived whole but
 //     cannot be read is a call with broken arguments, so that the model is told.
 package textcalls

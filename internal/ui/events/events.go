@@ -3,7 +3,7 @@
 // written out whole before the next one is looked at, with one Write per line,
 // so a reader sees a line as soon as it is true and never half of it.
 //
-// docs/EVENTS.md lists every line there can be.
+// docs/reference/events.md lists every line there can be.
 package events
 
 import (

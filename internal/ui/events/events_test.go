@@ -197,7 +197,7 @@ func TestConcurrentEmit(t *testing.T) {
 
 // The page that documents the lines names every type there is.
 func TestDocumented(t *testing.T) {
-	doc, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "EVENTS.md"))
+	doc, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "events.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestDocumented(t *testing.T) {
 				t.Fatal(err)
 			}
 			if name := l.Type + l.Event; !bytes.Contains(doc, []byte("`"+name+"`")) && name != "" {
-				t.Errorf("docs/EVENTS.md does not name `%s` of the %v view", name, v)
+				t.Errorf("docs/reference/events.md does not name `%s` of the %v view", name, v)
 			}
 		}
 	}

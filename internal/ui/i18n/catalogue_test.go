@@ -300,6 +300,7 @@ var plainly = map[string]string{
 	"[COMMAND]":                            "fixed wording",
 	"[Question]":                           "fixed wording",
 	"[Question %d/%d]":                     "fixed wording",
+	`\[u%04X]`:                             "a sign of the manual page",
 	"%s\n[interrupted]":                    "marks a broken answer on stdout for programs too",
 }
 

@@ -41,7 +41,7 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 		// a command stays as it is, whatever it looks like
 		"risk: removes files: rm a; ls b":                  "风险：会删除文件：rm a; ls b",
 		"risk: overwrites an existing file: refused: done": "风险：会覆盖已有文件：refused: done",
-		`unknown flag --x; coder --help lists them`:        "未知参数 --x；coder --help 会列出全部参数",
+		`unknown flag --x; coder help all lists them`:      "未知参数 --x；coder help all 会列出全部参数",
 		"this folder is trusted":                           "此目录已受信任",
 		"this folder is not trusted":                       "此目录未受信任",
 		// what somebody wrote stays, though it has the shape of a sentence

@@ -40,15 +40,20 @@ type Palette struct {
 var colourless = []string{"dumb", "vt52", "vt100", "vt102", "vt220", "vt320"}
 
 // PaletteFor is the palette for a terminal, by what the environment says of it.
-// NO_COLOR and a terminal without any turn colours off, and so does tty being false unless
-// CLICOLOR_FORCE is set.
+// NO_COLOR turns colours off, FORCE_COLOR and CLICOLOR_FORCE turn them on. Otherwise
+// there are none with CLICOLOR=0, FORCE_COLOR=0, a terminal without colours or no terminal.
 func PaletteFor(env func(string) string, tty bool) Palette {
-	force := env("CLICOLOR_FORCE") != "" && env("CLICOLOR_FORCE") != "0"
-	if env("NO_COLOR") != "" || slices.Contains(colourless, env("TERM")) && !force || !tty && !force {
+	on := func(name string) bool { return !slices.Contains([]string{"", "0", "false"}, env(name)) }
+	off := env("CLICOLOR") == "0" || env("FORCE_COLOR") == "0" || env("FORCE_COLOR") == "false" || slices.Contains(colourless, env("TERM")) || !tty
+	if env("NO_COLOR") != "" || off && !on("FORCE_COLOR") && !on("CLICOLOR_FORCE") {
 		return Palette{}
 	}
 	p := Palette{Level: Basic}
 	switch colours, term := env("COLORTERM"), env("TERM"); {
+	case env("FORCE_COLOR") == "3":
+		p.Level = True
+	case env("FORCE_COLOR") == "2":
+		p.Level = Colour256
 	case colours == "truecolor", colours == "24bit", strings.HasSuffix(term, "-direct"):
 		p.Level = True
 	case strings.Contains(term, "256color"):

@@ -1,0 +1,345 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"coder/internal/ui/i18n"
+	"coder/internal/ui/term/ink"
+)
+
+// calls are the ways to start the program.
+var calls = []use{
+	{"[flags] [prompt]", "start a session; a prompt is its first message"},
+	{"-p [flags] [prompt]", "run one turn, print the answer and exit"},
+	{"COMMAND [flags]", "run a command"},
+}
+
+// firstExamples are on the first screen of the help.
+var firstExamples = []use{
+	{"coder", "start a session in this folder"},
+	{`coder "fix the login test"`, "start with a prompt"},
+	{"coder -c", "continue the last session"},
+	{`git diff | coder -p "review this"`, "print one answer"},
+	{"coder web", "follow and answer in a browser"},
+}
+
+// firstCommands and firstFlags are those of the first screen, in words that fit there.
+var (
+	firstCommands = []use{
+		{"setup", "connect a model"},
+		{"models", "list the models you can use"},
+		{"sessions", "list the sessions of this project"},
+		{"export", "export a session to read or share"},
+		{"why", "show what is behind a line of a file"},
+		{"tasks", "list tasks and open questions"},
+		{"respond", "answer an open question"},
+		{"web", "use sessions in a browser"},
+		{"policy", "show and revoke what coder may do"},
+		{"config", "show the settings"},
+		{"mcp", "add and test MCP servers"},
+		{"doctor", "check what coder needs"},
+	}
+	firstFlags = []use{
+		{"print", "run one turn, print the answer and exit"},
+		{"continue", "continue the last session"},
+		{"resume", "continue session ID, or choose one"},
+		{"model", "model to use"},
+		{"provider", "openai, anthropic, ollama, … or a URL"},
+		{"mode", "build, plan, default, auto-edit or yolo"},
+		{"allowed-tools", "allow without asking, such as 'bash(go test *)'"},
+		{"auto-approve", "allow calls that need approval, except dangerous ones"},
+		{"max-budget-usd", "stop before the session costs more than $N"},
+		{"add-dir", "let file tools use DIR too; repeatable"},
+		{"cwd", "work in DIR"},
+		{"help", "print this help and exit"},
+	}
+)
+
+// commandGroups are the commands by what they are for, and flagGroups the flags.
+var (
+	commandGroups = []use{
+		{"demo setup models doctor", "Start"},
+		{"sessions watch web tasks respond export import prune acp", "Sessions"},
+		{"why blame search usage show diff context audit", "History"},
+		{"fork restore worktree replay golden", "Go back and run again"},
+		{"policy trust config mcp plugin", "Settings and permissions"},
+		{"fleet", "Many machines"},
+		{"completion man help version bug uninstall", "This program"},
+	}
+	flagGroups = []use{
+		{"print output-format input-format events json-schema include-partial-messages verbose", "Input and output"},
+		{"continue resume fork-session session-id no-session-persistence cwd", "Session"},
+		{"provider profile model fallback-model effort max-steps max-budget-usd wait-limit script", "Model and limits"},
+		{"mode permission-mode yolo allowed-tools disallowed-tools tools on-ask auto-approve require-verified", "Permissions"},
+		{"add-dir system-prompt system-prompt-file append-system-prompt mcp-config strict-mcp-config plugin-dir", "Context and tools"},
+		{"config settings lang no-color version help", "Settings and screen"},
+		{"permission-prompt-tool replay-user-messages allow-dangerously-skip-permissions resume-session-at allowedTools disallowedTools" +
+			" max-turns max-thinking-tokens thinking dangerously-skip-permissions", "For programs written for another agent"},
+	}
+)
+
+// examples are calls of each command.
+var examples = map[string][]string{
+	"demo":       {"coder demo", "coder demo --crash"},
+	"setup":      {"coder setup", "coder setup --preset ollama --model qwen3-coder --yes"},
+	"models":     {"coder models"},
+	"sessions":   {"coder sessions", "coder sessions --json | jq -r '.[0].id'"},
+	"export":     {"coder export SESSION --format html > session.html", "coder export SESSION --format bundle > session.bundle"},
+	"import":     {"coder import session.bundle"},
+	"audit":      {"coder audit show", "coder audit verify SESSION"},
+	"why":        {"coder why login.go:42"},
+	"blame":      {"coder blame login.go"},
+	"show":       {"coder show SESSION --at 120", "coder show SESSION --at 120 --file login.go"},
+	"diff":       {"coder diff SESSION 40..120"},
+	"fork":       {"coder fork SESSION --at 120"},
+	"restore":    {"coder restore SESSION --at 120 --dry", "coder restore SESSION --at 120"},
+	"worktree":   {"coder worktree list", "coder worktree remove NAME"},
+	"replay":     {"coder replay SESSION --speed 4", "coder replay SESSION --verify"},
+	"golden":     {"coder golden save SESSION login", "coder golden run --junit golden.xml"},
+	"context":    {"coder context SESSION"},
+	"search":     {"coder search empty password"},
+	"usage":      {"coder usage --by project --since 7d"},
+	"tasks":      {"coder tasks", "coder tasks --full"},
+	"respond":    {"coder respond INTERACTION --option approve", `coder respond INTERACTION --option reject --comment "use the other table"`},
+	"watch":      {"coder watch", "coder watch SESSION --last"},
+	"web":        {"coder web", "coder web --listen 0.0.0.0:8443"},
+	"policy":     {"coder policy check 'rm -rf build'", "coder policy test --against sessions", "coder policy revoke 2"},
+	"prune":      {"coder prune", "coder prune --older-than 90d --yes"},
+	"trust":      {"coder trust", "coder trust --revoke"},
+	"config":     {"coder config show", "coder config schema > schema.json"},
+	"mcp":        {"coder mcp add files -- npx @modelcontextprotocol/server-filesystem .", "coder mcp add docs https://example.org/mcp", "coder mcp test"},
+	"plugin":     {"coder plugin add ./my-plugin", "coder plugin list"},
+	"fleet":      {`coder fleet submit "fix the tests" --repo . --count 5`, "coder fleet ps"},
+	"acp":        {"coder acp"},
+	"doctor":     {"coder doctor"},
+	"completion": {`eval "$(coder completion bash)"`, "coder completion fish | source", "coder completion powershell | Out-String | Invoke-Expression"},
+	"man":        {"coder man | man -l -"},
+	"bug":        {"coder bug", "coder bug SESSION"},
+	"uninstall":  {"coder uninstall"},
+	"help":       {"coder help all", "coder help fork"},
+	"version":    {"coder version --json"},
+}
+
+// exitCodes are the codes that the program ends with.
+var exitCodes = []use{
+	{"0", "done"},
+	{"1", "error"},
+	{"2", "wrong usage"},
+	{"30", "finished, but a call was denied"},
+	{"31", "a question waits for an answer"},
+	{"41", "the provider rejected the key"},
+	{"42", "wrong input"},
+	{"44", "the required sandbox is not available"},
+	{"52", "wrong settings"},
+	{"53", "step limit reached (runtime.max_steps)"},
+	{"54", "the provider failed"},
+	{"55", "the folder is not trusted"},
+	{"56", "done, but not everything could be saved on disk"},
+	{"57", "done, but the last changes did not pass a check (--require-verified)"},
+	{"58", "budget used up"},
+	{"130", "interrupted"},
+}
+
+// environment are the variables that the program reads, but for the keys of vendors.
+var environment = []use{
+	{"CODER_PROVIDER, CODER_PROFILE", "provider or profile to use"},
+	{"CODER_BASE_URL, CODER_API_KEY, CODER_MODEL", "URL, key and model of the provider"},
+	{"CODER_MAX_STEPS", "most model replies in a turn"},
+	{"CODER_LOCAL_SERVERS", "addresses where coder looks for local servers"},
+	{"CODER_HOME", "folder of your settings and of what coder remembers (default ~/.coder)"},
+	{"XDG_CONFIG_HOME, XDG_CACHE_HOME", "where coder finds the settings of git and the caches of tools"},
+	{"NO_COLOR, CLICOLOR=0", "do not use colours"},
+	{"FORCE_COLOR, CLICOLOR_FORCE", "use colours even if the output is no terminal"},
+	{"LC_ALL, LC_MESSAGES, LANG", "language of the screen"},
+	{"EDITOR, VISUAL", "editor that Ctrl+G opens"},
+	{"HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "proxy for requests"},
+}
+
+// runHelp prints the first screen of the help, all of it, or that of a command.
+func (inv *invocation) runHelp(context.Context) error {
+	what := strings.Join(inv.flags.args, " ")
+	all := subcommands()
+	i := slices.IndexFunc(all, func(s subcommand) bool { return s.name == what })
+	switch {
+	case what == "":
+		return writeHelp(inv.Stdout, inv.columns, inv.words, nil)
+	case what == "all":
+		return writeAllHelp(inv.Stdout, inv.columns, inv.words)
+	case i >= 0:
+		return writeHelp(inv.Stdout, inv.columns, inv.words, &all[i])
+	}
+	return usagef("unknown command %s; coder help all lists them (to send it as a prompt: coder -- %s)", what, "help "+what)
+}
+
+// writeHelp prints the first screen, or the help of a command, in lines of at most
+// columns; 0 sets no limit.
+func writeHelp(w io.Writer, columns int, words *i18n.Printer, of *subcommand) error {
+	p := &helpPage{words: words}
+	if of == nil {
+		p.screen()
+	} else {
+		p.command(*of)
+	}
+	_, err := io.WriteString(w, hung(words.Signs(p.String()), columns))
+	return err
+}
+
+// writeAllHelp prints every command, flag, exit code and variable.
+func writeAllHelp(w io.Writer, columns int, words *i18n.Printer) error {
+	p := &helpPage{words: words}
+	p.all()
+	_, err := io.WriteString(w, hung(words.Signs(p.String()), columns))
+	return err
+}
+
+// helpPage is a page of help in two columns.
+type helpPage struct {
+	strings.Builder
+	words *i18n.Printer
+}
+
+func (p *helpPage) title(text string) {
+	if p.Len() > 0 {
+		p.WriteByte('\n')
+	}
+	fmt.Fprintln(p, text)
+}
+
+// row writes a name and what it is, from column at on; a longer name stands on a line of its own.
+func (p *helpPage) row(at int, name, about string) {
+	if name = "  " + name; len(name)+2 > at && about != "" {
+		name += "\n" + strings.Repeat(" ", at-2)
+	}
+	fmt.Fprintln(p, strings.TrimRight(fmt.Sprintf("%-*s  %s", at-2, name, about), " "))
+}
+
+func (p *helpPage) rows(at int, before string, list []use) {
+	for _, u := range list {
+		p.row(at, strings.TrimSpace(before+u.args), p.words.T(u.about))
+	}
+}
+
+func (p *helpPage) screen() {
+	p.title(p.words.T("coder — a coding agent for the terminal"))
+	p.WriteByte('\n')
+	p.rows(30, "coder ", calls)
+	p.title(p.words.T("Examples"))
+	p.rows(38, "", firstExamples)
+	p.title(p.words.T("Commands"))
+	p.rows(14, "", firstCommands)
+	p.title(p.words.T("Flags"))
+	for _, f := range firstFlags {
+		o := findOption(f.args)
+		if len(o.value) > 10 { // a list, which its words give
+			o.value = "NAME"
+		}
+		p.row(27, flagName(o), p.words.T(f.about))
+	}
+	p.WriteByte('\n')
+	fmt.Fprintln(p, p.words.T("coder help all lists every command and flag; coder help COMMAND explains one."))
+}
+
+func (p *helpPage) all() {
+	p.title(p.words.T("coder — a coding agent for the terminal"))
+	p.WriteByte('\n')
+	p.rows(34, "coder ", calls)
+	commands := subcommands()
+	for _, g := range commandGroups {
+		p.title(p.words.T(g.about))
+		for name := range strings.FieldsSeq(g.args) {
+			i := slices.IndexFunc(commands, func(s subcommand) bool { return s.name == name })
+			p.rows(34, "coder "+name+" ", commands[i].uses)
+		}
+	}
+	for _, g := range flagGroups {
+		p.title(p.words.T("Flags: %s", p.words.T(g.about)))
+		for name := range strings.FieldsSeq(g.args) {
+			p.flag(findOption(name))
+		}
+	}
+	p.title(p.words.T("Exit codes"))
+	p.rows(8, "", exitCodes)
+	p.title(p.words.T("Environment"))
+	p.rows(34, "", environment)
+	p.title(p.words.T("coder help COMMAND lists the flags of a command."))
+}
+
+func (p *helpPage) command(s subcommand) {
+	p.rows(34, "coder "+s.name+" ", s.uses)
+	p.title(p.words.T("Examples"))
+	for _, line := range examples[s.name] {
+		p.row(34, line, "")
+	}
+	if own := ownFlags(s.name); len(own) > 0 {
+		p.title(p.words.T("Flags"))
+		for _, o := range own {
+			p.flag(o)
+		}
+	}
+	p.title(p.words.T("coder help all lists the other flags and the exit codes."))
+}
+
+func (p *helpPage) flag(o option) { p.row(34, flagName(o), p.words.T(o.help)) }
+
+// flagName is how a flag is written, with its value.
+func flagName(o option) string {
+	name := "    --" + o.long
+	if o.short != "" {
+		name = "-" + o.short + ", --" + o.long
+	}
+	if len(o.value) > 40 { // too long for one word
+		o.value = strings.ReplaceAll(o.value, "|", " | ")
+	}
+	switch {
+	case o.optional:
+		name += " [" + o.value + "]"
+	case o.value != "":
+		name += " " + o.value
+	}
+	return name
+}
+
+// everyFlag is each flag that the command line takes.
+func everyFlag() []option { return append(options(), spellings()...) }
+
+func findOption(long string) option {
+	all := everyFlag()
+	return all[slices.IndexFunc(all, func(o option) bool { return o.long == long })]
+}
+
+// ownFlags are the flags of one command.
+func ownFlags(command string) []option {
+	return slices.DeleteFunc(options(), func(o option) bool { return o.of == "" || !o.belongs(command) })
+}
+
+// hung breaks lines of two columns between words: the rest of a line goes on below its
+// second column, or indented where that leaves little room.
+func hung(text string, columns int) string {
+	var b strings.Builder
+	for i, line := range strings.Split(text, "\n") {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		w := ink.Wrap{Put: func(_ ink.Look, text string) { b.WriteString(text) }, Width: columns, Indent: ink.Hanging(line)}
+		if gap := strings.LastIndex(line, "  ") + 2; gap > 1 {
+			w.Indent = ink.Width(line[:gap])
+			if columns > 0 && columns-w.Indent < 30 && ink.Width(line) > columns {
+				w.Indent = 8
+				if first := strings.TrimRight(line[:gap], " "); first != "" {
+					w.Write(ink.Look{}, first)
+					w.End()
+					w.Indent = 8
+					b.WriteByte('\n')
+				}
+				line = strings.Repeat(" ", w.Indent) + line[gap:]
+			}
+		}
+		w.Write(ink.Look{}, line)
+		w.End()
+	}
+	return b.String()
+}
