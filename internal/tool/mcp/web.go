@@ -40,9 +40,11 @@ func (k known) RoundTrip(r *http.Request) (*http.Response, error) {
 			res, err = next.RoundTrip(again)
 		}
 	}
-	if err == nil {
+	if err == nil && r.Method != http.MethodDelete { // a good-bye, sent while the failure is reported, explains nothing
 		k.status.Store(int32(res.StatusCode))
-		k.page.Store(page(r, res))
+		if r.Method == http.MethodPost {
+			k.page.Store(page(res))
+		}
 		k.locked.Store(res.StatusCode == http.StatusUnauthorized)
 	}
 	return res, err
@@ -60,12 +62,12 @@ func (k known) signed(r *http.Request, token string) *http.Request {
 	return r
 }
 
-// page is the kind of what was answered to a message, if the protocol has no such
-// kind. The library may say only that the connection was closed.
-func page(r *http.Request, res *http.Response) *string {
+// page returns the content type of an answer to a message if the protocol does not
+// use that type. The library may report only that the connection was closed.
+func page(res *http.Response) *string {
 	kind, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
 	kind = strings.TrimSpace(kind)
-	if r.Method != http.MethodPost || res.StatusCode != http.StatusOK || kind == "" || kind == "application/json" || kind == "text/event-stream" {
+	if res.StatusCode != http.StatusOK || kind == "" || kind == "application/json" || kind == "text/event-stream" {
 		return nil
 	}
 	return &kind
