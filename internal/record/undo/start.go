@@ -106,7 +106,7 @@ func (k *Keeper) Start(ctx context.Context, name string, last bool, state StateO
 		err = k.store.saveStart(name, s, last)
 	}
 	if err != nil && ctx.Err() == nil {
-		k.warn(fmt.Sprintf("the state of the repository was not saved, so the session may not run again as it did: %v", err))
+		k.warn(fmt.Sprintf("the repository's state was not saved, so the session may run differently again: %v", err))
 	}
 	return err
 }
