@@ -146,7 +146,7 @@ func TestOtherHostsHearNothing(t *testing.T) {
 		"CONNECT 0x7f.1:443 HTTP/1.1\r\nHost: x\r\n\r\n":                                      `HTTP/1.1 400 coder: "0x7f.1:443": write an address as four decimal numbers, such as 192.0.2.1`,
 		"CONNECT 127.0.0.1:443 HTTP/1.1\r\nHost: x\r\n\r\n":                                   "HTTP/1.1 403 coder: only public addresses can be fetched: 127.0.0.1 is an address of this machine; name it in safety.network to allow it",
 		"CONNECT [::ffff:127.0.0.1]:443 HTTP/1.1\r\nHost: x\r\n\r\n":                          "HTTP/1.1 403 coder: only public addresses can be fetched: 127.0.0.1 is an address of this machine; name it in safety.network to allow it",
-		"CONNECT good.rebound.example:443 HTTP/1.1\r\nHost: x\r\n\r\n":                        "HTTP/1.1 403 coder: only public addresses can be fetched: good.rebound.example=127.0.0.1 is an address of this machine; fetch\.allow_hosts can allow a host at such an address",
+		"CONNECT good.rebound.example:443 HTTP/1.1\r\nHost: x\r\n\r\n":                        "HTTP/1.1 403 coder: only public addresses can be fetched: good.rebound.example=127.0.0.1 is an address of this machine; fetch.allow_hosts can allow a host at such an address",
 		"GET http://good.rebound.example/ HTTP/1.1\r\nHost: x\r\n\r\n":                        "HTTP/1.1 403 Forbidden",
 		"GET http://good.example/ HTTP/1.1\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n": "HTTP/1.1 431 Request Header Fields Too Large",
 		"\x05\x01\x00\r\n\r\n": "HTTP/1.1 400 Bad Request",

@@ -28,7 +28,7 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 		"cannot reach the provider: what it said": "无法连接提供方：what it said",
 		`/a/b.txt: script line 1: unknown verb "x"; a line starts with say, reason, call, usage, stop, wait, cut, fail, to, want, else or repeat`: `/a/b.txt：脚本第 1 行：未知动词 "x"；每行应以 say、reason、call、usage、stop、wait、cut、fail、to、want、else 或 repeat 开头`,
 		"#3 go test ./...: exit 1":                          "#3 go test ./...：退出码 1",
-		`ui.theme: want auto, dark or mono, found "pink"`:   `ui.theme：应为 auto、dark 或 mono，实为 "pink"`,
+		`ui.theme: expected auto, dark or mono, found "pink"`:   `ui.theme：应为 auto、dark 或 mono，实为 "pink"`,
 		"not JSON: invalid literal: bad":                    "不是 JSON：无效的字面量：bad",
 		"not JSON: parsing value: unexpected EOF":           "不是 JSON：读取值时意外结束",
 		"not JSON: invalid character 'x' after object name": "不是 JSON：对象的名称之后有无效字符 'x'",
@@ -53,7 +53,7 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 		"refused by the user: exit 9":                             "用户不同意：exit 9",
 		"refused by the user: no such file; rule: x":              "用户不同意：no such file; rule: x",
 		"denied: refused by the user: exit 9":                     "已拒绝：用户不同意：exit 9",
-		"folder  does not existexit 3":                            "没有目录 exit 3",
+		"folder exit 3 does not exist":                            "没有目录 exit 3",
 		"verified: make 2 lines passed":                           "验证通过：make 2 lines",
 		"undone: exit 3\n  restored: 12 lines, exit 4":            "已撤销：exit 3\n  已恢复：12 lines, exit 4",
 		// names stay where a word stands alone
