@@ -363,7 +363,7 @@ func (p *peer) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.Cr
 	case len(want.Messages) == 0:
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is nothing to answer"}
 	case len(text) > maxAsking:
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("it is longer than %d bytes", maxAsking)}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the message is longer than %d bytes", maxAsking)}
 	}
 	a, open, err := p.ask(ctx, uip.Request{
 		Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,

@@ -170,7 +170,7 @@ func (c *calls) asking() (o *openCall, answered func(), err error) {
 	}
 	o = c.open[0]
 	if o.asked++; o.asked > maxAsked {
-		return nil, nil, fmt.Errorf("it asked more than %d times", maxAsked)
+		return nil, nil, fmt.Errorf("the server asked more than %d times", maxAsked)
 	}
 	o.clock.Stop()
 	return o, func() {

@@ -50,9 +50,9 @@ func (l *line) explain(err error) error {
 	case <-l.pipe.Ended():
 		lines := strings.Split(strings.TrimSpace(l.pipe.LastWords()), "\n")
 		if said := oneLine(lines[len(lines)-1]); said != "" {
-			return fmt.Errorf("it exited: %s", said)
+			return fmt.Errorf("the program exited: %s", said)
 		}
-		return errors.New("it exited without a message")
+		return errors.New("the program exited without a message")
 	case <-time.After(endGrace):
 		return err
 	}
@@ -61,7 +61,7 @@ func (l *line) explain(err error) error {
 // muteError reports a server that does not answer.
 type muteError struct{ patience time.Duration }
 
-func (e muteError) Error() string { return fmt.Sprintf("it did not answer within %s", e.patience) }
+func (e muteError) Error() string { return fmt.Sprintf("no answer within %s", e.patience) }
 
 // connect greets the server and, if it refuses that, asks in the newest protocol, which
 // has no greeting.
@@ -130,7 +130,7 @@ func (p *peer) transport(l *line) (sdk.Transport, error) {
 }
 
 // errUnauthorised reports a server that wants to know who asks.
-var errUnauthorised = errors.New("it requires a login")
+var errUnauthorised = errors.New("login required")
 
 // locksOut says what to do about that.
 func (p *peer) locksOut() error {

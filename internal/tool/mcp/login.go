@@ -131,7 +131,7 @@ func (h *Host) Authorise(ctx context.Context, name string, show func(address str
 	case p == nil:
 		return errors.New("unknown server")
 	case p.URL == "":
-		return errors.New("it is a program on this machine and needs no login")
+		return errors.New("a program on this machine needs no login")
 	case h.o.Logins == nil:
 		return errors.New("no folder to save a login in: set HOME or CODER_HOME")
 	}
@@ -145,7 +145,7 @@ func (h *Host) Authorise(ctx context.Context, name string, show func(address str
 		return err
 	}
 	if res.StatusCode != http.StatusUnauthorized {
-		return errors.New("it does not require a login")
+		return errors.New("the server requires no login")
 	}
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		PreregisteredClient: p.OAuth.credentials(),

@@ -224,7 +224,7 @@ func TestLoggingInWithAServer(t *testing.T) {
 	}
 	stranger := g.host(t, store)
 	stranger.up(t)
-	if s := stranger.Status(); s[1].State != Locked || !strings.Contains(stranger.said(), "coder mcp login s logs in") {
+	if s := stranger.Status(); s[1].State != Locked || !strings.Contains(stranger.said(), "run coder mcp login s") {
 		t.Errorf("%+v, %s", s, stranger.said())
 	}
 	if len(g.seen) > 0 {
@@ -265,7 +265,7 @@ func TestALoginByPasteAndOthersThatFail(t *testing.T) {
 	if err := w.Authorise(ctx, "s", func(string) { cancel() }, nil); err != context.Canceled {
 		t.Errorf("given up: %v", err)
 	}
-	for name, want := range map[string]string{"local": "needs no login", "nobody": "no such server"} {
+	for name, want := range map[string]string{"local": "needs no login", "nobody": "unknown server"} {
 		if err := w.Authorise(t.Context(), name, browser, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}

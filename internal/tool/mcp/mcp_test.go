@@ -299,7 +299,7 @@ func TestAServerThatWantsToKnowWhoAsks(t *testing.T) {
 			t.Error(err)
 		}
 		close(said)
-		if text := <-said; !strings.Contains(text, "it requires a login: run coder mcp login s") {
+		if text := <-said; !strings.Contains(text, "login required: run coder mcp login s") {
 			t.Errorf("%s: it was said %q", kind, text)
 		}
 	}
@@ -309,14 +309,14 @@ func TestServersThatCannotBeHad(t *testing.T) {
 	mute := serving(t, false, "mute")
 	mute.greeting = 500 * time.Millisecond
 	mute.o.Sleep = clock.Sleep // as it is
-	if mute.up(t); !strings.Contains(mute.said(), "mute failed: it did not answer") {
+	if mute.up(t); !strings.Contains(mute.said(), "mute failed: no answer within") {
 		t.Errorf("of one that says nothing it was said\n%s", mute.said())
 	}
 	w := serving(t, false, "dies", "floods") // which end by themselves, however slow the machine is
 	w.o.Sleep = clock.Sleep
 	w.peers = append(w.peers, &peer{Server: Server{Name: "missing", Type: Stdio, Command: "no-such-program-at-all"}, host: w.Host, again: make(chan struct{}, 1), settled: make(chan struct{})})
 	w.up(t)
-	for _, want := range []string{"dies failed: it ended: no licence found", "floods failed: it", "missing failed: start no-such-program-at-all"} {
+	for _, want := range []string{"dies failed: the program exited: no licence found", "floods failed: the server sent", "missing failed: start no-such-program-at-all"} {
 		if !strings.Contains(w.said(), want) {
 			t.Errorf("it was not said that %s, but\n%s", want, w.said())
 		}
@@ -454,7 +454,7 @@ func TestAServerThatDiesInACallIsStartedAgain(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if !strings.Contains(w.said(), "MCP server rich failed: it ended") {
+	if !strings.Contains(w.said(), "MCP server rich failed: the program exited") {
 		t.Errorf("told: %s", w.said())
 	}
 }
@@ -475,7 +475,7 @@ func TestWhatAServerSaysOfItsToolsIsDoubted(t *testing.T) {
 		t.Errorf("tools %s", got)
 	}
 	refused := strings.Join(w.Status()[0].Refused, "\n")
-	for _, want := range []string{"bad_schema is left out: its schema is not valid", "a_list is left out: its name is reserved for a coder tool", "toolone is left out: its name is too similar to that of tool.one", "its name is longer than 64"} {
+	for _, want := range []string{"bad_schema is skipped: invalid schema", "a_list is skipped: the name is reserved for a coder tool", "toolone is skipped: its name is too similar to that of tool.one", "name are longer than 64"} {
 		if !strings.Contains(refused, want) {
 			t.Errorf("it was not said that %s, but\n%s", want, refused)
 		}
@@ -507,7 +507,7 @@ func changes(t *testing.T, w *world, name string) {
 	if err != nil || after.Plan().Version == before.Plan().Version {
 		t.Errorf("the change cannot be seen: %v", err)
 	}
-	if _, err := before.Run(t.Context(), io.Discard); err == nil || !strings.Contains(err.Error(), "has changed what it says") {
+	if _, err := before.Run(t.Context(), io.Discard); err == nil || !strings.Contains(err.Error(), "has changed its description") {
 		t.Errorf("what was looked at before ran: %v", err)
 	}
 }
@@ -557,10 +557,10 @@ func TestSettingsOfServers(t *testing.T) {
 		`{"type":"sse","url":"https://h"}`:            "sse https://h",
 		`{"transport":"sse","url":"https://h"}`:       "sse https://h",
 		`{"type":"sdk","name":"x"}`:                   "sdk in the program that drives this session",
-		`{}`:                                          "it has neither a command nor a url",
-		`{"type":"ws","url":"ws://h"}`:                `its type is "ws"; it must be stdio, http or sse`,
-		`{"type":"http","url":"file:///etc"}`:         "its url is not a web address",
-		`{"args":7}`:                                  "it cannot be read: args: want a list, found a number",
+		`{}`:                                          "neither a command nor a url is set",
+		`{"type":"ws","url":"ws://h"}`:                `unknown type "ws": use stdio, http or sse`,
+		`{"type":"http","url":"file:///etc"}`:         "the url is not a web address",
+		`{"args":7}`:                                  "cannot read the settings: args: expected a list, found a number",
 	} {
 		s, err := Read("name", json.RawMessage(settings))
 		got := s.Type + " " + s.Where()

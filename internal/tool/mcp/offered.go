@@ -169,7 +169,7 @@ func (p *peer) await(ctx context.Context) (*sdk.ClientSession, error) {
 	case p.off.Load():
 		return nil, fmt.Errorf("the MCP server %s is disabled", oneLine(p.Name))
 	}
-	return nil, fmt.Errorf("the MCP server %s is not available: %s", oneLine(p.Name), "it has not started yet")
+	return nil, fmt.Errorf("the MCP server %s is not available: %s", oneLine(p.Name), "not started yet")
 }
 
 // wait waits for something, but not long.

@@ -182,7 +182,7 @@ func (p *peer) serve(ctx context.Context) error {
 	}
 	defer line.close()
 	if err := p.list(ctx, line.session); err != nil {
-		return line.explain(fmt.Errorf("list its tools: %w", err))
+		return line.explain(fmt.Errorf("list the tools: %w", err))
 	}
 	p.mu.Lock()
 	p.state, p.why, p.session = Ready, nil, line.session
@@ -199,7 +199,7 @@ func (p *peer) serve(ctx context.Context) error {
 	go func() { ended <- line.session.Wait() }() // ends with line
 	select {
 	case err := <-ended:
-		return line.explain(cmp.Or(err, errors.New("it closed the connection")))
+		return line.explain(cmp.Or(err, errors.New("the server closed the connection")))
 	case <-p.again:
 		return nil
 	case <-ctx.Done():

@@ -48,19 +48,19 @@ func (p *peer) plain(err error) error {
 	}
 	switch {
 	case version().MatchString(text):
-		return fmt.Errorf("it speaks protocol version %s, which coder does not support", oneLine(version().FindStringSubmatch(text)[1]))
+		return fmt.Errorf("unsupported protocol version %s", oneLine(version().FindStringSubmatch(text)[1]))
 	case ended && page != nil:
-		return fmt.Errorf("its address is not an MCP server: it sent %s", oneLine(*page))
+		return fmt.Errorf("not an MCP server: the address sent %s", oneLine(*page))
 	case content().MatchString(text):
-		return fmt.Errorf("its address is not an MCP server: it sent %s", oneLine(content().FindStringSubmatch(text)[1]))
+		return fmt.Errorf("not an MCP server: the address sent %s", oneLine(content().FindStringSubmatch(text)[1]))
 	case status >= http.StatusBadRequest && (ended || strings.Contains(text, http.StatusText(status))):
-		return fmt.Errorf("its address answered %d %s; coder mcp get %s shows the settings", status, http.StatusText(status), oneLine(p.Name))
+		return fmt.Errorf("the address answered %d %s; coder mcp get %s shows the settings", status, http.StatusText(status), oneLine(p.Name))
 	case errors.As(err, &wire) && wire.Message != "" && (wire.Code < closing || wire.Code > rejected):
 		text = sanitize.Theirs(wire.Message)
 	case ended:
-		return errors.New("it closed the connection before answering")
+		return errors.New("the server closed the connection before answering")
 	case errors.As(err, &shape), errors.As(err, &syntax), strings.Contains(text, "json: "), strings.Contains(text, "unmarshal"):
-		return errors.New("its answer violates the protocol; its maker must fix that")
+		return errors.New("the server's answer violates the protocol; its maker must fix that")
 	}
 	return errors.New(clip.Text(sanitize.Text(masked(method().ReplaceAllString(text, ""))), 2000))
 }
@@ -72,9 +72,9 @@ func unreached(err error) error {
 	var errno syscall.Errno
 	switch {
 	case errors.As(err, &dns):
-		return fmt.Errorf("its address cannot be reached: %s", dns.Err) // the rest names the host once more, and who was asked
+		return fmt.Errorf("cannot reach the address: %s", dns.Err) // the rest names the host once more, and who was asked
 	case errors.As(err, &op) && op.Op == "dial" && errors.As(err, &errno):
-		return fmt.Errorf("its address cannot be reached: %s", errno)
+		return fmt.Errorf("cannot reach the address: %s", errno)
 	}
 	return nil
 }

@@ -49,11 +49,11 @@ func newRemote(p *peer, t *sdk.Tool) (*remote, error) {
 	}
 	name := "mcp__" + Clean(p.Name) + "__" + letters(t.Name)
 	if len(name) > maxName {
-		return nil, fmt.Errorf("its name and its server's are longer than %d characters", maxName)
+		return nil, fmt.Errorf("tool and server name are longer than %d characters", maxName)
 	}
 	given, err := json.Marshal(t.InputSchema)
 	if err != nil || len(given) > maxSchema {
-		return nil, fmt.Errorf("its schema is longer than %d bytes", maxSchema)
+		return nil, fmt.Errorf("the schema is longer than %d bytes", maxSchema)
 	}
 	shown, schema, err := readSchema(given)
 	if err != nil {
@@ -79,10 +79,10 @@ func readSchema(given json.RawMessage) (shown json.RawMessage, check *jsonschema
 	var object map[string]any
 	var schema jsonschema.Schema
 	if json.Unmarshal(given, &object) != nil || json.Unmarshal(given, &schema) != nil || object == nil {
-		return nil, nil, errors.New("its schema is not valid")
+		return nil, nil, errors.New("invalid schema")
 	}
 	if kind, ok := object["type"]; ok && kind != "object" {
-		return nil, nil, errors.New("its schema is not an object schema")
+		return nil, nil, errors.New("the schema is not an object schema")
 	}
 	if check, err = schema.Resolve(nil); err != nil {
 		check = nil // it refers to what lies elsewhere; the server checks for itself
@@ -132,7 +132,7 @@ func (r *remote) Prepare(_ context.Context, args json.RawMessage) (tool.Call, er
 	}
 	if r.schema != nil {
 		if err := r.schema.Validate(object); err != nil {
-			return nil, fmt.Errorf("%s: the arguments do not match its schema: %s", r.spec.Name, clip.Text(err.Error(), 1000))
+			return nil, fmt.Errorf("%s: the arguments do not match the schema: %s", r.spec.Name, clip.Text(err.Error(), 1000))
 		}
 	}
 	return &call{r, args}, nil
@@ -207,7 +207,7 @@ func (p *peer) holds(r *remote) (*sdk.ClientSession, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.session == nil {
-		why := "it has not started yet"
+		why := "not started yet"
 		if p.why != nil {
 			why = oneLine(p.why.Error())
 		}
@@ -245,11 +245,11 @@ func (p *peer) list(ctx context.Context, session *sdk.ClientSession) error {
 			r, err := newRemote(p, t)
 			switch {
 			case len(tools) >= maxTools:
-				refused = append(refused, fmt.Sprintf("it has more than %d tools; the rest are skipped", maxTools))
+				refused = append(refused, fmt.Sprintf("more than %d tools; the rest are skipped", maxTools))
 			case err == nil && names[folded(r.spec.Name)] != "":
 				err = fmt.Errorf("its name is too similar to that of %s", oneLine(names[folded(r.spec.Name)]))
 			case err == nil && p.host.o.Taken != nil && p.host.o.Taken(r.spec.Name):
-				err = errors.New("its name is reserved for a coder tool")
+				err = errors.New("the name is reserved for a coder tool")
 			}
 			if len(tools) >= maxTools {
 				break

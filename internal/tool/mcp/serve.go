@@ -60,7 +60,7 @@ func (o Offer) serve(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallTool
 		}
 	})
 	if ctx.Err() != nil {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "it was cancelled"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "cancelled"}
 	}
 	if err != nil {
 		given = Given{Text: err.Error(), Failed: true}

@@ -73,7 +73,7 @@ type written struct {
 func Read(name string, settings json.RawMessage) (Server, error) {
 	var w written
 	if err := json.Unmarshal(settings, &w); err != nil {
-		return Server{Name: name}, fmt.Errorf("it cannot be read: %w", jsonx.Misfit(err, w))
+		return Server{Name: name}, fmt.Errorf("cannot read the settings: %w", jsonx.Misfit(err, w))
 	}
 	s := Server{
 		Name: name, Type: w.Type, Command: w.Command, Args: w.Args, Env: w.Env, URL: w.URL, Headers: w.Headers,
@@ -95,19 +95,19 @@ func Read(name string, settings json.RawMessage) (Server, error) {
 func (s Server) check() error {
 	switch {
 	case Clean(s.Name) == "":
-		return errors.New("its name has no letter or digit")
+		return errors.New("the name has no letter or digit")
 	case s.Type == Relay:
 		return nil
 	case s.Type == Stdio && strings.TrimSpace(s.Command) == "":
-		return errors.New("it has neither a command nor a url")
+		return errors.New("neither a command nor a url is set")
 	case s.Type == Stdio:
 		return nil
 	case s.Type != HTTP && s.Type != SSE:
-		return fmt.Errorf("its type is %q; it must be stdio, http or sse", s.Type)
+		return fmt.Errorf("unknown type %q: use stdio, http or sse", s.Type)
 	}
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return errors.New("its url is not a web address")
+		return errors.New("the url is not a web address")
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ const (
 )
 
 // errFlood reports a server that sends a message without end.
-var errFlood = fmt.Errorf("it sent a message of more than %d MB", maxMessage>>20)
+var errFlood = fmt.Errorf("the server sent a message larger than %d MB", maxMessage>>20)
 
 // pipe is the connection with a program over its standard streams. What the program
 // prints beside messages is skipped.

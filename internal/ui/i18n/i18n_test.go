@@ -35,7 +35,7 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 		"install your system's clangd package":              "安装系统的软件包 clangd",
 		`--allowed-tools: "bash(go test *" is not a rule; rules look like read, bash(go test *), edit(src/**)`: `--allowed-tools："bash(go test *" 不是规则；规则形如 read、bash(go test *)、edit(src/**)`,
 		`failed: start npx: exec: "npx": executable file not found in $PATH`:                                   `失败：启动 npx："npx"：在 $PATH 中找不到可执行文件`,
-		"MCP server notes: it is a program on this machine and needs no login":                                 "MCP 服务器 notes：它是本机上的程序，不需要登录",
+		"MCP server notes: a program on this machine needs no login":                                 "MCP 服务器 notes：本机上的程序不需要登录",
 		`--profile: unknown profile "work"`:                                                                    `--profile：没有名为 "work" 的配置方案`,
 		`c.json:3: provider.model_info.m: unknown key "input"; use one of: context, output`:                    `c.json:3: provider.model_info.m：未知的键 "input"；可用的键：context、output`,
 		// a command stays as it is, whatever it looks like
