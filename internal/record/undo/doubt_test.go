@@ -208,7 +208,7 @@ func TestWhatACutOffCommandLeftIsNamed(t *testing.T) {
 		t.Errorf("%q", lines)
 	}
 	w.wantTree(map[string]string{"log": `-rw-r--r-- "0 cut"`})
-	if _, err := undo.Undo(w.ctx, w.keeper, w.history, w.asked([]string{"all"})); !errors.Is(err, undo.ErrNothing) || !strings.Contains(err.Error(), "force includes it") {
+	if _, err := undo.Undo(w.ctx, w.keeper, w.history, w.asked([]string{"all"})); !errors.Is(err, undo.ErrNothing) || !strings.Contains(err.Error(), "force includes") {
 		t.Errorf("asked again: %v", err)
 	}
 	w.undo("all", "force")

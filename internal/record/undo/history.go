@@ -384,7 +384,7 @@ func (h *History) CutOff() (list []event.ToolCallCompleted) {
 		}
 		list = append(list, event.ToolCallCompleted{
 			CallID: id, Tool: tool, Author: user, TaskID: o.turn.ID, IsError: true, Unknown: true,
-			Output: json.RawMessage(`{"ok":false,"error":"the program ended before this was done; asking again goes on with it"}`),
+			Output: json.RawMessage(`{"ok":false,"error":"coder exited before this was done; repeat the command to finish it"}`),
 		})
 	}
 	slices.SortFunc(list, func(a, b event.ToolCallCompleted) int { return strings.Compare(a.CallID, b.CallID) })

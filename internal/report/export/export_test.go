@@ -124,7 +124,7 @@ func TestTokensAreTheSumOfAllThatWasUsed(t *testing.T) {
 		event.MessageAdded{Message: calls, Model: "m", Usage: &chat.Usage{In: 1, Out: 10}},
 		event.Spent{Model: "m", Usage: chat.Usage{In: 2, Out: 20}, For: event.ForCutOff},
 		event.TaskCreated{TaskID: "sub", ParentID: "t"},
-		event.MessageAdded{Message: chat.Say(chat.Assistant, "last seen"), Model: "m", Usage: &chat.Usage{In: 4, Out: 40}},
+		event.MessageAdded{Message: chat.Say(chat.Assistant, "seen"), Model: "m", Usage: &chat.Usage{In: 4, Out: 40}},
 	}
 	tr, err := FromRecords(head, func(yield func(event.Record, error) bool) {
 		for i, task := range []string{"t", "", "sub", "sub"} {

@@ -188,7 +188,7 @@ func TestWhatIsSaidInSubtasksIsNotInTheWindow(t *testing.T) {
 	s := session{book: ledger.New(priced)}
 	s.add(system(text), said("go"))
 	s.task = "sub"
-	s.add(event.TaskCreated{TaskID: "sub", ParentID: "t"}, said("look"), reply(chat.Usage{In: 9000}, chat.Text("last seen")))
+	s.add(event.TaskCreated{TaskID: "sub", ParentID: "t"}, said("look"), reply(chat.Usage{In: 9000}, chat.Text("seen")))
 	if b := s.book.Done(); len(b.Requests) != 0 || b.Total.In != 0 || b.Aside.In != 9000 {
 		t.Errorf("%+v", b.Requests)
 	}

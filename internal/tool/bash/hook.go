@@ -169,7 +169,7 @@ func (c hookCall) one(ctx context.Context, i int) tool.ShellResult {
 // callBack has the program that drives the session run a function of its own.
 func (c hookCall) callBack(ctx context.Context, cmd HookCommand, r tool.ShellResult) tool.ShellResult {
 	if c.hook.Callback == nil {
-		r.Error = "the program that has it does not drive this session any more"
+		r.Error = "the program that owns this hook no longer drives the session"
 		return r
 	}
 	own, cancel := context.WithTimeout(ctx, time.Duration(cmd.Seconds*float64(time.Second)))

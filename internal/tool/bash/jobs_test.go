@@ -292,7 +292,7 @@ func TestJobThatCannotBeStarted(t *testing.T) {
 		options   bash.Options
 		before    func(dir string) error
 	}{
-		{"no directory", "directory is not there", bash.Options{}, os.RemoveAll},
+		{"no directory", "directory does not exist", bash.Options{}, os.RemoveAll},
 		{"no program to run it by", "/no/such/program", bash.Options{Confine: through("/no/such/program")}, nil},
 		{"too much to pass on", "too long", bash.Options{Env: []string{"X=" + strings.Repeat("x", 4<<20)}}, nil},
 	} {

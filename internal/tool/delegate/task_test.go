@@ -141,7 +141,7 @@ func TestThePersonChoosesWhereSeveralFit(t *testing.T) {
 	}{
 		"picked":            {own("a", "b"), `{"objective":"x"}`, answer(uip.Response{Option: "b", Author: "user"}, nil), "b"},
 		"typed":             {own("a", "b"), `{"objective":"x"}`, answer(uip.Response{Input: " Explore ", Author: "user"}, nil), "explore"},
-		"typed nonsense":    {own("a", "b"), `{"objective":"x"}`, answer(uip.Response{Input: "zz", Author: "user"}, nil), "there is no agent"},
+		"typed nonsense":    {own("a", "b"), `{"objective":"x"}`, answer(uip.Response{Input: "zz", Author: "user"}, nil), "unknown agent"},
 		"nobody there":      {own("a", "b"), `{"objective":"x"}`, uip.Nobody, "general"},
 		"no answer":         {own("a", "b"), `{"objective":"x"}`, answer(uip.Response{Author: "nobody"}, nil), "general"},
 		"dismissed":         {own("a", "b"), `{"objective":"x"}`, answer(uip.Response{Dismissed: true, Author: "user"}, nil), "the user chose no agent"},

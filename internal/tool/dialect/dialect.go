@@ -318,7 +318,7 @@ func Command(args json.RawMessage) (Call, bool, error) {
 		return Call{}, false, nil
 	}
 	if !applyPatch().MatchString(line) || elsewhere || end < begin || len(strings.Fields(line[end+len("*** End Patch"):])) > 1 {
-		return Call{}, true, &Refused{"apply_patch", "this is no command here; call the tool patch with the text from *** Begin Patch to *** End Patch, by itself, and with paths from the workspace on"}
+		return Call{}, true, &Refused{"apply_patch", "not a command here; call the tool patch with only the text from *** Begin Patch to *** End Patch, and paths relative to the workspace"}
 	}
 	text, err := json.Marshal(map[string]string{"patch": line[begin:end] + "*** End Patch"})
 	return Call{Tool: "patch", Args: text, Note: "taken: apply_patch as the tool patch"}, true, err

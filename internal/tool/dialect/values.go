@@ -127,7 +127,7 @@ func todos(w *writing, ours string, raw json.RawMessage) error {
 	out := make([]map[string]string, 0, len(list))
 	for _, item := range list {
 		if s, _ := item["status"].(string); strings.HasPrefix(strings.ToLower(s), "cancel") {
-			w.notes = append(w.notes, "what is cancelled was left out of the list")
+			w.notes = append(w.notes, "cancelled items were removed from the list")
 			continue
 		}
 		todo := make(map[string]string)

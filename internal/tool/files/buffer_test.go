@@ -47,14 +47,14 @@ func TestWhatIsNotSavedInTheEditorIsReadAndNotWrittenOver(t *testing.T) {
 	read := files.Read(ws, seen, files.Options{Buffer: buffer})
 	for name, want := range map[string]string{"open.txt": `"content":"typed\n"`, "same.txt": `"content":"disk\n"`, "closed.txt": `"content":"disk\n"`} {
 		text, err := run(read, `{"path":"`+name+`"}`)
-		if err != nil || !strings.Contains(text, want) || strings.Contains(text, "not saved") != (name == "open.txt") {
+		if err != nil || !strings.Contains(text, want) || strings.Contains(text, "unsaved") != (name == "open.txt") {
 			t.Errorf("%s: %s, %v", name, text, err)
 		}
 	}
 	edit := files.Saved(files.Edit(ws, seen), ws, buffer)
 	for name, ok := range map[string]bool{"open.txt": false, "same.txt": true, "closed.txt": true} {
 		text, err := run(edit, `{"path":"`+name+`","old_string":"disk","new_string":"new"}`)
-		if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "not saved") {
+		if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "unsaved") {
 			t.Errorf("%s: %s, %v", name, text, err)
 		}
 	}

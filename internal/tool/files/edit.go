@@ -105,7 +105,7 @@ func replaced(text string, a editArgs, ends ending) (loose, error) {
 	if ends != mixed {
 		old, new = ends.given(a.Old), ends.given(a.New)
 		if old == new && a.Old != a.New {
-			return loose{}, errors.New("old_string and new_string differ only in line endings; this tool keeps those of the file: use a command to convert it")
+			return loose{}, errors.New("old_string and new_string differ only in line endings; this tool keeps the file's line endings: use a command to convert them")
 		}
 	}
 	got, n, err := substitute(text, old, new, a.ReplaceAll)

@@ -358,7 +358,7 @@ func TestChangedSincePlanned(t *testing.T) {
 		spoil func(t *testing.T, f string)
 		say   string
 	}{
-		{"changed", func(t *testing.T, f string) { put(t, f, "a\nb\nmine\n") }, "changed on disk since it was planned; read it again"},
+		{"changed", func(t *testing.T, f string) { put(t, f, "a\nb\nmine\n") }, "changed on disk since the change was planned"},
 		{"deleted", func(t *testing.T, f string) { os.Remove(f) }, "changed on disk"},
 		{"now a directory", func(t *testing.T, f string) { os.Remove(f); os.Mkdir(f, 0o755) }, "directory"},
 		{"now a link", func(t *testing.T, f string) { os.Rename(f, f+"2"); os.Symlink(filepath.Base(f)+"2", f) }, "changed on disk"},
@@ -407,8 +407,8 @@ func TestChangedSinceRead(t *testing.T) {
 	put(t, dir+"/f", "a\n")
 	must(t, tools, "read", "path", "f")
 	put(t, dir+"/f", "a\nsomebody else's\n")
-	refused(t, tools, "edit", []any{"path", "f", "old_string", "a\n", "new_string", "b\n"}, "changed on disk", "read it again", "+somebody else's")
-	refused(t, tools, "write", []any{"path", "./f", "content", "b\n"}, "changed on disk", "read it again")
+	refused(t, tools, "edit", []any{"path", "f", "old_string", "a\n", "new_string", "b\n"}, "changed on disk", "re-read it", "+somebody else's")
+	refused(t, tools, "write", []any{"path", "./f", "content", "b\n"}, "changed on disk", "re-read it")
 	must(t, tools, "read", "path", "f")
 	must(t, tools, "edit", "path", "f", "old_string", "a\n", "new_string", "b\n")
 	if got := get(t, dir+"/f"); got != "b\nsomebody else's\n" {

@@ -38,7 +38,7 @@ func TestPictures(t *testing.T) {
 		}
 		return c.Run(t.Context(), io.Discard)
 	}
-	if _, err := read(blind, "p.txt"); err == nil || !strings.Contains(err.Error(), "picture (image/png") {
+	if _, err := read(blind, "p.txt"); err == nil || !strings.Contains(err.Error(), "image (image/png") {
 		t.Errorf("a model that does not see: %v", err)
 	}
 	r, err := read(seeing, "p.txt")

@@ -11,10 +11,10 @@ import (
 
 // How a text may differ from the lines it is matched with.
 const (
-	byTypography = "the file has other quotes, dashes or spaces there; what new_string shares with it was kept as in the file"
+	byTypography = "the file has other quotes, dashes or spaces there; text that new_string shares with the file was kept as in the file"
 	byTrailing   = "white space at the end of lines differs"
 	byIndent     = "its indentation differs; new_string was indented like the file"
-	byOldIndent  = "its indentation differs; new_string, indented like the file already, was taken as it is"
+	byOldIndent  = "its indentation differs; new_string was already indented like the file and was used unchanged"
 )
 
 // loose is what became of a text that was looked for loosely.

@@ -51,7 +51,7 @@ func TestEditRefusesToGuess(t *testing.T) {
 		{"only white space", "a\n \nb\n", "\t\n\t\n", "x", "not in the file"},
 		{"curly quotes in two places", "‘a’\nx\n“a” ’a‘\n", "'a'", "b", "2 places (lines 1, 3)"},
 		{"curly but otherwise different", "“hello world”\n", "\"hello there\"", "x", "the file has '“' (U+201C) where '\"' (U+0022) was given"},
-		{"differing in line ends only", "a\r\nb\r\n", "a\r\nb", "a\nb", "line ends only"},
+		{"differing in line ends only", "a\r\nb\r\n", "a\r\nb", "a\nb", "only in line endings"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o, err := edited(editArgs{Path: "f", Old: tc.old, New: tc.new}, []byte(tc.text))

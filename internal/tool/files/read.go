@@ -90,7 +90,7 @@ func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a
 		return tool.Result{}, err
 	}
 	if b, unsaved := o.Buffer.of(ctx, ws, name, s.whole); unsaved {
-		text, s.size, s.note = strings.NewReader(b), int64(len(b)), "as it stands in the user's editor, with changes that are not saved; it cannot be changed here until they are"
+		text, s.size, s.note = strings.NewReader(b), int64(len(b)), "the text in the user's editor, with unsaved changes; it can be edited here once they are saved"
 	}
 	var saw map[string]string // noted before it is shown: what comes since is not known
 	switch {

@@ -62,7 +62,7 @@ func TestRead(t *testing.T) {
 func TestReadRefuses(t *testing.T) {
 	tools, dir := open(t)
 	put(t, dir+"/f", "a\nb\n")
-	refused(t, tools, "read", []any{"path", "f", "offset", 3}, "beyond the end", "2 lines")
+	refused(t, tools, "read", []any{"path", "f", "offset", 3}, "past the end", "2 lines")
 	refused(t, tools, "read", []any{"path", "none"}, "none", "no such file")
 	refused(t, tools, "read", []any{"path", "f/x"}, "f/x")
 }

@@ -435,7 +435,7 @@ func TestWhatIsStagedMustStay(t *testing.T) {
 	}
 	r.put("a.txt", "three\n")
 	r.git("add", "a.txt")
-	if _, err := call.Run(t.Context(), io.Discard); err == nil || !strings.Contains(err.Error(), "has changed") {
+	if _, err := call.Run(t.Context(), io.Discard); err == nil || !strings.Contains(err.Error(), "no longer those") {
 		t.Errorf("commit of something else: %v", err)
 	}
 }

@@ -361,7 +361,7 @@ func (p *peer) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.Cr
 	text := strings.Join(shown, "\n\n")
 	switch {
 	case len(want.Messages) == 0:
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is nothing to answer"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request has no messages"}
 	case len(text) > maxAsking:
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the message is longer than %d bytes", maxAsking)}
 	}
@@ -377,7 +377,7 @@ func (p *peer) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.Cr
 	})
 	if err == nil && a.Unanswered() {
 		p.tellUnasked()
-		err = errors.New("nobody could answer")
+		err = errors.New("no user could answer")
 	}
 	if err == nil && a.Option != uip.Approve {
 		err = errors.New("the user did not allow it")

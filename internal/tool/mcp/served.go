@@ -87,7 +87,7 @@ func (s *served) decode(line []byte) (all []jsonrpc.Message) {
 		if err != nil {
 			var of struct{ ID json.RawMessage }
 			_ = json.Unmarshal(r, &of) // without one it is answered to nobody
-			s.refuse(of.ID, jsonrpc.CodeInvalidRequest, "this is no message of the protocol")
+			s.refuse(of.ID, jsonrpc.CodeInvalidRequest, "not a message of the protocol")
 			continue
 		}
 		s.note(m)
@@ -133,7 +133,7 @@ func (s *served) refuse(id json.RawMessage, code int, why string) {
 // unanswered answers in the place of an agent that says nothing any more.
 func (s *served) unanswered(id jsonrpc.ID) {
 	select {
-	case s.messages <- &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "nobody answers any more"}}:
+	case s.messages <- &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the connection is closed"}}:
 	case <-s.closed:
 	}
 }

@@ -144,5 +144,5 @@ func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error)
 			Summary: "plan accepted", Rebuild: next,
 		}, nil
 	}
-	return tool.Result{Value: exitResult{Path: path, Choice: KeepPlanning, Text: "The user wants to go on planning." + said}, Summary: "keep planning"}, nil
+	return tool.Result{Value: exitResult{Path: path, Choice: KeepPlanning, Text: "The user wants to keep planning." + said}, Summary: "keep planning"}, nil
 }

@@ -165,7 +165,7 @@ func ask(ctx context.Context, qs []asked) (tool.Result, error) {
 		const text = "No user is available to answer. Decide yourself, and say in your answer what you assumed."
 		return tool.Result{Value: questionResult{Text: text}, Failed: true, Summary: "nobody to ask"}, nil
 	case a.Dismissed:
-		const text = "The user dismissed the questions without answering; no answer was given. Do not ask the same again: go on with what you know, or stop and say what you need."
+		const text = "The user dismissed the questions without answering; no answer was given. Do not ask the same again: continue with what you know, or stop and say what you need."
 		return tool.Result{Value: questionResult{Text: text, Cancelled: true}, Failed: true, Summary: "cancelled"}, nil
 	}
 	r := questionResult{OK: true}

@@ -147,7 +147,7 @@ func (a grepArgs) note(s *searcher, dir bool) string {
 	case s.searched == 0 && a.Include != "":
 		return fmt.Sprintf("include %q names no file that is searched there", a.Include)
 	case s.searched == 0 && a.Type != "":
-		return fmt.Sprintf("there is no file of type %s to search there", a.Type)
+		return fmt.Sprintf("no files of type %s to search there", a.Type)
 	case strings.Contains(a.Pattern, `\|`):
 		return `\| is a plain |; alternatives are written a|b`
 	}
@@ -169,7 +169,7 @@ func (a grepArgs) literally(ctx context.Context, s *searcher) string {
 	as.run(ctx)
 	if r := as.result(); len(r.Matches) > 0 {
 		place := strings.SplitN(r.Matches[0], ":", 3) // its file and line
-		return fmt.Sprintf("nothing matches it as a regular expression, but it stands as a text in %s; escape it: %s",
+		return fmt.Sprintf("no match as a regular expression, but the literal text is in %s; escape it: %s",
 			strings.Join(place[:min(len(place), 2)], ":"), quoted)
 	}
 	return ""

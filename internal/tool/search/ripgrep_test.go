@@ -304,7 +304,7 @@ func TestBinaryFilesThatMatchAreNamed(t *testing.T) {
 	if !slices.Equal(o.Binary, []string{"a.bin"}) || !slices.Equal(places(o), []string{"late.txt:5002", "latin1.txt:1"}) {
 		t.Errorf("grep = %+v", o)
 	}
-	for name, want := range map[string]string{"a.bin": "matches", "b.bin": "no line"} {
+	for name, want := range map[string]string{"a.bin": "with a match", "b.bin": "no matching line"} {
 		if _, err := call(t, tools, "grep", `{"pattern":"hello","path":"`+name+`"}`); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}

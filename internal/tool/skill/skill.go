@@ -86,7 +86,7 @@ func load(c *skills.Catalogue, a args) tool.Result {
 			}
 		}
 		return tool.Result{
-			Value:   failed{Error: why + "; go on without it", Skills: skills.Summary(all, listBytes)},
+			Value:   failed{Error: why + "; continue without it", Skills: skills.Summary(all, listBytes)},
 			Failed:  true,
 			Summary: why,
 			Facts:   []event.Event{event.Notice{Level: event.Warn, Text: fmt.Sprintf("skill %s could not be used (%s); continuing without it", clip(a.name()), why)}},

@@ -72,13 +72,13 @@ func TestLoad(t *testing.T) {
 func TestWhatCannotBeLoadedIsSaidToBothAndEndsNothing(t *testing.T) {
 	for name, why := range map[string]string{"nope": "no such skill", "broken": "it has no description", "../../etc": "no such skill", "": "reads PDFs"} {
 		_, r, text := use(t, catalogue(folder()), `{"action":"load","name":"`+name+`"}`)
-		if !r.Failed || !strings.Contains(text, why) || !strings.Contains(text, "go on without it") || !strings.Contains(text, "- pdf: reads PDFs") {
+		if !r.Failed || !strings.Contains(text, why) || !strings.Contains(text, "continue without it") || !strings.Contains(text, "- pdf: reads PDFs") {
 			t.Errorf("%q: %s", name, text)
 		}
 		if len(r.Facts) != 1 {
 			t.Fatalf("%q: %d facts", name, len(r.Facts))
 		}
-		if n, ok := r.Facts[0].(event.Notice); !ok || n.Level != event.Warn || !strings.Contains(n.Text, "goes on without it") {
+		if n, ok := r.Facts[0].(event.Notice); !ok || n.Level != event.Warn || !strings.Contains(n.Text, "continuing without it") {
 			t.Errorf("%q: %+v", name, r.Facts[0])
 		}
 	}

@@ -29,7 +29,7 @@ func TestItIsATool(t *testing.T) {
 
 func TestOnlySchemasOfObjectsAreTaken(t *testing.T) {
 	for text, why := range map[string]string{
-		schema: "", `{}`: "", `[]`: "no JSON object", `{`: "no JSON object", `{"type":"array"}`: "of an object", `{"type":"object","properties":5}`: "cannot be used", `{"$ref":"http://127.0.0.1:1/x"}`: "cannot be used",
+		schema: "", `{}`: "", `[]`: "not a JSON object", `{`: "not a JSON object", `{"type":"array"}`: "an object schema", `{"type":"object","properties":5}`: "cannot be used", `{"$ref":"http://127.0.0.1:1/x"}`: "cannot be used",
 	} {
 		if _, err := structured.New([]byte(text)); (err == nil) != (why == "") || err != nil && !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v, want %q", text, err, why)
@@ -101,7 +101,7 @@ func TestCallsAreWrongABoundedNumberOfTimesTextsAmongThem(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := wrong(); !errors.Is(err, structured.ErrNone) || !strings.Contains(err.Error(), "does not fit its schema") {
+	if err := wrong(); !errors.Is(err, structured.ErrNone) || !strings.Contains(err.Error(), "does not match its schema") {
 		t.Errorf("the fifth: %v", err)
 	}
 	if err := wrong(); err != nil {

@@ -212,7 +212,7 @@ func decode(body []byte, charset string, markup bool) (text, remark string) {
 		}
 		other = c >= utf8.RuneSelf
 	}
-	return b.String(), "its encoding, " + sanitize.Line(charset, 40) + ", is not known here; all but ASCII was replaced"
+	return b.String(), "its encoding, " + sanitize.Line(charset, 40) + ", is unknown; non-ASCII characters were replaced"
 }
 
 // wholeRunes is body without the beginning of a rune that was cut off.

@@ -145,7 +145,7 @@ func TestRecordsThatVanish(t *testing.T) {
 	s.pulse.Stamp = "none" // while the session is known by what else is kept of it
 	s.mu.Unlock()
 	open.until("event: gone")
-	if status, _ := s.post(say, url.Values{"prompt": {"go on"}, "last seen": {"1"}}); status != 404 || s.done() != "" {
+	if status, _ := s.post(say, url.Values{"prompt": {"go on"}, "seen": {"1"}}); status != 404 || s.done() != "" {
 		t.Errorf("%d, %s", status, s.done())
 	}
 }

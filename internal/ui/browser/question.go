@@ -437,7 +437,7 @@ func (p *page) say() (markup, error) {
 	if err != nil {
 		return "", err
 	}
-	if seen := p.r.PostForm.Get("last seen"); seen != "" && seen != "0" && p.Pulse(p.place).Stamp == "" {
+	if seen := p.r.PostForm.Get("seen"); seen != "" && seen != "0" && p.Pulse(p.place).Stamp == "" {
 		return "", &Problem{http.StatusNotFound, "the records you saw no longer exist; nothing was sent"}
 	}
 	return p.done(p.Say(p.r.Context(), p.place, prompt))

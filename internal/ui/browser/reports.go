@@ -59,7 +59,7 @@ func (p *page) changed(f FileDiff) markup {
 	}
 	id := digestText(p.place.Session + "\x00" + f.Path + "\x00" + f.Unified)
 	return el("article", class("review"), attr{"aria-label", f.Path},
-		whole.show(nil), el("label", class("last seen"), el("input", attr{"type", "checkbox"}, attr{"data-review", id}), " ", p.t("reviewed")))
+		whole.show(nil), el("label", class("seen"), el("input", attr{"type", "checkbox"}, attr{"data-review", id}), " ", p.t("reviewed")))
 }
 
 func (p *page) numberField(name string, n uint64) markup {

@@ -417,7 +417,7 @@ func (p *page) prompt(v view, pulse Pulse) markup {
 	}
 	return el("div", attr{"data-shape", shape}, about,
 		p.form(p.of("say"), class("prompt"),
-			el("input", attr{"type", "hidden"}, attr{"name", "last seen"}, attr{"value", decimal(v.last)}),
+			el("input", attr{"type", "hidden"}, attr{"name", "seen"}, attr{"value", decimal(v.last)}),
 			el("label", class("unseen"), attr{"for", "prompt"}, p.t("Task")),
 			el("textarea", attr{"id", "prompt"}, attr{"name", "prompt"}, attr{"rows", "2"}, attr{"required", ""}, attr{"placeholder", p.t("Task")}),
 			el("button", class("primary"), p.t("Send"))),

@@ -95,7 +95,7 @@ var elsewhere = map[string]string{
 	"1 line": "codenav", "%d characters": "codenav", "1 character": "codenav",
 	"%d errors": "codenav", "1 error": "codenav", "%d warnings": "codenav", "1 warning": "codenav",
 	"%d jobs": "bash", "1 job": "bash", "%s stopped": "bash", "agent: %s": "policy.Reason", "address already in use": osError, "cannot assign requested address": osError,
-	"exit status %d": osError, "read the file again": "patch", "a boolean": "tool", "an array": "tool", "an integer": "tool", "deny (nobody)": "event", "the limit ends at %s": "orchestrator", "go on without it": "skill", "check CODER_API_KEY, your vendor's variable or provider.api_key": "cli", "coder config show tells which is used": "cli", "exec: %q: executable file not found in $PATH": osError, "server misbehaving": osError, "todo list": "plan", "background jobs": "bash",
+	"exit status %d": osError, "read the file again": "patch", "a boolean": "tool", "an array": "tool", "an integer": "tool", "deny (nobody)": "event", "the limit ends at %s": "orchestrator", "continue without it": "skill", "check CODER_API_KEY, your vendor's variable or provider.api_key": "cli", "coder config show tells which is used": "cli", "exec: %q: executable file not found in $PATH": osError, "server misbehaving": osError, "todo list": "plan", "background jobs": "bash",
 	"%d remarks": "codenav", "1 remark": "codenav", "%d definitions": "codenav", "1 definition": "codenav",
 	"%d references": "codenav", "1 reference": "codenav", "%d new problems": "codenav", "1 new problem": "codenav",
 	"%d in progress": "plan", "%d completed": "plan",
