@@ -343,3 +343,22 @@ func (m *module) checkWritten(t *testing.T, f sourceFile, e ast.Expr, isFormat b
 	}
 	t.Errorf("%s: %q is written as it stands; use T or Said", m.where(f, e), text)
 }
+
+// contract are the strings that other programs look for on the screen, in any language.
+var contract = []string{
+	"step limit reached", "exit=", "(truncated)", "stdout:", "stderr:", "(no output)", "[output truncated]",
+	"...[output truncated for display]", "...[error output truncated for display]", "command mode denied: bash disabled by active agent ",
+	"matches dangerous command policy", "policy requires approval", "best-effort", "[ANSWER]", "[tool]", "[Question ", " (Recommended)",
+	"Cancelled by ESC", "[Request interrupted by user", "Implement the following plan:", "path outside workspace",
+}
+
+func TestTheContractHoldsInEveryLanguage(t *testing.T) {
+	keys, table := catalogue(t)
+	for _, key := range keys {
+		for _, fixed := range contract {
+			if strings.Contains(key, fixed) && !strings.Contains(table[key], fixed) {
+				t.Errorf("the translation of %q lost %q", key, fixed)
+			}
+		}
+	}
+}

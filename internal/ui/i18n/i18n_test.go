@@ -10,10 +10,10 @@ import (
 func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 	zh := i18n.For(i18n.Chinese)
 	for in, want := range map[string]string{
-		"bash policy requires approval":                             "bash 策略要求审批",
-		"rule: bash policy requires approval":                       "规则：bash 策略要求审批",
-		"risk: matches dangerous command policy: removes files: rm": "风险：命中危险命令策略：会删除文件：rm",
-		"rule: bash policy requires approval; risk: other":          "规则：bash 策略要求审批；风险：other",
+		"bash policy requires approval":                             "需要审批：bash policy requires approval",
+		"rule: bash policy requires approval":                       "规则：需要审批：bash policy requires approval",
+		"risk: matches dangerous command policy: removes files: rm": "风险：命中危险命令（matches dangerous command policy）：会删除文件：rm",
+		"rule: bash policy requires approval; risk: other":          "规则：需要审批：bash policy requires approval；风险：other",
 		"nothing anybody knows 100%":                                "nothing anybody knows 100%",
 		// errors wrap errors, of the system's too
 		"open session s1: open /x/y: permission denied":               "打开会话 s1：打开 /x/y：权限不够",
@@ -23,7 +23,7 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 		// what stands within a sentence is in the same language
 		"session s is in use by process 7 (coder) on vm since noon": "会话 s 正被主机 vm 上的进程 7（coder，自 noon 起）使用",
 		"session s is in use by process 7 (coder)":                  "会话 s 正被进程 7（coder）使用",
-		"allow (user); rule: write policy requires approval":        "允许（用户）；规则：write 策略要求审批",
+		"allow (user); rule: write policy requires approval":        "允许（用户）；规则：需要审批：write policy requires approval",
 		"#12 approve": "#12 同意",
 		"cannot reach the provider: what it said": "无法连接提供方：what it said",
 		`/a/b.txt: script line 1: unknown verb "x"; a line starts with say, reason, call, usage, stop, wait, cut, fail, to, want, else or repeat`: `/a/b.txt：脚本第 1 行：未知动词 "x"；每行应以 say、reason、call、usage、stop、wait、cut、fail、to、want、else 或 repeat 开头`,
@@ -68,7 +68,7 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 		"2 items, 1 in progress":   "2 项，1 项进行中",
 		"2 items, 1 to be guessed": "2 items, 1 to be guessed",
 		"":                         "",
-		"bash policy requires approval\n  removes files: a\nx": "bash 策略要求审批\n  会删除文件：a\nx",
+		"bash policy requires approval\n  removes files: a\nx": "需要审批：bash policy requires approval\n  会删除文件：a\nx",
 	} {
 		if got := zh.Said(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
