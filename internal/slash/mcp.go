@@ -79,7 +79,7 @@ func mcpTools(all []mcp.Status) display.Table {
 		for _, tool := range s.Tools {
 			mark := ""
 			if !tool.Loaded {
-				mark = "searched for"
+				mark = "found by search"
 			}
 			t.Rows = append(t.Rows, []display.Cell{{Text: tool.Name}, {Text: mark, Words: true}, {Text: tool.About}})
 		}

@@ -188,7 +188,7 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 
 func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 	for _, tt := range []struct{ input, want, asked string }{
-		{"/help", "Ctrl+D on an empty line leaves", ""},
+		{"/help", "Ctrl+D on an empty line quits", ""},
 		{"/model", "model: m\n*  m\nthe endpoint does not list its models: boom", ""},
 		{"/model big-1", "model: big-1", "model big-1"},
 		{"/mode", "mode: build", ""},
@@ -198,16 +198,16 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 		{"/todos", "☑ x\n☐ y", ""},
 		{"/jobs", "job-1  running        3s        serve", ""},
 		{"/jobs", "job-2  ended, exit 0            make     runs/2.log", ""},
-		{"/tasks", "running        > look", ""},
-		{"/tasks", "asks           edit a.txt", ""},
-		{"/context", "of 1000 tokens are in use", ""},
+		{"/tasks", "running          > look", ""},
+		{"/tasks", "question         edit a.txt", ""},
+		{"/context", "of 1000 tokens used", ""},
 		{"/cost", "all         30  0       3    $0.5000", ""},
 		{"/diff", "in this session: 1 changed\n  a.txt  +1 -1", ""},
 		{"/diff full", "-old\n+new", ""},
 		{"/diff a b.txt", "no changes by this session in a b.txt remain", ""},
 		{"/diff full a.txt", "-old\n+new", ""},
 		{"/undo", "undone: the turn\n  restored: a\n  restored to someone else's later version: p\n  removed: b\n" +
-			"  left as it is: k (changed)\n  /undo force overwrites: k\n  lost: l (too large)\n" +
+			"  unchanged: k (changed)\n  /undo force overwrites: k\n  lost: l (too large)\n" +
 			"  changed by commands, not restored (all includes them): n\n  not undone outside this folder: make", "undo all=false force=false dry=false"},
 		{"/undo dry all force", "undone: the turn", "undo all=true force=true dry=true"},
 		{"/redo", "nothing to redo", "redo all=false force=false dry=false"},
@@ -247,7 +247,7 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 func TestContextTellsWhatWasDone(t *testing.T) {
 	long := chat.Answer(chat.ToolResult{CallID: "1", Name: "look", Text: strings.Repeat("line\n", 1000)})
 	calls := chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "1", Name: "look", Args: json.RawMessage("{}")}}}
-	view := []chat.Message{chat.Say(chat.User, "first"), calls, long, chat.Say(chat.Assistant, "last seen")}
+	view := []chat.Message{chat.Say(chat.User, "first"), calls, long, chat.Say(chat.Assistant, "seen")}
 	pruned, _ := compact.Prune(view, 1)
 	for _, tt := range []struct {
 		name       string
@@ -256,11 +256,11 @@ func TestContextTellsWhatWasDone(t *testing.T) {
 		back       string
 	}{
 		{"pruned", event.ContextReplaced{Reason: event.Compacted, Messages: pruned[:3], Keep: 1, Done: "old output was pruned"},
-			"\n1 message was shortened; /compact undo restores it in full\nlast: old output was pruned", "summary stands", "1 message restored in full"},
+			"\n1 message was shortened; /compact undo restores it in full\nlast: old output was pruned", "a summary replaces", "1 message restored in full"},
 		{"summarised", event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{compact.Message("it looked", compact.Keep{}, 500)}, Keep: 1},
-			"\na summary replaces 3 earlier messages; /compact undo restores them\n  first", "shorter than", "3 messages restored"},
+			"\na summary replaces 3 earlier messages; /compact undo restores them\n  first", "shortened", "3 messages restored"},
 		{"another mode", event.ContextReplaced{Reason: event.ModeSwitched},
-			"\nthe mode changed, and the model no longer sees 4 earlier messages; /compact undo restores them\n  first", "summary stands", "4 messages restored"},
+			"\nthe mode changed, and the model no longer sees 4 earlier messages; /compact undo restores them\n  first", "a summary replaces", "4 messages restored"},
 	} {
 		o, w := open(t)
 		for i, m := range view {
@@ -277,7 +277,7 @@ func TestContextTellsWhatWasDone(t *testing.T) {
 				n, _ := strconv.Atoi(f[len(f)-2])
 				sum += n
 			}
-			_, _ = fmt.Sscanf(line, "%d of 1000 tokens are in use", &used)
+			_, _ = fmt.Sscanf(line, "%d of 1000 tokens used", &used)
 		}
 		if sum != max(1000, used) || used == 0 {
 			t.Errorf("%s: the parts come to %d:\n%s", tt.name, sum, got.Text)
@@ -295,8 +295,8 @@ func TestCommandsThatCannotBeRunAsWritten(t *testing.T) {
 		"/sess":               "unknown command /sess; did you mean /sessions? /help lists the commands",
 		"/HELPP":              "unknown command /helpp; did you mean /help? /help lists the commands",
 		"/resume 1":           "unknown session 1",
-		"/export pdf":         `there is no form "pdf"; /export takes json, md or html`,
-		"/export pdf a":       `there is no form "pdf"; /export takes json, md or html`,
+		"/export pdf":         `unknown format "pdf"; /export takes json, md or html`,
+		"/export pdf a":       `unknown format "pdf"; /export takes json, md or html`,
 		"/undo #x":            `/undo takes a call's record number, such as #48, not "#x"`,
 		"/redo it":            `/redo takes force and dry, not "it"`,
 		"/model a b":          "a model name is one word",
@@ -304,9 +304,9 @@ func TestCommandsThatCannotBeRunAsWritten(t *testing.T) {
 		"/trust maybe":        `/trust takes yes or no, not "maybe"`,
 		"/new x":              "/new takes no arguments",
 		"/compact undo":       "nothing was compacted, so there is nothing to restore",
-		"/mode turbo":         `there is no mode "turbo"`,
-		"/export a/b":         "folder  does not exista",
-		"/permissions revoke": "say which: ",
+		"/mode turbo":         `unknown mode "turbo"`,
+		"/export a/b":         "folder a does not exist",
+		"/permissions revoke": "use /permissions revoke N",
 		"/xxxxxxxxxxxxx":      "unknown command /xxxxxxxxxxxxx; /help lists the commands",
 	} {
 		o, w := open(t)
@@ -382,13 +382,13 @@ func TestUndoingNothingIsSaid(t *testing.T) {
 		r    undo.Plan
 		want string
 	}{
-		{"undo", undo.Plan{Kept: kept}, "nothing was undone: the last turn\n  left as it is: k (changed)\n  /undo force overwrites: k"},
-		{"redo", undo.Plan{Kept: kept}, "nothing was redone: the last turn\n  left as it is: k (changed)\n  /redo force overwrites: k"},
+		{"undo", undo.Plan{Kept: kept}, "nothing was undone: the last turn\n  unchanged: k (changed)\n  /undo force overwrites: k"},
+		{"redo", undo.Plan{Kept: kept}, "nothing was redone: the last turn\n  unchanged: k (changed)\n  /redo force overwrites: k"},
 		{"undo", undo.Plan{Kept: kept, DryRun: true}, "nothing would be undone: the last turn"},
 		{"undo", undo.Plan{NotUndone: []string{"n"}}, "nothing was undone: the last turn\n  changed by commands"},
 		{"undo", undo.Plan{Lost: kept}, "nothing was undone: the last turn\n  lost: k"},
 		{"undo", undo.Plan{Kept: kept, Removed: []string{"a"}}, "undone: the last turn\n  removed: a"},
-		{"undo", undo.Plan{Removed: []string{"a"}, DryRun: true}, "would be undone: the last turn\n  to be removed: a"},
+		{"undo", undo.Plan{Removed: []string{"a"}, DryRun: true}, "would be undone: the last turn\n  to remove: a"},
 		{"undo", undo.Plan{}, "nothing was undone: the last turn\n  no file had to change"},
 		{"redo", undo.Plan{DryRun: true}, "nothing would be redone: the last turn\n  no file would change"},
 	} {
