@@ -151,11 +151,11 @@ func TestAFileThatIsNoAgentIsToldOfOnce(t *testing.T) {
 		}
 	})
 	for _, id := range []string{"one", "two"} {
-		if text, _ := s.run(s.start(id), "/agents"); !strings.Contains(text, ".coder/agents/notes.md: left out: it has no description") {
+		if text, _ := s.run(s.start(id), "/agents"); !strings.Contains(text, ".coder/agents/notes.md: skipped: it has no description") {
 			t.Errorf("%s", text)
 		}
 	}
-	if len(s.warnings) != 1 || !strings.HasPrefix(s.warnings[0], "agent .coder/agents/notes.md: left out") {
+	if len(s.warnings) != 1 || !strings.HasPrefix(s.warnings[0], "agent .coder/agents/notes.md: skipped") {
 		t.Errorf("%q", s.warnings)
 	}
 }

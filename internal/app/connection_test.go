@@ -104,8 +104,8 @@ func TestACommandThatPrintsNoKey(t *testing.T) {
 	}{
 		{"fails", config.Command{"/bin/sh", "-c", "echo 'no vault here' >&2; exit 3"}, "exit status 3 (no vault here)"},
 		{"is not there", config.Command{"/no/such/program"}, "no such file"},
-		{"says nothing", config.Command{"/bin/sh", "-c", ":"}, "it has to print one line"},
-		{"says too much", config.Command{"/bin/sh", "-c", "echo a; echo b"}, "it has to print one line"},
+		{"says nothing", config.Command{"/bin/sh", "-c", ":"}, "it must print one line"},
+		{"says too much", config.Command{"/bin/sh", "-c", "echo a; echo b"}, "it must print one line"},
 	} {
 		s := newStudio(t, "", nil)
 		s.Options.Script = ""
@@ -171,7 +171,7 @@ func TestCertificatesAndParameters(t *testing.T) {
 			t.Errorf("%s: %v, %d certificates, query %q", kind, err, shown, query)
 		}
 		p.KeyFile = ""
-		if err := s.ask(t.Context()); err == nil || !strings.Contains(err.Error(), "belong together") {
+		if err := s.ask(t.Context()); err == nil || !strings.Contains(err.Error(), "must be set together") {
 			t.Errorf("half a pair: %v", err)
 		}
 		p.KeyFile = filepath.Join(dir, "ca.pem")
@@ -198,8 +198,8 @@ func TestProxies(t *testing.T) {
 		{"http://proxy:3128", "10.0.0.0/8", "http://10.1.2.3/v1", "", ""},
 		{"http://proxy:3128", "*", "https://api.example.com/v1", "", ""},
 		{"none", "", "https://api.example.com/v1", "", ""},
-		{"ftp://proxy", "", "https://api.example.com/v1", "", "provider.proxy: want an address"},
-		{"proxy:3128", "", "https://api.example.com/v1", "", "provider.proxy: want an address"},
+		{"ftp://proxy", "", "https://api.example.com/v1", "", "provider.proxy: expected an address"},
+		{"proxy:3128", "", "https://api.example.com/v1", "", "provider.proxy: expected an address"},
 	} {
 		a := &App{Env: Env{Environ: []string{"NO_PROXY=" + tc.without}}}
 		choose, err := a.proxy(tc.proxy)

@@ -59,7 +59,7 @@ func TestKeysAreSentInTheHeaderOfTheEndpoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Models(t.Context()); kind == "openai" && (err == nil || !strings.Contains(err.Error(), "has no list of models")) {
+		if _, err := c.Models(t.Context()); kind == "openai" && (err == nil || !strings.Contains(err.Error(), "has no model list")) {
 			t.Errorf("a list of deployments: %v", err)
 		}
 		server.Close()

@@ -115,7 +115,7 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 func unreadable(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) && kind.Field != "" {
-		return fmt.Errorf("cannot read the request: %s is a %s, and must not be", kind.Field, kind.Value)
+		return fmt.Errorf("cannot read the request: %s has the wrong type: %s", kind.Field, kind.Value)
 	}
 	return errors.New("cannot read the request: it must be an object with a subtype")
 }

@@ -154,7 +154,7 @@ func asProblem(err error) error {
 	case errors.As(err, &refusal):
 		status = http.StatusConflict
 	case errors.As(err, &claimed):
-		return &browser.Problem{Status: http.StatusConflict, Text: claimed.Error() + "; send messages there. Nothing was changed"}
+		return &browser.Problem{Status: http.StatusConflict, Text: fmt.Sprintf("%s; send messages there. Nothing was changed", claimed)}
 	case code == ExitInput || code == ExitConfig:
 		status = http.StatusBadRequest
 	}

@@ -22,7 +22,7 @@ func TestFoldersThatAreNoProjectAreWarnedOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ lang, home, root, want string }{
-		{"en", home, "/", "the root of the whole system"},
+		{"en", home, "/", "the root of the system"},
 		{"en", home, home, "your home folder"},
 		{"en", linked, home, "your home folder"},
 		{"en", home, linked, "your home folder"},
@@ -31,7 +31,7 @@ func TestFoldersThatAreNoProjectAreWarnedOf(t *testing.T) {
 		{"en", home, filepath.Join(home, "project"), ""},
 		{"en", "", "/srv", ""},
 		{"en", home, filepath.Dir(home), "your home folder is in this folder"},
-		{"en", home, "/etc", "this folder is the system's"},
+		{"en", home, "/etc", "a system folder"},
 		{"zh-CN", home, "/usr", "系统"},
 		{"en", home, "/etc/nginx", ""},
 	} {

@@ -265,7 +265,7 @@ func (y *layer) byName(f *field, v hujson.Value) {
 		switch all := all.(type) {
 		case map[string]string:
 			if !ok || lit.Kind() != '"' {
-				err = errors.New("want a string, found " + found(m.Value))
+				err = fmt.Errorf("expected a string, found %s", found(m.Value))
 			} else if err == nil {
 				all[name] = over.Value.(hujson.Literal).String()
 			}

@@ -36,7 +36,7 @@ func TestTheNetworkIsAllOrNothingOrHosts(t *testing.T) {
 	}
 	for value, why := range map[string]string{
 		`["*"]`: `"*" is not a host pattern: use true`, `["good.example", "https://x.example/y"]`: `"https://x.example/y" is not a host pattern`,
-		`["a.*.example"]`: `"a.*.example" is not a host pattern`, `"no"`: "want true, false or a list of hosts", `[1]`: "want a list of strings", `{}`: "want a list",
+		`["a.*.example"]`: `"a.*.example" is not a host pattern`, `"no"`: "expected true, false or a list of hosts", `[1]`: "expected a list of strings", `{}`: "expected a list",
 	} {
 		_, _, err := load(files{homeFile: `{"safety": {"network": ` + value + `}}`}, nil)
 		if err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "safety.network") {

@@ -47,9 +47,9 @@ func TestSetRefuses(t *testing.T) {
 		want        string
 	}{
 		{"{}", "provider.modle", "m", `unknown key "provider.modle"; did you mean "provider.model"?`},
-		{"{}", "runtime.max_steps", 0, "want a whole number"},
-		{"{}", "runtime.max_steps", "5", "want a whole number"},
-		{"{}", "ui.color", "pink", "want auto, always or never"},
+		{"{}", "runtime.max_steps", 0, "expected a whole number"},
+		{"{}", "runtime.max_steps", "5", "expected a whole number"},
+		{"{}", "ui.color", "pink", "expected auto, always or never"},
 		{"{", "ui.color", "never", "not JSON"},
 		{`{"ui": 5}`, "ui.color", "never", "expected an object, found 5"},
 		{`[]`, "ui.color", "never", "expected an object, found a list"},

@@ -40,7 +40,7 @@ func TestACircleEndsWhereNobodyCanBeAsked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := patient(t, tc.script+"say never reached", uip.Nobody)
 			_, err := b.RunTurn(t.Context(), "go", b)
-			if !errors.Is(err, ErrLoop) || !strings.Contains(err.Error(), "also after the model was told so") {
+			if !errors.Is(err, ErrLoop) || !strings.Contains(err.Error(), "the model was warned") {
 				t.Errorf("err = %v", err)
 			}
 			if n := len(b.model.Seen()); n != tc.requests {

@@ -145,13 +145,13 @@ func TestAFolderThatIsNoGoldenSessionIsRefused(t *testing.T) {
 	}
 	strange := strings.Replace(string(line), "TaskCreated", "Strange", 1)
 	for why, tt := range map[string]struct{ manifest, model, expected string }{
-		manifest:                            {`{`, "", ""},
-		"not a golden session":              {`{"form":2,"session":"s"}`, "", ""},
-		"not a golden session of form 2":    {`{"form":3,"session":"s","root":"/w"}`, "", ""},
-		"an earlier version saved it":       {`{"form":1,"session":"s","root":"/w","branch":"main"}`, "", ""},
-		model + ":1":                        {fine, record + "\n", ""},
-		expected + ":1: a record of a kind": {fine, "", strange + "\n"},
-		"no such file":                      {`{"form":2,"session":"s","root":"/w","within":"."}`, "", ""},
+		manifest:                           {`{`, "", ""},
+		"not a golden session":             {`{"form":2,"session":"s"}`, "", ""},
+		"not a golden session of format 2": {`{"form":3,"session":"s","root":"/w"}`, "", ""},
+		"saved by an earlier version":      {`{"form":1,"session":"s","root":"/w","branch":"main"}`, "", ""},
+		model + ":1":                       {fine, record + "\n", ""},
+		expected + ":1: unknown kind":      {fine, "", strange + "\n"},
+		"no such file":                     {`{"form":2,"session":"s","root":"/w","within":"."}`, "", ""},
 	} {
 		dir := t.TempDir()
 		for name, text := range map[string]string{manifest: tt.manifest, model: tt.model, expected: tt.expected} {

@@ -81,7 +81,7 @@ func TestTheBeginningIsWhatCallsFoundFirst(t *testing.T) {
 		}
 	}
 	take := New("s", "/ws", numbered(changing("c", nil, "", nil, change(file("a", "tree:gone"), a2))...))
-	if _, err := Trace(t.Context(), take, take, keeper{}); err == nil || !strings.Contains(err.Error(), "what a held was not kept") {
+	if _, err := Trace(t.Context(), take, take, keeper{}); err == nil || !strings.Contains(err.Error(), "the content of a was not saved") {
 		t.Errorf("changes that were not kept are %v", err)
 	}
 }

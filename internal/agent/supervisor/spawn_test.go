@@ -469,7 +469,7 @@ func TestNobodyIsSentOutsideATurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Spawn(t.Context(), supervisor.Subtask{}); err == nil || !strings.Contains(err.Error(), "no turn is under way") {
+	if _, err := s.Spawn(t.Context(), supervisor.Subtask{}); err == nil || !strings.Contains(err.Error(), "no turn is running") {
 		t.Errorf("err = %v", err)
 	}
 }

@@ -175,7 +175,7 @@ func TestWhatGoesWrongIsToldAndTheTurnGoesOn(t *testing.T) {
 				b.tools = nil
 				b.add("write", tool.Write, func(context.Context, string, io.Writer) (tool.Result, error) { panic("ouch") })
 			},
-			result: `{"ok":false,"error":"write broke down: ouch"}`},
+			result: `{"ok":false,"error":"write crashed: ouch"}`},
 		{name: "the tool's own time limit", call: "write a", verdict: "allow",
 			setup: func(b *bench) {
 				b.tools = nil
@@ -549,7 +549,7 @@ func TestACallOfAMeantToolThatIsMissingDoesNotRun(t *testing.T) {
 	b.add("bash", tool.Exec, b.fine("bash"))
 	b.round.Calls = []chat.ToolCall{{ID: "c0", Name: "bash", Args: []byte(patchLine)}}
 	got, err := b.run(t.Context())
-	if err != nil || lines(got, "run") != "" || !strings.Contains(got, `there is no tool named \"bash\"`) {
+	if err != nil || lines(got, "run") != "" || !strings.Contains(got, `unknown tool \"bash\"`) {
 		t.Errorf("%v:\n%s", err, got)
 	}
 }

@@ -134,7 +134,7 @@ func (r *reader) read() error {
 	slices.Sort(r.p.Unused)
 	if !found && len(r.p.Commands)+len(r.p.Skills)+len(r.p.Agents)+len(r.p.Hooks)+len(r.p.Servers) == 0 {
 		if _, err := r.files.Stat(marketFile); err == nil {
-			return errors.New("it is a collection of plugins (" + marketFile + "): add one of its folders")
+			return fmt.Errorf("it is a collection of plugins (%s): add one of its folders", marketFile)
 		}
 		return errors.New("it is not a plugin: it has no " + manifestFile)
 	}

@@ -76,18 +76,18 @@ func TestWhatIsNoPluginIsTold(t *testing.T) {
 	}{
 		"nothing":             {map[string]string{"x": "y"}, "it has no .claude-plugin/plugin.json"},
 		"a list of plugins":   {map[string]string{".claude-plugin/marketplace.json": "{}"}, "a collection of plugins"},
-		"no JSON":             {map[string]string{manifest: "name: demo"}, "is not what it should be"},
-		"no name":             {map[string]string{manifest: "{}"}, `"" is not a name`},
-		"a name to imitate":   {map[string]string{manifest: `{"name": "dеmo"}`}, "is not a name"},
-		"a name with a slash": {map[string]string{manifest: `{"name": "a/b"}`}, "is not a name"},
-		"a name with escapes": {map[string]string{manifest: `{"name": "a\u001b[2J"}`}, `"a\x1b[2J" is not a name`},
-		"a long name":         {map[string]string{manifest: `{"name": "` + strings.Repeat("a", 65) + `"}`}, "is not a name"},
+		"no JSON":             {map[string]string{manifest: "name: demo"}, "is invalid"},
+		"no name":             {map[string]string{manifest: "{}"}, `"" is not a valid plugin name`},
+		"a name to imitate":   {map[string]string{manifest: `{"name": "dеmo"}`}, "is not a valid plugin name"},
+		"a name with a slash": {map[string]string{manifest: `{"name": "a/b"}`}, "is not a valid plugin name"},
+		"a name with escapes": {map[string]string{manifest: `{"name": "a\u001b[2J"}`}, `"a\x1b[2J" is not a valid plugin name`},
+		"a long name":         {map[string]string{manifest: `{"name": "` + strings.Repeat("a", 65) + `"}`}, "is not a valid plugin name"},
 		"a path out":          {map[string]string{manifest: `{"name": "a", "agents": "/etc"}`}, `agents: "/etc" leads out`},
 		"a path into git":     {map[string]string{manifest: `{"name": "a", "hooks": "./.git/x.json"}`}, `hooks: "./.git/x.json" leads out`},
 		"a path to nothing":   {map[string]string{manifest: `{"name": "a", "skills": "./none"}`}, "none: no such file or directory"},
-		"a path of no sort":   {map[string]string{manifest: `{"name": "a", "commands": 5}`}, "is not what it should be"},
+		"a path of no sort":   {map[string]string{manifest: `{"name": "a", "commands": 5}`}, "is invalid"},
 		"hooks of no sort":    {map[string]string{manifest: `{"name": "a", "hooks": 5}`}, "neither a path nor an object"},
-		"hooks of no JSON":    {map[string]string{"hooks/hooks.json": "["}, "hooks/hooks.json is not what it should be"},
+		"hooks of no JSON":    {map[string]string{"hooks/hooks.json": "["}, "hooks/hooks.json is invalid"},
 		"a long manifest":     {map[string]string{manifest: strings.Repeat(" ", 1<<20) + "{}"}, "too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestAFolderThatCannotBePinnedIsNotAdded(t *testing.T) {
 		"a folder out": {func(dir string) error { return os.Symlink("../..", filepath.Join(dir, "x")) }, "x: the link leads out of its folder"},
 		"a link into git": {func(dir string) error {
 			return errors.Join(os.Mkdir(filepath.Join(dir, ".git"), 0o755), os.Symlink(".git", filepath.Join(dir, "x")))
-		}, "x: it is a link into .git"},
+		}, "x: a link into .git"},
 		"a circle": {func(dir string) error { return os.Symlink("x", filepath.Join(dir, "x")) }, "x: its links form a loop"},
 		"a pipe":   {func(dir string) error { return syscall.Mkfifo(filepath.Join(dir, "x"), 0o600) }, "x: it is not a regular file"},
 		"a huge file": {func(dir string) error {
@@ -237,7 +237,7 @@ func TestTheBook(t *testing.T) {
 	b := kept(t, dir, 0)
 	p, held, err := b.Look(folder(t, map[string]string{manifest: `{"name": "demo"}`}))
 	must(t, err)
-	if err := b.Add(p, held); err == nil || !strings.Contains(err.Error(), "is added already, from "+dir) {
+	if err := b.Add(p, held); err == nil || !strings.Contains(err.Error(), "is already added, from "+dir) {
 		t.Errorf("another of the same name: %v", err)
 	}
 	write(t, filepath.Join(b.Dir, "odd.json"), "{")
@@ -247,7 +247,7 @@ func TestTheBook(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 	must(t, os.RemoveAll(dir))
-	if all, _ := b.Load(); all[0].Err == nil || !strings.Contains(all[0].Err.Error(), "there is no folder") {
+	if all, _ := b.Load(); all[0].Err == nil || !strings.Contains(all[0].Err.Error(), "no longer exists") {
 		t.Errorf("without its folder: %v", all[0].Err)
 	}
 	must(t, b.Remove("Demo"))

@@ -65,7 +65,7 @@ func TestPatterns(t *testing.T) {
 	}
 	for pattern, why := range map[string]string{
 		"*": "use true", "https://example.org/x": `write "example.org"`, "a.*.org": "star", "*example.org": "star", "**.example.org": "star",
-		"*.10.0.0.1": "below", "example.org:x": "not a port", "": "name", "*.": "name", "a b": "cannot be", "10.1": "four decimal",
+		"*.10.0.0.1": "subdomains", "example.org:x": "not a port", "": "name", "*.": "name", "a b": "not allowed", "10.1": "four decimal",
 	} {
 		if _, err := hosts.Parse(pattern); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: %v, want %s", pattern, err, why)

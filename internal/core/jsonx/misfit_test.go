@@ -19,12 +19,12 @@ func TestWhatDoesNotFitIsToldInWords(t *testing.T) {
 	}
 	for written, want := range map[string]string{
 		`{"input": 2}`:         `unknown key "input"; use one of: context, price, vision, refuses, env`,
-		`{"context": "a"}`:     "context: want a whole number, found a string",
-		`{"context": 1.5}`:     "context: want a whole number, found a number",
-		`{"price": []}`:        "price: want a number, found a list",
-		`{"vision": 1}`:        "vision: want true or false, found a number",
-		`{"refuses": {}}`:      "refuses: want a list, found an object",
-		`{"env": {"A": true}}`: "env: want a string, found true or false",
+		`{"context": "a"}`:     "context: expected a whole number, found a string",
+		`{"context": 1.5}`:     "context: expected a whole number, found a number",
+		`{"price": []}`:        "price: expected a number, found a list",
+		`{"vision": 1}`:        "vision: expected true or false, found a number",
+		`{"refuses": {}}`:      "refuses: expected a list, found an object",
+		`{"env": {"A": true}}`: "env: expected a string, found true or false",
 		`[]`:                   "expected an object, found a list",
 		`{"context"`:           "unexpected EOF",
 	} {

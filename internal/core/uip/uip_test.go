@@ -29,7 +29,7 @@ func TestCheck(t *testing.T) {
 		{"another question", confirm, uip.Response{ID: "q2", Option: uip.Approve}, "interaction"},
 		{"no question", confirm, uip.Response{Option: uip.Approve}, "interaction"},
 		{"another task", confirm, uip.Response{ID: "q", TaskID: "t2", Option: uip.Approve}, "task"},
-		{"an option not offered", confirm, uip.Response{ID: "q", Option: uip.Always}, "no option"},
+		{"an option not offered", confirm, uip.Response{ID: "q", Option: uip.Always}, "unknown option"},
 		{"confirm in words", confirm, uip.Response{ID: "q", Input: "yes"}, "must be chosen"},
 		{"nothing", confirm, uip.Response{ID: "q"}, "must be chosen"},
 		{"pick", choose, uip.Response{ID: "q", Option: uip.Reject}, ""},
@@ -42,7 +42,7 @@ func TestCheck(t *testing.T) {
 		{"one of two", several, uip.Response{ID: "q"}, "must be chosen"},
 		{"none of two", several, uip.Response{ID: "q", Dismissed: true}, ""},
 		{"an approval is not dismissed", uip.Request{ID: "q", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Options: options}, uip.Response{ID: "q", Dismissed: true}, "must be chosen"},
-		{"broken rule", uip.Request{ID: "q", Validation: &uip.Validation{Regex: "("}}, uip.Response{ID: "q", Input: "x"}, "broken"},
+		{"broken rule", uip.Request{ID: "q", Validation: &uip.Validation{Regex: "("}}, uip.Response{ID: "q", Input: "x"}, "rule is invalid"},
 	} {
 		err := uip.Check(c.q, c.a)
 		if (err == nil) != (c.why == "") || err != nil && !strings.Contains(err.Error(), c.why) {

@@ -337,15 +337,15 @@ func TestOnlyProgramsFromOutsideAreRun(t *testing.T) {
 		file, want string
 		servers    []Kind
 	}{
-		{"x.go", "lies inside the workspace", nil},
+		{"x.go", "is inside the workspace", nil},
 		{"x.py", "", nil},
-		{"x.c", "no language server for C and C++ is installed; to install one: install the package clangd", nil},
+		{"x.c", "no language server for C and C++ is installed; to install one: install your system's clangd package", nil},
 		{"x.rs", "rustup component add rust-analyzer", nil},
 		{"x.unknown", "no known language server for x.unknown", nil},
 		{"x", "no known language server for x", nil},
 		{"x.go", "", []Kind{{Name: "mine", Language: "Go", Command: []string{ws + "/bin/gopls"}, Files: map[string]string{".go": "go"}}}},
-		{"x.py", "switched off", []Kind{{Name: "none", Language: "Python", Files: map[string]string{".py": "python"}}}},
-		{"x.go", "lies inside", []Kind{{Name: "mine", Language: "Go", Command: []string{"./bin/gopls"}, Files: map[string]string{".go": "go"}}}},
+		{"x.py", "disabled", []Kind{{Name: "none", Language: "Python", Files: map[string]string{".py": "python"}}}},
+		{"x.go", "is inside", []Kind{{Name: "mine", Language: "Go", Command: []string{"./bin/gopls"}, Files: map[string]string{".go": "go"}}}},
 	} {
 		p := New(Options{Root: ws, Env: []string{"PATH=/nowhere", "PATH=" + path}, Servers: tc.servers})
 		started := false
@@ -407,8 +407,8 @@ func TestTypeScriptIsThePersons(t *testing.T) {
 		{name: "seven", version: "7.0.2", programs: "tsc", want: "tsc"},
 		{name: "seven and the server for five", version: "7.0.2", programs: "tsc typescript-language-server", want: "tsc"},
 		{name: "ten", version: "10.0.0-beta", programs: "tsc", want: "tsc"},
-		{name: "the project's five", programs: "typescript-language-server", inside: "tsc tsserver", want: "lies inside the workspace"},
-		{name: "the project's seven", inside: "tsc", want: "lies inside the workspace"},
+		{name: "the project's five", programs: "typescript-language-server", inside: "tsc tsserver", want: "is inside the workspace"},
+		{name: "the project's seven", inside: "tsc", want: "is inside the workspace"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ws, bin := t.TempDir(), t.TempDir()

@@ -255,7 +255,7 @@ func TestDyingServersAreLeftAlone(t *testing.T) {
 			}
 		}
 		_, err := p.Diagnose(t.Context(), "a.fake", nil)
-		if starts != len(delays) || err == nil || !strings.Contains(err.Error(), "left alone") || !strings.Contains(err.Error(), "unexpected EOF") {
+		if starts != len(delays) || err == nil || !strings.Contains(err.Error(), "will not restart") || !strings.Contains(err.Error(), "unexpected EOF") {
 			t.Errorf("%d starts, %v", starts, err)
 		}
 		time.Sleep(restTime)

@@ -16,14 +16,14 @@ func TestNearestTellsWhy(t *testing.T) {
 		{"a\nbeta\nc\n", "2→beta", "beta", "numbers"},
 		{"a\nbeta\nc\n", "2: beta", "beta", "numbers"},
 		{"a\nbeta\nc\n", "```go\nbeta\nc\n```", "beta", "```"},
-		{"Hello World\n", "hello world", "Hello World", "upper and lower case"},
+		{"Hello World\n", "hello world", "Hello World", "letter case"},
 		{"x\nfunc long() {\n1\n2\n3\n}\n", "func long() {\n  // ...\n}", "func long() {", "leaves lines out"},
 		{"x\nfunc long() {\n1\n2\n3\n}\n", "func long() {\n// ... existing code ...\n}", "func long() {", "leaves lines out"},
 		{"cafe\u0301 x\n", "caf\u00e9 x", "cafe\u0301 x", "U+00E9"},
 		{"foo\u200bbar\n", "foobar", "foo\u200bbar", "U+200B"},
 		{"wait…\n", "wait...", "wait…", "U+2026"},
 		{"Ηello world\n", "Hello world", "Ηello world", "U+0397"},
-		{"\tindented(x)\n", "indented(x)", "\tindented(x)", "only white space"},
+		{"\tindented(x)\n", "indented(x)", "\tindented(x)", "only whitespace"},
 		{"return compute(a)\n", "return compute(b)", "return compute(a)", ""},
 	} {
 		lines := strings.Split(c.text, "\n")

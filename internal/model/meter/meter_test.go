@@ -93,13 +93,13 @@ func TestABudgetStopsBeforeTheRequestThatExceedsIt(t *testing.T) {
 	}{
 		{"no budget", Budget{}, []chat.Usage{{In: 1e9, Out: 1e9}}, time.Hour, 1e6, ""},
 		{"money is left", Budget{USD: 1}, []chat.Usage{{In: 5e4}}, 0, 4e4, ""},
-		{"the prompt costs too much", Budget{USD: 1}, []chat.Usage{{In: 5e4}}, 0, 6e4, "the budget does not cover the next request: $0.5000 of $1.0000 are spent, and it would cost about $0.6000"},
-		{"less than a cent", Budget{USD: 0.005}, nil, 0, 780, "$0.0000 of $0.0050 are spent, and it would cost about $0.0078"},
-		{"hardly anything", Budget{USD: 0.00002}, nil, 0, 3, "$0.0000 of $0.00002000 are spent, and it would cost about $0.00003000"},
+		{"the prompt costs too much", Budget{USD: 1}, []chat.Usage{{In: 5e4}}, 0, 6e4, "the budget does not cover the next request: $0.5000 of $1.0000 spent, and the request would cost about $0.6000"},
+		{"less than a cent", Budget{USD: 0.005}, nil, 0, 780, "$0.0000 of $0.0050 spent, and the request would cost about $0.0078"},
+		{"hardly anything", Budget{USD: 0.00002}, nil, 0, 3, "$0.0000 of $0.00002000 spent, and the request would cost about $0.00003000"},
 		{"most of the prompt is cached", Budget{USD: 1}, []chat.Usage{{In: 1e5, Cached: 1e5}}, 0, 5e5, ""},
-		{"spent by a reply", Budget{USD: 1}, []chat.Usage{{Out: 1e4 + 1}}, 0, 0, "of $1.0000 are spent"},
+		{"spent by a reply", Budget{USD: 1}, []chat.Usage{{Out: 1e4 + 1}}, 0, 0, "of $1.0000 spent"},
 		{"tokens are left", Budget{Tokens: 100}, []chat.Usage{{In: 50, Out: 9}}, 0, 41, ""},
-		{"too many tokens", Budget{Tokens: 100}, []chat.Usage{{In: 50, Out: 9}}, 0, 42, "59 of 100 tokens are used, and it would take about 42"},
+		{"too many tokens", Budget{Tokens: 100}, []chat.Usage{{In: 50, Out: 9}}, 0, 42, "59 of 100 tokens used, and the request needs about 42"},
 		{"time is left", Budget{Time: time.Minute}, nil, 59 * time.Second, 0, ""},
 		{"time is up", Budget{Time: time.Minute}, nil, time.Minute, 0, "took 1m0s of 1m0s"},
 	} {
@@ -123,7 +123,7 @@ func TestABudgetInMoneyWantsAPrice(t *testing.T) {
 	next := &replies{}
 	p := New(Options{Budget: Budget{USD: 1}, Price: price, Now: time.Now}).Wrap(next)
 	_, err := provider.Collect(p.Stream(t.Context(), provider.Request{Model: "new"}), func(provider.Delta) error { return nil })
-	if err == nil || !strings.Contains(err.Error(), "the price of new is not known") || next.asked != 0 {
+	if err == nil || !strings.Contains(err.Error(), "the price of new is unknown") || next.asked != 0 {
 		t.Errorf("%v after %d requests", err, next.asked)
 	}
 }

@@ -219,7 +219,7 @@ func TestErrorsInsideAReply(t *testing.T) {
 		{"bare object of vLLM", `data: {"object":"error","message":"bad","type":"BadRequestError","code":400}` + "\n\n", provider.ErrBadRequest, 400, false, "bad"},
 		{"JSON body", `{"error":{"message":"bad","type":"invalid_request_error"}}`, provider.ErrBadRequest, 0, false, "bad"},
 		{"JSON body in a list", `[{"error":{"code":503,"message":"try later","status":"UNAVAILABLE"}}]`, provider.ErrOverloaded, 503, true, "try later"},
-		{"JSON body cut off", `{"choices":[{"message":{"content":"c`, provider.ErrCutOff, 0, true, "does not end"},
+		{"JSON body cut off", `{"choices":[{"message":{"content":"c`, provider.ErrCutOff, 0, true, "incomplete JSON"},
 		{"JSON body with nothing", `{}`, nil, 0, true, "empty"},
 		{"page", "\n <html><body>Hello <b>there</b></body>", provider.ErrNotAnAPI, 0, true, "Hello there"},
 		{"nested too deep", chunk + `data: {"choices":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + "}\n\n", provider.ErrCutOff, 0, false, "nested too deep"},

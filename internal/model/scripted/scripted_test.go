@@ -113,7 +113,7 @@ func TestParseErrorsNameTheLine(t *testing.T) {
 		"call {\"a\":1}":                        "script line 1: call needs a tool name",
 		"say a\nsay <<END\nfoo":                 `script line 2: the block is not closed: no line "END" follows`,
 		"usage 1":                               "script line 1: usage takes two or three numbers",
-		"usage 1 -2":                            `script line 1: usage: "-2" is not a count`,
+		"usage 1 -2":                            `script line 1: usage: "-2" is not a token count`,
 		"usage 1 2\nusage 1 2":                  "script line 2: usage is set twice",
 		"stop now":                              "script line 1: stop takes end, tools, length or filter",
 		"stop end\nstop end":                    "script line 2: stop is set twice",
@@ -133,9 +133,9 @@ func TestParseErrorsNameTheLine(t *testing.T) {
 		"say a\n---\nrepeat\n---\n---\nsay b\n": "script line 6: never reached",
 		"say a\nelse\nsay b":                    "script line 2: never reached: no want",
 		"else":                                  "script line 1: never reached: no want",
-		"want a\nelse no\nsay b":                "script line 2: else stands alone",
+		"want a\nelse no\nsay b":                "script line 2: else must be alone",
 		"want a\nsay b\nelse\n---\nsay c":       "script line 3: no reply follows else",
-		"want a\nelse\nsay b\nrepeat":           "script line 4: repeat stands before else",
+		"want a\nelse\nsay b\nrepeat":           "script line 4: repeat belongs before else",
 		"say \xff":                              "script: not valid UTF-8",
 	}
 	for text, want := range tests {
@@ -276,7 +276,7 @@ func TestElseIsGivenWhereTheFirstChoiceDoesNotFit(t *testing.T) {
 		if r, err := collect(p, ask(told)); err != nil || r.Message.Text() != want {
 			t.Errorf("%q is answered with %q, %v", told, r.Message.Text(), err)
 		}
-		if _, err := collect(p, ask("maybe")); err == nil || !strings.HasPrefix(err.Error(), `script line 11: the model wanted to hear "no"`) {
+		if _, err := collect(p, ask("maybe")); err == nil || !strings.HasPrefix(err.Error(), `script line 11: expected the model to get "no"`) {
 			t.Errorf("no choice fits, and the error is %v", err)
 		}
 	}
@@ -555,9 +555,9 @@ func TestEachConversationHasItsOwnReplies(t *testing.T) {
 
 func TestToInScripts(t *testing.T) {
 	for script, want := range map[string]string{
-		"to a\nto b\nsay x":                         "script line 2: to stands once",
-		"to\nsay x":                                 "script line 1: to stands once",
-		"want a\nsay x\nelse\nto b\nsay y":          "script line 4: to stands once",
+		"to a\nto b\nsay x":                         "script line 2: to appears once",
+		"to\nsay x":                                 "script line 1: to appears once",
+		"want a\nsay x\nelse\nto b\nsay y":          "script line 4: to appears once",
 		"to a\nsay x\nrepeat\n---\nto a\nsay never": "never reached",
 	} {
 		if _, err := scripted.Parse(script); err == nil || !strings.Contains(err.Error(), want) {

@@ -282,7 +282,7 @@ func TestWhatIsNoYesGrantsNothing(t *testing.T) {
 	}{
 		"no":                        {func(_ *uip.Request, a *uip.Response) { a.Option = uip.Reject }, `"reject"`},
 		"an option of another kind": {func(_ *uip.Request, a *uip.Response) { a.Option = "maybe" }, `"maybe"`},
-		"an option not offered":     {func(q *uip.Request, _ *uip.Response) { q.Options = q.Options[1:] }, "there is no option"},
+		"an option not offered":     {func(q *uip.Request, _ *uip.Response) { q.Options = q.Options[1:] }, "unknown option"},
 		"no option":                 {func(_ *uip.Request, a *uip.Response) { a.Option = "" }, "an option must be chosen"},
 		"only a comment":            {func(_ *uip.Request, a *uip.Response) { a.Option, a.Comment = "", "yes, if it is quick" }, "an option must be chosen"},
 		"nobody":                    {func(_ *uip.Request, a *uip.Response) { a.Author = uip.NoAnswer(uip.Request{}).Author }, "no answer"},
@@ -291,12 +291,12 @@ func TestWhatIsNoYesGrantsNothing(t *testing.T) {
 		"a question about another":  {func(q *uip.Request, _ *uip.Response) { q.Digest = "ff" }, "another call"},
 		"a question about none":     {func(q *uip.Request, _ *uip.Response) { q.Digest = "" }, "another call"},
 		"dismissed":                 {func(_ *uip.Request, a *uip.Response) { a.Option, a.Dismissed = "", true }, "an option must be chosen"},
-		"hunks that there are not":  {func(_ *uip.Request, a *uip.Response) { a.Option, a.Input = uip.Some, "4" }, "not among"},
-		"no hunks":                  {func(_ *uip.Request, a *uip.Response) { a.Option = uip.Some }, "name the hunks"},
+		"hunks that there are not":  {func(_ *uip.Request, a *uip.Response) { a.Option, a.Input = uip.Some, "4" }, "not between 1 and 3"},
+		"no hunks":                  {func(_ *uip.Request, a *uip.Response) { a.Option = uip.Some }, "enter hunk numbers"},
 		"more hunks than are shown": {func(q *uip.Request, a *uip.Response) {
 			q.Display.Metadata[uip.Hunks] = "9"
 			a.Option, a.Input = uip.Some, "4"
-		}, "not among"},
+		}, "not between 1 and 3"},
 		"hunks and other arguments": {func(_ *uip.Request, a *uip.Response) { a.Option, a.Input, a.Args = uip.Some, "1", []byte(`{}`) }, "other arguments"},
 	} {
 		q, a := question(c), uip.Response{ID: "q", Option: uip.Approve}

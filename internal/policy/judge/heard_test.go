@@ -24,7 +24,7 @@ func TestOnlyTypedWordsNameHosts(t *testing.T) {
 	for origin, whence := range map[chat.Origin]string{
 		chat.Typed: "", chat.Pasted: "pasted lines: x.org", chat.Stdin: "stdin: x.org", chat.Line: "stdin: x.org",
 		chat.Attached: "attached resource: x.org", chat.Linked: "attached resource: x.org",
-		chat.Composed: "composed by a program: x.org", chat.Unknown: "not found in this conversation: x.org",
+		chat.Composed: "written by a program: x.org", chat.Unknown: "not found in this conversation: x.org",
 	} {
 		for _, mode := range []string{"plan", "build", "default", "auto-edit"} {
 			j := newJudge(t, mode, nil)

@@ -159,7 +159,7 @@ func TestWhatIsRememberedHoldsForOneProjectAndLaterJudges(t *testing.T) {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	rows := strings.Split(j.Permissions().Joined("|"), "\n")
-	if last := rows[len(rows)-3]; !strings.HasPrefix(last, "1. always: commands like go vet …|allow|since 2026-01-0") || !strings.HasSuffix(last, "said to: bash go vet") {
+	if last := rows[len(rows)-3]; !strings.HasPrefix(last, "1. always: commands like go vet …|allow|since 2026-01-0") || !strings.HasSuffix(last, "for: bash go vet") {
 		t.Errorf("shown as %q", last)
 	}
 	for _, bad := range []string{"0", "3", "x", "-1", ""} {

@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -190,7 +191,7 @@ func (w *walker) wrapped(wrap wrapper, args []arg) bool {
 	}
 	fs, rest, ok := wrap.lead(args[1:])
 	if !ok {
-		w.unknown("the command that "+plain(name)+" runs is unknown", joined(args))
+		w.unknown(fmt.Sprintf("the command that %s runs is unknown", plain(name)), joined(args))
 		rest = operandsOnly(rest)
 	}
 	before, rest := rest[:min(wrap.operands, len(rest))], rest[min(wrap.operands, len(rest)):]

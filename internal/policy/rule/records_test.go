@@ -61,7 +61,7 @@ func TestRecordsOfSessionsAreClosedToTools(t *testing.T) {
 			if err != nil || (o.Verdict == policy.Allow) != c.open {
 				t.Errorf("%s: %s %s: %v, %v", preset, c.tool, c.target, o, err)
 			}
-			if !c.open && !strings.Contains(o.String(), "records of sessions") {
+			if !c.open && !strings.Contains(o.String(), "session records") {
 				t.Errorf("%s %s: %s", c.tool, c.target, o)
 			}
 			if c.tool == "read" && b.Hides(p, c.target) == c.open {
