@@ -55,7 +55,7 @@ func Look(ctx context.Context, dir, base string, door program.Door) (top string,
 		dirty = err == nil && changes != ""
 	}
 	if _, err := ask("rev-parse", "--verify", "--quiet", "--end-of-options", at+"^{commit}"); err != nil {
-		return "", false, fmt.Errorf("no %s in %s", at, top)
+		return "", false, fmt.Errorf("%s not found in %s", at, top)
 	}
 	return top, dirty, nil
 }

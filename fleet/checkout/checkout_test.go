@@ -130,11 +130,11 @@ func TestWhatCannotBeCloned(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "ran")
 	for _, c := range []struct{ repo, base, says string }{
 		{"/does/not/exist", "", "does not exist"},
-		{repository(t), "no-such-branch", "there is no no-such-branch"},
+		{repository(t), "no-such-branch", "no-such-branch not found"},
 		{"ext::sh -c 'touch " + marker + "'", "", "is not a repository"},
 		{"--upload-pack=touch " + marker, "", "is not a repository"},
-		{"https://me:token@example.invalid/x.git", "", "holds a secret"},
-		{"https://token@example.invalid/x.git", "", "holds a secret"},
+		{"https://me:token@example.invalid/x.git", "", "contains a secret"},
+		{"https://token@example.invalid/x.git", "", "contains a secret"},
 	} {
 		_, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "1"), c.repo, c.base, program.Outside(os.Environ(), t.TempDir()))
 		if err == nil || !strings.Contains(err.Error(), c.says) {

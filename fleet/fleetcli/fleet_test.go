@@ -255,10 +255,10 @@ func TestATaskFromHandingInToItsBranch(t *testing.T) {
 	if got := f.must("prune", "--older-than", "1d", "--yes"); got != "tasks removed: 0" {
 		t.Error(got)
 	}
-	if got := f.must("verify", id) + f.must("logs", id) + f.must("restore"); !strings.Contains(got, "not whole: 0") || !strings.Contains(got, "all done") || !strings.Contains(got, "has every record") {
+	if got := f.must("verify", id) + f.must("logs", id) + f.must("restore"); !strings.Contains(got, "incomplete: 0") || !strings.Contains(got, "all done") || !strings.Contains(got, "has every record") {
 		t.Errorf("restored as %s", got)
 	}
-	if got := f.must("prune", "--older-than", "0s") + f.must("prune", "--older-than", "0s", "--yes") + f.must("ps"); !strings.Contains(got, "would remove: 1") || !strings.Contains(got, "removed: 1") || !strings.Contains(got, "there are no tasks") {
+	if got := f.must("prune", "--older-than", "0s") + f.must("prune", "--older-than", "0s", "--yes") + f.must("ps"); !strings.Contains(got, "would remove: 1") || !strings.Contains(got, "removed: 1") || !strings.Contains(got, "no tasks here") {
 		t.Error(got)
 	}
 	if got := f.must("metrics"); !strings.Contains(got, `stream_messages{stream="coder-log"} 0`) {
@@ -309,7 +309,7 @@ call bash {"command":"echo lost >> a.txt; echo two >> %[1]s; sleep 600"}
 	if got := f.must("result", id, "--patch"); !strings.Contains(got, "+kept") || strings.Contains(got, "+lost") {
 		t.Errorf("the files are not those of the last checkpoint: %s", got)
 	}
-	if got := f.must("verify", id); !strings.Contains(got, "not whole: 0") {
+	if got := f.must("verify", id); !strings.Contains(got, "incomplete: 0") {
 		t.Error(got)
 	}
 }
@@ -344,19 +344,19 @@ func TestTroubleIsSaidOnTheTask(t *testing.T) {
 	}{
 		{[]string{"cancel", "task_none"}, 42, "task not found"},
 		{[]string{"cancel", fine}, 1, "has ended"},
-		{[]string{"answer", fine, "--option", "approve"}, 2, "waits for no answer"},
+		{[]string{"answer", fine, "--option", "approve"}, 2, "is not waiting for an answer"},
 		{[]string{"submit", "x"}, 2, "needs --repo"},
-		{[]string{"submit", "x", "--repo", "/does/not/exist"}, 2, "there is no repository"},
+		{[]string{"submit", "x", "--repo", "/does/not/exist"}, 2, "does not exist"},
 		{[]string{"submit", "x", "--repo", f.home}, 2, "is not a git repository"},
-		{[]string{"submit", "x", "--repo", f.repo, "--base", "nowhere"}, 2, "there is no nowhere in"},
-		{[]string{"submit", "x", "--repo", f.repo, "--base", "--upload-pack=x"}, 2, "there is no --upload-pack=x in"},
+		{[]string{"submit", "x", "--repo", f.repo, "--base", "nowhere"}, 2, "nowhere not found"},
+		{[]string{"submit", "x", "--repo", f.repo, "--base", "--upload-pack=x"}, 2, "--upload-pack=x not found"},
 		{[]string{"submit", "x", "--repo", f.repo, "--script", "/does/not/exist"}, 2, "read the script"},
-		{[]string{"submit", "x", "--repo", "https://me:key@example.invalid/x"}, 2, "holds a secret"},
+		{[]string{"submit", "x", "--repo", "https://me:key@example.invalid/x"}, 2, "contains a secret"},
 		{[]string{"submit", "x", "--repo", f.repo, "--mode", "wild"}, 2, "--mode must be one of"},
 		{[]string{"submit", "x", "--repo", f.repo, "--count", "0"}, 2, "--count must be"},
-		{[]string{"drain", "nobody"}, 2, "there is no worker nobody"},
-		{[]string{"up", "--listen", "0.0.0.0:0"}, 1, "name a certificate"},
-		{[]string{"ps", "--dir", gone}, 42, "no fleet is known here"},
+		{[]string{"drain", "nobody"}, 2, "unknown worker nobody"},
+		{[]string{"up", "--listen", "0.0.0.0:0"}, 1, "--tls-cert and --tls-key"},
+		{[]string{"ps", "--dir", gone}, 42, "no fleet found here"},
 		{[]string{"pss"}, 2, "did you mean ps?"},
 		{[]string{"workers", "extra"}, 2, "takes no arguments"},
 		{[]string{"ps", "extra"}, 42, "task not found"},
@@ -365,7 +365,7 @@ func TestTroubleIsSaidOnTheTask(t *testing.T) {
 		{[]string{"verify", "task_none"}, 42, "task not found"},
 		{[]string{"worker", "--slots", "0"}, 2, "at least one slot"},
 		{[]string{"prune", "--older-than", "soon"}, 2, "12h or 30d"},
-		{[]string{"metrics", "--listen", "nowhere"}, 1, "serve figures"},
+		{[]string{"metrics", "--listen", "nowhere"}, 1, "serve metrics"},
 		{[]string{"submit", "--help"}, 0, "submit a task"},
 	} {
 		if out, code := f.run(c.args...); code != c.code || !strings.Contains(out, c.says) {

@@ -64,7 +64,7 @@ func TestANodeThatLeadsDies(t *testing.T) {
 		}
 		c.begin(node)
 	}
-	if got := c.must(append([]string{"verify"}, url...)...); !strings.Contains(got, "not whole: 0") {
+	if got := c.must(append([]string{"verify"}, url...)...); !strings.Contains(got, "incomplete: 0") {
 		t.Error(got)
 	}
 }

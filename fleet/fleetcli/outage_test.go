@@ -77,7 +77,7 @@ func TestAnEngineThatIsAwayCostsNobodyTheirTask(t *testing.T) {
 			t.Errorf("the effects are %q, %v", got, err)
 		}
 	}
-	if got := f.must("verify"); !strings.Contains(got, "not whole: 0") {
+	if got := f.must("verify"); !strings.Contains(got, "incomplete: 0") {
 		t.Error(got)
 	}
 }

@@ -119,11 +119,11 @@ func TestAFleetOnAServerOfOthers(t *testing.T) {
 			url := a.outside(c.change)
 			reach := append([]string{"--url", url, "--ca", ca, "--cert", cert, "--key", key}, c.way...)
 			for says, args := range map[string][]string{
-				"unknown authority":        {"ps", "--url", url},
-				"reach the fleet at":       append([]string{"ps", "--url", url, "--ca", ca}, c.way...),
-				"Authorization Violation":  {"ps", "--url", url, "--ca", ca, "--cert", cert, "--key", key},
-				"holds no fleet yet":       append([]string{"ps"}, reach...),
-				"server that runs already": append([]string{"up", "--node", "x"}, reach...),
+				"unknown authority":       {"ps", "--url", url},
+				"reach the fleet at":      append([]string{"ps", "--url", url, "--ca", ca}, c.way...),
+				"Authorization Violation": {"ps", "--url", url, "--ca", ca, "--cert", cert, "--key", key},
+				"has no fleet yet":        append([]string{"ps"}, reach...),
+				"a running server":        append([]string{"up", "--node", "x"}, reach...),
 			} {
 				if out, code := f.run(args...); code == 0 || !strings.Contains(out, says) {
 					t.Errorf("%v: exit code %d, want %q: %s", args, code, says, out)
@@ -137,7 +137,7 @@ func TestAFleetOnAServerOfOthers(t *testing.T) {
 			if got := f.must("verify"); !strings.Contains(got, "logs checked: 1, incomplete: 0") {
 				t.Error(got)
 			}
-			if out, code := f.run("up", "--slots", "0"); code != 2 || !strings.Contains(out, "name it with --url") {
+			if out, code := f.run("up", "--slots", "0"); code != 2 || !strings.Contains(out, "--url to reach it") {
 				t.Errorf("a server of our own in the same folder: exit code %d: %s", code, out)
 			}
 		})

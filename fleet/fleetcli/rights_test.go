@@ -46,7 +46,7 @@ func TestAForgedResultIsNamed(t *testing.T) {
 	for _, args := range [][]string{{"result", id, "--patch"}, {"result", id, "--branch"}, {"logs", id}, {"ps"}, {"status"}, {"workers"}, {"metrics"}} {
 		f.must(append(args, "--as", "person")...)
 	}
-	if got := f.must("verify"); !strings.Contains(got, "not whole: 0") {
+	if got := f.must("verify"); !strings.Contains(got, "incomplete: 0") {
 		t.Error(got)
 	}
 	f.put("$KV.coder-task.bad", "everything")
@@ -59,18 +59,18 @@ func TestAForgedResultIsNamed(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"ps"}, {"ps", "--all", "--as", "person"}, {"ps", id}} {
-		if got := f.must(args...); !strings.Contains(got, id) || !strings.Contains(got, "this entry is skipped") || strings.Contains(got, "FORGED") {
+		if got := f.must(args...); !strings.Contains(got, id) || !strings.Contains(got, "skipped this entry") || strings.Contains(got, "FORGED") {
 			t.Errorf("%v: %s", args, got)
 		}
 	}
-	if got := f.must("result", "old"); !strings.Contains(got, "not sealed") || strings.Contains(got, "checked: make test") && !strings.Contains(got, "not checked to the end") {
+	if got := f.must("result", "old"); !strings.Contains(got, "not sealed") || strings.Contains(got, "checked: make test") && !strings.Contains(got, "check incomplete") {
 		t.Error(got)
 	}
 	for _, command := range []string{"status", "workers", "metrics"} {
 		f.must(command, "--as", "person")
 	}
 	out, code := f.run("verify")
-	if code == 0 || !strings.Contains(out, "not whole: 3") || !strings.Contains(out, id+": this entry is skipped") || !strings.Contains(out, "old: not sealed") {
+	if code == 0 || !strings.Contains(out, "incomplete: 3") || !strings.Contains(out, id+": skipped this entry") || !strings.Contains(out, "old: not sealed") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 	next := f.must("submit", "x", "--repo", f.repo, "--mode", "plan", "--script", f.script("say hello\nrepeat\n"))

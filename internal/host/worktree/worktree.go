@@ -109,7 +109,7 @@ func Clone(ctx context.Context, into, repo, base, branch string, door program.Do
 		commit, err = t.Commit(ctx, "refs/remotes/origin/"+base)
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("no %s in %s", at, repo)
+		return nil, "", fmt.Errorf("%s not found in %s", at, repo)
 	}
 	for _, args := range [][]string{{"remote", "remove", "origin"}, {"checkout", "--quiet", "-B", branch, commit}} {
 		if _, err := t.Git(ctx, nil, args...); err != nil {
