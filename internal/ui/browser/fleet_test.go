@@ -38,7 +38,7 @@ func fleetSite(t *testing.T) (*site, *browser.Fleet) {
 func TestAFleetIsShown(t *testing.T) {
 	s, _ := fleetSite(t)
 	status, page := s.get("/place/fleet")
-	for _, want := range []string{"3 wait for a worker", "1 of 4 slots", "$1.2500", "&lt;b&gt;worker", "&lt;script&gt;do", "/fleet/answer/ui_1", "/fleet/cancel/task_1", "longest wait for a person: ", "<title>(1) "} {
+	for _, want := range []string{"3 waiting for a worker", "1 of 4 slots", "$1.2500", "&lt;b&gt;worker", "&lt;script&gt;do", "/fleet/answer/ui_1", "/fleet/cancel/task_1", "longest wait for a person: ", "<title>(1) "} {
 		if status != 200 || !strings.Contains(page, want) {
 			t.Errorf("%d: no %s in\n%s", status, want, page)
 		}
@@ -56,7 +56,7 @@ func TestAFleetIsShown(t *testing.T) {
 		t.Errorf("what leads there:\n%s", home)
 	}
 	for _, path := range []string{"/place/fleet"} {
-		if status, page := without.get(path); status != 404 || !strings.Contains(page, "there is no fleet here") {
+		if status, page := without.get(path); status != 404 || !strings.Contains(page, "no fleet here") {
 			t.Errorf("%s: %d\n%s", path, status, page)
 		}
 	}
@@ -89,7 +89,7 @@ func TestAFleetIsAnsweredAndStopped(t *testing.T) {
 	for i := range f.Tasks {
 		f.Tasks[i].Question = nil
 	}
-	if status, page := s.post("/place/fleet/answer/ui_1", url.Values{"option": {"reject"}, "shown": {digest}}); status != 409 || !strings.Contains(page, "answered before") {
+	if status, page := s.post("/place/fleet/answer/ui_1", url.Values{"option": {"reject"}, "shown": {digest}}); status != 409 || !strings.Contains(page, "already answered") {
 		t.Errorf("%d\n%s", status, page)
 	}
 	s.mu.Lock()

@@ -89,9 +89,9 @@ func TestAPageFollowsWhoWorks(t *testing.T) {
 		pulse     browser.Pulse
 		want, not []string
 	}{
-		{browser.Pulse{Holder: "process 7"}, []string{"takes no words from here"}, []string{"/say\"", "/stop\"", "/mode\"", "/release\""}},
-		{browser.Pulse{Holder: "process 7", Stops: true}, []string{"takes no words from here", "/stop\""}, []string{"/say\"", "/release\""}},
-		{browser.Pulse{Holder: "process 7", Hears: true, Stops: true}, []string{"is said there", "/say\"", "/stop\"", "/mode\""}, []string{"/release\""}},
+		{browser.Pulse{Holder: "process 7"}, []string{"accepts no messages from here"}, []string{"/say\"", "/stop\"", "/mode\"", "/release\""}},
+		{browser.Pulse{Holder: "process 7", Stops: true}, []string{"accepts no messages from here", "/stop\""}, []string{"/say\"", "/release\""}},
+		{browser.Pulse{Holder: "process 7", Hears: true, Stops: true}, []string{"messages you send here go there", "/say\"", "/stop\"", "/mode\""}, []string{"/release\""}},
 		{browser.Pulse{}, []string{"/say\"", "/mode\""}, []string{"/stop\"", "/release\""}},
 		{browser.Pulse{Holder: "coder web", Ours: true}, []string{"/say\"", "/release\""}, []string{"/stop\""}},
 		{browser.Pulse{Holder: "coder web", Ours: true, Busy: true}, []string{"/say\"", "/stop\"", "/release\""}, nil},
@@ -125,9 +125,9 @@ func TestWhoIsThereIsToldFromWhoWorks(t *testing.T) {
 		event event.Event
 		want  string
 	}{
-		{event.TaskCreated{TaskID: "t1", Title: "work"}, "works in process 7"}, {event.TaskCompleted{TaskID: "t1"}, "is open in process 7"},
-		{event.TaskCreated{TaskID: "t2"}, "works in process 7"}, {event.TaskFailed{TaskID: "t2"}, "is open in process 7"},
-		{event.TaskCreated{TaskID: "t3"}, "works in process 7"}, {edit("q1"), "waiting for your answer, here or in process 7"},
+		{event.TaskCreated{TaskID: "t1", Title: "work"}, "working in process 7"}, {event.TaskCompleted{TaskID: "t1"}, "is open in process 7"},
+		{event.TaskCreated{TaskID: "t2"}, "working in process 7"}, {event.TaskFailed{TaskID: "t2"}, "is open in process 7"},
+		{event.TaskCreated{TaskID: "t3"}, "working in process 7"}, {edit("q1"), "waiting for your answer, here or in process 7"},
 	} {
 		s.add(tt.event)
 		if _, page := s.get(s.of("")); !strings.Contains(page, tt.want) {

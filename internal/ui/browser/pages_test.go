@@ -158,7 +158,7 @@ func TestTheFirstAnswerCounts(t *testing.T) {
 		t.Errorf("the answer is %+v", a)
 	}
 	s.add(event.InteractionResponded{Response: uip.Response{ID: "q1", TaskID: "t1", Author: "user", Option: "reject", Via: "elsewhere"}})
-	if status, page := s.post(s.of("/answer/q1"), form); status != 409 || !strings.Contains(page, "answered before") || !strings.Contains(page, "No (you elsewhere)") {
+	if status, page := s.post(s.of("/answer/q1"), form); status != 409 || !strings.Contains(page, "already answered") || !strings.Contains(page, "No (you elsewhere)") {
 		t.Errorf("%d:\n%s", status, page)
 	}
 	if s.done() != "answer" {
@@ -325,11 +325,11 @@ func TestADamagedLog(t *testing.T) {
 	s.broken = errors.New("events log is damaged at byte 7")
 	s.mu.Unlock()
 	for path, want := range map[string]string{"": "what was said", "/audit": "The record is not intact.", "/replay": "what was said", "/cost": "work"} {
-		if status, page := s.get(s.of(path)); status != 200 || !strings.Contains(page, want) || !strings.Contains(page, "broken at byte 7") {
+		if status, page := s.get(s.of(path)); status != 200 || !strings.Contains(page, want) || !strings.Contains(page, "damaged at byte 7") {
 			t.Errorf("%s: %d\n%s", path, status, page)
 		}
 	}
-	if text := s.listen(0, 0, "lost"); !strings.Contains(text, "broken at byte 7") {
+	if text := s.listen(0, 0, "lost"); !strings.Contains(text, "damaged at byte 7") {
 		t.Error(text)
 	}
 }

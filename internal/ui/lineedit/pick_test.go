@@ -87,7 +87,7 @@ func TestWhatAListCutsIsMarked(t *testing.T) {
 		Help:  "type to search · Up, Down · Enter selects · Esc cancels",
 	}
 	rows, _, _ := p.View(40, 9)
-	if !strings.Contains(rows[1], "tidy up the par") || !strings.HasSuffix(rows[1], "…") || rows[2] != "Up, Down · Enter takes it · Esc leaves" {
+	if !strings.Contains(rows[1], "tidy up the par") || !strings.HasSuffix(rows[1], "…") || rows[2] != "Up, Down · Enter selects · Esc cancels" {
 		t.Errorf("%q", rows)
 	}
 }
@@ -106,7 +106,7 @@ func TestAListIsASCIIWhereTheTerminalIs(t *testing.T) {
 		t.Errorf("%q", rows)
 	}
 	e = Editor{menu: &menu{choices: []Choice{{Text: "/model", Note: "list the models, or switch to another"}}}}
-	if rows, _, _ := e.View(40); !strings.HasSuffix(rows[1], "there are, or…") || cells.Width(rows[1]) > 40 {
+	if rows, _, _ := e.View(40); !strings.HasSuffix(rows[1], ", or switch to…") || cells.Width(rows[1]) > 40 {
 		t.Errorf("%q", rows)
 	}
 }

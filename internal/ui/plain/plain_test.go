@@ -51,7 +51,7 @@ func TestLinesAreInThePersonsLanguage(t *testing.T) {
 		event.Record{Event: event.Notice{Text: "cut off"}},
 		event.Record{Event: event.Interrupted{}})
 	want := "[tool] read a — NO SUCH FILE (0 ms)\n[tool] write b — REFUSED: BY RULE\n[tool] write c — FAILED (0 ms)\n" +
-		"coder: NO REPLY; TRYING AGAIN (ATTEMPT 2 OF 3)\ncoder: CUT OFF\ncoder: INTERRUPTED\n"
+		"coder: NO REPLY; RETRYING (ATTEMPT 2 OF 3)\ncoder: CUT OFF\ncoder: INTERRUPTED\n"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
