@@ -271,7 +271,7 @@ func TestTheTerminalShowsAllBeforeItTakesAYes(t *testing.T) {
 	d.keys("go\r")
 	d.sees("v = view all")
 	d.keys("y\r")
-	d.sees("please answer once more")
+	d.sees("answer again")
 	select {
 	case a := <-answers:
 		t.Fatalf("the first yes was taken: %+v", a)

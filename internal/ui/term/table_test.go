@@ -38,8 +38,8 @@ func TestColumnsOfAWideTableStayColumns(t *testing.T) {
 		want   string
 		spoken bool
 	}{
-		{"sources", sources, 80, `source                        what            in the    sent in   from the  cost
-                                              window    all       cache
+		{"sources", sources, 80, `source                        what            in the    total     from the  cost
+                                              window    sent      cache
 internal/agent/orchestrator/  a file that     1200      3600      2400      -
   turn.go                     was read
 AGENTS.md                     instructions    300       900       600       -

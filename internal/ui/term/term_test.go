@@ -326,7 +326,7 @@ func TestWords(t *testing.T) {
 	rendertest.Play(t, r, told(
 		event.Notice{Text: "note"}, event.TaskFailed{Reason: "why"}, event.Retrying{Attempt: 1, Of: 2, Why: "busy"}, event.Interrupted{},
 		event.ToolFinished{CallID: "1", Tool: "x", Summary: "12 lines"}, event.ToolFinished{CallID: "2", Tool: "x"}))
-	for _, want := range []string{"<note>\n", "ERROR: <WHY>\n", "<BUSY>; TRYING AGAIN (ATTEMPT 1 OF 2)\n", "CANCELLED BY ESC\n", "✓ <12 lines>", "✓ DONE"} {
+	for _, want := range []string{"<note>\n", "ERROR: <WHY>\n", "<BUSY>; RETRYING (ATTEMPT 1 OF 2)\n", "CANCELLED BY ESC\n", "✓ <12 lines>", "✓ DONE"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in\n%s", want, b.String())
 		}
