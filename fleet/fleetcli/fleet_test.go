@@ -329,7 +329,7 @@ func TestTroubleIsSaidOnTheTask(t *testing.T) {
 	if r := f.until(fine, queue.Done).Result; r.Answer != "hello" || r.Branch != "" {
 		t.Errorf("a task beside them: %+v", r)
 	}
-	for id, says := range map[string]string{lost: "clone ", branch: "there is no nowhere", wild: "--allow-yolo"} {
+	for id, says := range map[string]string{lost: "clone ", branch: "nowhere not found", wild: "--allow-yolo"} {
 		if task := f.until(id, queue.Failed); !strings.Contains(task.Reason, says) {
 			t.Errorf("%s failed with %q, want %q", id, task.Reason, says)
 		}
@@ -342,7 +342,7 @@ func TestTroubleIsSaidOnTheTask(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"cancel", "task_none"}, 42, "task not found"},
+		{[]string{"cancel", "task_none"}, 42, "unknown task"},
 		{[]string{"cancel", fine}, 1, "has ended"},
 		{[]string{"answer", fine, "--option", "approve"}, 2, "is not waiting for an answer"},
 		{[]string{"submit", "x"}, 2, "needs --repo"},
@@ -359,10 +359,10 @@ func TestTroubleIsSaidOnTheTask(t *testing.T) {
 		{[]string{"ps", "--dir", gone}, 42, "no fleet found here"},
 		{[]string{"pss"}, 2, "did you mean ps?"},
 		{[]string{"workers", "extra"}, 2, "takes no arguments"},
-		{[]string{"ps", "extra"}, 42, "task not found"},
+		{[]string{"ps", "extra"}, 42, "unknown task"},
 		{[]string{"restore", "extra"}, 2, "takes no arguments"},
 		{[]string{"logs"}, 2, "needs one task"},
-		{[]string{"verify", "task_none"}, 42, "task not found"},
+		{[]string{"verify", "task_none"}, 42, "unknown task"},
 		{[]string{"worker", "--slots", "0"}, 2, "at least one slot"},
 		{[]string{"prune", "--older-than", "soon"}, 2, "12h or 30d"},
 		{[]string{"metrics", "--listen", "nowhere"}, 1, "serve metrics"},

@@ -21,7 +21,7 @@ func TestAPersonIsToldWhatTheyMayNot(t *testing.T) {
 	f.start("worker", "--slots", "1", "--name", "w1")
 	key := strings.TrimPrefix(f.must("enroll"), "coder fleet enroll ann ")
 	for _, args := range [][]string{{"drain"}, {"drain", "w1"}, {"worker", "--slots", "1"}, {"enroll", "eve", key}, {"prune"}, {"restore"}} {
-		if out, code := f.run(append(args, "--as", "person")...); code != 1 || !strings.Contains(out, "this one is of the role person") {
+		if out, code := f.run(append(args, "--as", "person")...); code != 1 || !strings.Contains(out, "has the role person") {
 			t.Errorf("%v: exit code %d: %s", args, code, out)
 		}
 	}
@@ -97,7 +97,7 @@ func TestTheFilesOfATaskThatWasCanceled(t *testing.T) {
 	}
 	script := "want begin the work\ncall write {\"path\":\"b.txt\",\"content\":\"two\\n\"}\nrepeat\nelse\ncall bash {\"command\":\"touch asked\"}\n"
 	out, code := f.run("submit", "begin the work", "--repo", inside, "--mode", "auto-edit", "--script", f.script(script))
-	if code != 0 || !strings.Contains(out, "is not committed") {
+	if code != 0 || !strings.Contains(out, "uncommitted changes") {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
 	words := strings.Fields(out)

@@ -36,7 +36,7 @@ func TestAForgedResultIsNamed(t *testing.T) {
 	f.start("worker", "--slots", "1", "--name", "w1", "--as", "worker")
 	id := f.must("submit", "begin the work", "--repo", f.repo, "--script", f.script(writes), "--as", "person")
 	f.until(id, queue.Waiting)
-	if got := f.must("watch", id, "--as", "person"); !strings.Contains(got, "waits for an answer") {
+	if got := f.must("watch", id, "--as", "person"); !strings.Contains(got, "waiting for an answer") {
 		t.Error(got)
 	}
 	f.must("answer", id, "--option", "approve", "--as", "person")

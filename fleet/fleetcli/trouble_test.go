@@ -143,7 +143,7 @@ func TestASpentBudgetEndsTheTaskAlone(t *testing.T) {
 	step := "want %s\nusage 100000 10000\ncall write {\"path\":\"b.txt\",\"content\":\"two\\n\"}\nrepeat\nelse\nusage 100000 10000\nsay done\n"
 	unpriced := f.must("submit", "no price", "--repo", f.repo, "--max-budget-usd", "1", "--script", f.script(strings.Replace(step, "%s", "no price", 1)))
 	w := f.start("worker", "--slots", "2", "--name", "w1")
-	if task := f.until(unpriced, queue.Failed); !strings.Contains(task.Reason, "the price of script is not known") || task.Taken != 3 {
+	if task := f.until(unpriced, queue.Failed); !strings.Contains(task.Reason, "the price of script is unknown") || task.Taken != 3 {
 		t.Errorf("without a price: %+v", task)
 	}
 	f.must("drain", "w1")

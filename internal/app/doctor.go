@@ -162,7 +162,7 @@ func examineServers() (list []Finding) {
 		if !seen {
 			i, at[k.Language] = len(list), len(list)
 			list = append(list, Finding{
-				What: "language server for " + k.Language, State: Noted, Found: k.Command[0] + " is not there",
+				What: "language server for " + k.Language, State: Noted, Found: k.Command[0] + " not found",
 				Do: cmp.Or(k.Install, "install it if you work with such files"),
 			})
 		}

@@ -139,7 +139,7 @@ func (o *output) end(answer string, turnErr error) error {
 		return &exitError{code: ExitRefused, text: o.refused(n)}
 	}
 	if turnErr == nil && len(o.asked) > 0 {
-		return &exitError{code: ExitRefused, text: "finished, but an MCP server asked something and nobody could answer"}
+		return &exitError{code: ExitRefused, text: "finished, but an MCP server asked a question, and no user could answer"}
 	}
 	if turnErr == nil && o.inv.flags.requireVerified && !o.checked().Verified() {
 		return &exitError{code: ExitUnverified, text: unverified(o.checked())}

@@ -128,7 +128,7 @@ func Parse(text string) (p Pattern, err error) {
 	case host == "*":
 		return p, errors.New("use true in place of the list to allow every host")
 	case strings.Contains(p.host, "*"):
-		return p, errors.New("a star may stand only before the first dot, as in *.example.org")
+		return p, errors.New("a star is allowed only before the first dot, as in *.example.org")
 	}
 	if p.host, err = Clean(p.host); err != nil {
 		return p, err

@@ -79,7 +79,7 @@ func newHTTPClient(o Options) (*http.Client, error) {
 type redirectError struct{ to string }
 
 func (e redirectError) Error() string {
-	return "it redirects to " + e.to + ", where neither key nor conversation were sent"
+	return fmt.Sprintf("it redirects to %s; neither the key nor the conversation was sent there", e.to)
 }
 
 func checkRedirect(req *http.Request, via []*http.Request) error {
