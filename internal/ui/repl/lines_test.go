@@ -101,7 +101,7 @@ func TestATerminalThatCanOnlyPrintLinesIsTalkedToInLines(t *testing.T) {
 	s := &asking{}
 	d, leave := sitInLines(t, func(l *Lines) Session { s.person = l; return s })
 	for _, step := range [][2]string{
-		{"/w> ", "\x1b[Atidy\tuup\x7f\x7fp\r"}, {"> ", "always\r"}, {"y and …, n … = add a note\r\n> ", "n, keep it\r"},
+		{"/w> ", "\x1b[Atidy\tuup\x7f\x7fp\r"}, {"> ", "always\r"}, {"adds a note\r\n> ", "n, keep it\r"},
 		{"so be it", ""}, {"/w> ", "\r"}, {"/w> ", "gone 字\x15again\n"}, {"n = no", ""}, {"> ", "y\r"}, {"so be it", ""}, {"/w> ", ""},
 	} {
 		d.sees(step[0])
