@@ -57,7 +57,7 @@ func TestThePersonIsSpokenToInTheirLanguage(t *testing.T) {
 		{zh, "policy check --json ls", `"decision":"allow"`, "", "允许"},
 		{zh, "tasks", "这里没有任务", "", ""},
 		{zh, "tasks --json", "[]", "", "任务"},
-		{none, "--cwd zh -p --script script.txt hi", "done", "已拒绝：规则：write 策略要求审批，且无人可问", "refused"},
+		{none, "--cwd zh -p --script script.txt hi", "done", "write policy requires approval，且无人可问", "refused"},
 		{zh, "-p --script script.txt --output-format json hi", `"result":"done"`, "refused: rule: write policy requires approval", "拒绝"},
 		{zh, "-p --script script.txt /help", "列出命令", "", "list the commands"},
 		{none, "-p --script script.txt /help", "list the commands", "", "列出命令"},
