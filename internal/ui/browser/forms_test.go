@@ -125,8 +125,8 @@ func TestWhoIsThereIsToldFromWhoWorks(t *testing.T) {
 		event event.Event
 		want  string
 	}{
-		{event.TaskCreated{TaskID: "t1", Title: "work"}, "working in process 7"}, {event.TaskCompleted{TaskID: "t1"}, "is open in process 7"},
-		{event.TaskCreated{TaskID: "t2"}, "working in process 7"}, {event.TaskFailed{TaskID: "t2"}, "is open in process 7"},
+		{event.TaskCreated{TaskID: "t1", Title: "work"}, "working in process 7"}, {event.TaskCompleted{TaskID: "t1"}, ">open in process 7"},
+		{event.TaskCreated{TaskID: "t2"}, "working in process 7"}, {event.TaskFailed{TaskID: "t2"}, ">open in process 7"},
 		{event.TaskCreated{TaskID: "t3"}, "working in process 7"}, {edit("q1"), "waiting for your answer, here or in process 7"},
 	} {
 		s.add(tt.event)

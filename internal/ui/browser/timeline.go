@@ -364,7 +364,7 @@ func (p *page) state(v view, pulse Pulse) markup {
 	case pulse.Ours:
 		who = p.t("waiting here for your message")
 	case pulse.Holder != "" && v.turn == "":
-		who = p.t("is open in %s", p.words.Said(pulse.Holder))
+		who = p.t("open in %s", p.words.Said(pulse.Holder))
 	case pulse.Holder != "":
 		who = p.t("working in %s", p.words.Said(pulse.Holder))
 	}
