@@ -1,6 +1,7 @@
 package undo
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -419,21 +420,30 @@ const few = 200
 
 // asIn names the files of one repository that its index says are unchanged.
 func (s *scanning) asIn(ctx context.Context, r *repo) error {
-	found, plain := 0, true
+	found, settings := 0, make(map[string]bool)
+	last, in, mine := "", (*folder)(nil), false
 	err := r.index.Each(r.prefix, func(e gitindex.Entry, written int64) {
-		rel := path.Join(r.root, string(e.Name))
-		plain = plain && path.Base(rel) != attributes
-		f := s.next.folders[path.Dir(rel)]
-		i, ok := f.index(path.Base(rel))
-		if ok && f.hashes[i] == pending && s.k.repoOf(rel) == r && e.Unchanged(f.stamp(i).inIndex(), written) {
-			f.hashes[i] = packedGit + string(e.ID)
+		dir, base := string(e.Name[:max(bytes.LastIndexByte(e.Name, '/'), 0)]), string(e.Name[bytes.LastIndexByte(e.Name, '/')+1:])
+		if in == nil || dir != last {
+			last, in = dir, s.next.folders[path.Join(r.root, dir)]
+			mine = s.k.repoOf(path.Join(r.root, dir, base)) == r
+		}
+		if base == attributes {
+			settings[path.Join(r.root, dir)] = true
+		}
+		i, ok := in.index(base)
+		if ok && mine && in.hashes[i] == pending && e.Unchanged(in.stamp(i).inIndex(), written) {
+			in.hashes[i] = packedGit + string(e.ID)
 			found++
 		}
 	})
-	other := make(map[string]bool)
-	switch plain = err == nil && found > 0 && plain && s.plain(r); {
-	case plain:
-		r.assumed, r.ends = r.assumed || !r.works, max(r.ends, endsStay)
+	ends, sure, other := endsUnknown, false, make(map[string]bool)
+	if err == nil && found > 0 {
+		ends, sure = s.ownForm(r, settings)
+	}
+	switch {
+	case sure:
+		r.assumed, r.ends = r.assumed || !r.works, max(r.ends, ends)
 	case err == nil && found > few:
 		other, err = r.converts(ctx, func(yield func(string) bool) {
 			for _, f := range s.todo {
@@ -444,10 +454,10 @@ func (s *scanning) asIn(ctx context.Context, r *repo) error {
 		})
 	}
 	s.todo = slices.DeleteFunc(s.todo, func(f find) bool {
-		if !f.inGit() || s.k.repoOf(f.path()) != r {
+		if !f.inGit() || len(s.k.repos) > 1 && s.k.repoOf(f.path()) != r {
 			return false
 		}
-		if err == nil && (plain || found > few) && !other[r.name(f.path())] {
+		if err == nil && (sure || found > few && !other[r.name(f.path())]) {
 			return true
 		}
 		f.hashes[f.i] = pending // without git it is read
