@@ -117,7 +117,7 @@ var plan = []struct {
 	{"record/undo/blob", "atomicfile disk"},
 	{"record/undo/gitindex", ""},
 	{"record/gitstate", "gitindex repofile"},
-	{"record/undo", "blob clip disk event gitindex program repofile secret tool workspace"},
+	{"record/undo", "blob clip disk event gitindex gitstate program repofile secret tool workspace"},
 	{"record/store/mem", "event session"},
 	{"record/store/jsonl", "atomicfile audit authkey disk event jsonx repofile session"},
 	{"record/store/failover", "event session"},

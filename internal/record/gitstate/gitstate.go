@@ -332,6 +332,22 @@ func Notes(state []byte) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
+// Index is the index of the work tree in a saved state, nil if there is none.
+func Index(state []byte) (index []byte) {
+	for r := tar.NewReader(bytes.NewReader(state)); ; {
+		h, err := r.Next()
+		if err != nil {
+			return index
+		}
+		if h.Name != path.Join(commonDir, "index") && h.Name != path.Join(ownDir, "index") {
+			continue
+		}
+		if index, err = io.ReadAll(r); err != nil || strings.HasPrefix(h.Name, ownDir) {
+			return index
+		}
+	}
+}
+
 // Object is the content of an object that was saved with a state.
 func Object(state []byte, id string) ([]byte, error) {
 	if len(id) < 3 {

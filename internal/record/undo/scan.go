@@ -82,7 +82,13 @@ func (k *Keeper) recall() {
 	if err != nil {
 		return
 	}
-	t, err := c.on(&tree{folders: make(map[string]*folder)})
+	base := &tree{folders: make(map[string]*folder)}
+	if c.head != "" && !isHead(c.head) {
+		if base, err = treeOfIndex(c.head, c.index, nil); err != nil {
+			return
+		}
+	}
+	t, err := c.on(base)
 	if err != nil {
 		return
 	}

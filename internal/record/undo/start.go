@@ -17,6 +17,7 @@ import (
 
 	"coder/internal/core/event"
 	"coder/internal/core/secret"
+	"coder/internal/record/gitstate"
 	"coder/internal/record/undo/blob"
 )
 
@@ -93,16 +94,17 @@ func (k *Keeper) Start(ctx context.Context, name string, last bool, state StateO
 		if s.base, err = k.keepTree(ctx); err == nil {
 			err = k.commit()
 		}
-	case t.name() != "":
-		s.base = t.name()
 	default:
-		s.tree = encodeTree(nil, t)
+		s.base = t.name() // it may have none
 	}
 	if err != nil {
 		return err
 	}
 	k.light = g
 	if s.state, err = state(k.saveIgnored(ctx), func() map[string]bool { return k.committed(ctx) }); err == nil {
+		if s.base == "" {
+			s.tree = encodeTree(k.onIndex(t, gitstate.Index(s.state)), t)
+		}
 		err = k.store.saveStart(name, s, last)
 	}
 	if err != nil && ctx.Err() == nil {

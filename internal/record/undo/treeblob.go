@@ -12,6 +12,8 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+
+	"coder/internal/record/gitstate"
 )
 
 // treeMagic begins the blob of a tree. It is followed by the name of the tree
@@ -156,10 +158,14 @@ func (k *Keeper) loadTree(ctx context.Context, name string) (*tree, error) {
 		return nil, err
 	}
 	base := &tree{folders: make(map[string]*folder)}
-	if c.head != "" {
-		if base, err = k.headTree(ctx, c.head); err != nil {
-			return nil, err
-		}
+	switch {
+	case isHead(c.head):
+		base, err = k.headTree(ctx, c.head)
+	case c.head != "":
+		base, err = treeOfIndex(c.head, c.index, nil)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return c.on(base)
 }
@@ -167,17 +173,18 @@ func (k *Keeper) loadTree(ctx context.Context, name string) (*tree, error) {
 // chain is a tree as it is kept.
 type chain struct {
 	head  string   // what git knows of it, or empty
+	index []byte   // which that refers to
 	names []string // oldest first
 	blobs [][]byte
 }
 
 func (k *Keeper) readChain(name string) (c chain, err error) {
 	for next := name; next != ""; {
-		if isHead(next) {
+		if isHead(next) || c.index != nil && isOnIndex(next) {
 			c.head = next
 			break
 		}
-		data, base, err := k.readTree(next)
+		data, base, err := k.readTree(next, &c)
 		if err != nil {
 			return c, err
 		}
@@ -196,8 +203,9 @@ func (k *Keeper) readChain(name string) (c chain, err error) {
 	return c, nil
 }
 
-// readTree reads the blob of a tree. A start may have the name of another instead.
-func (k *Keeper) readTree(name string) (data []byte, base string, err error) {
+// readTree reads the blob of a tree. A start may have the name of another instead, and it
+// has an index.
+func (k *Keeper) readTree(name string, c *chain) (data []byte, base string, err error) {
 	if isStart(name) {
 		s, err := k.store.start(name)
 		if err != nil {
@@ -206,6 +214,7 @@ func (k *Keeper) readTree(name string) (data []byte, base string, err error) {
 		if isStart(s.base) {
 			return nil, "", errTree
 		}
+		c.index = gitstate.Index(s.state)
 		return s.tree, s.base, nil
 	}
 	in, err := k.store.Open(name)

@@ -20,6 +20,8 @@ type Entry struct {
 	File
 	Name []byte // only good until the next is read
 	ID   []byte // of the object that holds its content; likewise
+	// Program reports whether it may be run.
+	Program bool
 }
 
 // OID is the object's id as git writes it.
@@ -92,7 +94,7 @@ func Read(text []byte, oidSize int, prefix string, visit func(Entry)) error {
 	_, err := read(text, oidSize, func(e Entry, mode uint32, flags uint16) {
 		below, ok := bytes.CutPrefix(e.Name, []byte(prefix))
 		if ok && mode>>12 == gitRegular && flags&flagStage == 0 {
-			e.Name = below
+			e.Name, e.Program = below, mode&0o100 != 0
 			visit(e)
 		}
 	})
