@@ -1,11 +1,14 @@
 package undo
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"coder/internal/record/undo/gitindex"
@@ -20,64 +23,113 @@ const onIndexPrefix = "index:"
 
 func isOnIndex(name string) bool { return strings.HasPrefix(name, onIndexPrefix) }
 
-// onIndex is the tree that an index tells, which shares with t what is the same; nil if
-// there is none.
-func (k *Keeper) onIndex(t *tree, index []byte) *tree {
+// encodeStart writes a tree as what is different from an index that is saved with it.
+func (k *Keeper) encodeStart(t *tree, index []byte) []byte {
 	r := k.repoOf(".")
 	if r == nil || index == nil {
-		return nil
+		return encodeTree(nil, t)
 	}
-	h := headRoot{root: "."}
-	find := func(mode *fs.FileMode, f *folder, i int) {
-		if *mode == 0 {
-			*mode = f.stamp(i).mode.Perm()
-		}
+	c := indexed{t: t, same: make(map[string][]bool)}
+	if err := eachIndexed(index, r.prefix, c.file); err != nil {
+		return encodeTree(nil, t)
 	}
-	err := eachIndexed(index, r.prefix, func(dir, base string, e gitindex.Entry) {
-		f := t.folders[dir]
-		i, ok := f.index(base)
-		switch {
-		case !ok || h.file != 0 && h.program != 0 && h.dirs != 0:
-			return
-		case e.Program:
-			find(&h.program, f, i)
-		default:
-			find(&h.file, f, i)
-		}
-		if above := t.folders[path.Dir(dir)]; dir != "." {
-			if i, ok := above.index(path.Base(dir)); ok {
-				find(&h.dirs, above, i)
-			}
-		}
-	})
-	if err != nil {
-		return nil
+	name := fmt.Sprintf("%s%o,%o,%o,%s", onIndexPrefix, c.h.file, c.h.program, c.h.dirs, url.PathEscape(r.prefix))
+	b := encodeHead(name, t)
+	for _, e := range c.edits() {
+		b = appendNode(appendString(b, e.path), e.node)
 	}
-	name := fmt.Sprintf("%s%o,%o,%o,%s", onIndexPrefix, h.file, h.program, h.dirs, url.PathEscape(r.prefix))
-	base, err := treeOfIndex(name, index, t)
-	if err != nil {
-		return nil
-	}
-	base.chain = []string{name}
-	return base
+	return b
 }
 
+// indexed compares a tree with an index.
+type indexed struct {
+	t    *tree
+	h    headRoot          // the modes of the first of each kind
+	same map[string][]bool // by folder, which of its nodes the index tells
+	gone []edit            // what the tree does not have
+	last string            // the folder of the last file
+}
+
+// file takes in a file of the index.
+func (c *indexed) file(dir, base string, e gitindex.Entry) {
+	if dir != c.last {
+		c.last = dir
+		for up := dir; up != "." && c.same[up] == nil; up = path.Dir(up) {
+			c.same[up] = make([]bool, c.t.folders[up].len()+1) // never empty
+			c.mark(path.Dir(up), path.Base(up), func(st stamp, hash string) bool {
+				return hash == packedDir && st.mode == fs.ModeDir|first(&c.h.dirs, st.mode)
+			})
+		}
+	}
+	c.mark(dir, base, func(st stamp, hash string) bool {
+		mode := &c.h.file
+		if e.Program {
+			mode = &c.h.program
+		}
+		return len(hash) == len(packedGit)+len(e.ID) && hash[:len(packedGit)] == packedGit && hash[len(packedGit):] == string(e.ID) &&
+			st == stamp{mode: first(mode, st.mode), size: int64(e.Size), mtime: e.ModTime, ctime: e.ChangeTime, ino: uint64(e.Ino)}
+	})
+}
+
+// first is the first permission that was met.
+func first(mode *fs.FileMode, met fs.FileMode) fs.FileMode {
+	if *mode == 0 {
+		*mode = met.Perm()
+	}
+	return *mode
+}
+
+// mark notes whether a node is as the index tells it. Of several by one name the last counts.
+func (c *indexed) mark(dir, base string, as func(st stamp, hash string) bool) {
+	f := c.t.folders[dir]
+	i, ok := f.index(base)
+	if !ok {
+		if rel := path.Join(dir, base); isName(rel) {
+			c.gone = append(c.gone, edit{path: rel})
+		}
+		return
+	}
+	if c.same[dir] == nil {
+		c.same[dir] = make([]bool, f.len()+1)
+	}
+	c.same[dir][i] = f.flag(i) == 0 && as(f.stamp(i), f.hashes[i])
+}
+
+// edits are what makes the tree of the index the one that was compared, in order.
+func (c *indexed) edits() []edit {
+	list := c.gone
+	for dir, f := range c.t.folders {
+		same := c.same[dir]
+		for i := range f.len() {
+			if same == nil || !same[i] {
+				n := f.node(i)
+				list = append(list, edit{path.Join(dir, n.name), n})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b edit) int {
+		return cmp.Or(strings.Compare(path.Dir(a.path), path.Dir(b.path)), strings.Compare(a.path, b.path))
+	})
+	return list
+}
+
+// eachIndexed calls visit for the files of an index below a folder.
 func eachIndexed(index []byte, prefix string, visit func(dir, base string, e gitindex.Entry)) error {
 	dir := "."
 	return gitindex.Read(index, gitindex.OIDSize(index), prefix, func(e gitindex.Entry) {
-		at := strings.LastIndexByte(string(e.Name), '/')
-		if above := string(e.Name[:max(at, 0)]); at > 0 && above != dir {
-			dir = above
-		} else if at <= 0 {
+		at := bytes.LastIndexByte(e.Name, '/')
+		switch {
+		case at <= 0:
 			dir = "."
+		case string(e.Name[:at]) != dir:
+			dir = string(e.Name[:at])
 		}
 		visit(dir, string(e.Name[at+1:]), e)
 	})
 }
 
-// treeOfIndex is the tree that a name tells of an index. What another tree has too, which
-// may be nil, is shared with that.
-func treeOfIndex(name string, index []byte, like *tree) (*tree, error) {
+// treeOfIndex is the tree that a name tells of an index.
+func treeOfIndex(name string, index []byte) (*tree, error) {
 	f := strings.Split(strings.TrimPrefix(name, onIndexPrefix), ",")
 	if len(f) != 4 {
 		return nil, errTree
@@ -100,6 +152,6 @@ func treeOfIndex(name string, index []byte, like *tree) (*tree, error) {
 				more = yield(edit{rel, n})
 			}
 		})
-	}, like)
+	}, nil)
 	return base, err
 }

@@ -84,7 +84,7 @@ func (k *Keeper) recall() {
 	}
 	base := &tree{folders: make(map[string]*folder)}
 	if c.head != "" && !isHead(c.head) {
-		if base, err = treeOfIndex(c.head, c.index, nil); err != nil {
+		if base, err = treeOfIndex(c.head, c.index); err != nil {
 			return
 		}
 	}

@@ -103,7 +103,7 @@ func (k *Keeper) Start(ctx context.Context, name string, last bool, state StateO
 	k.light = g
 	if s.state, err = state(k.saveIgnored(ctx), func() map[string]bool { return k.committed(ctx) }); err == nil {
 		if s.base == "" {
-			s.tree = encodeTree(k.onIndex(t, gitstate.Index(s.state)), t)
+			s.tree = k.encodeStart(t, gitstate.Index(s.state))
 		}
 		err = k.store.saveStart(name, s, last)
 	}

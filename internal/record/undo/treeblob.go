@@ -94,17 +94,23 @@ func (k *Keeper) likeLast(base, t *tree) bool {
 // encodeTree writes what makes t out of base, which may be nil.
 func encodeTree(base, t *tree) []byte {
 	base = cmp.Or(base, new(tree))
-	b := appendString([]byte(treeMagic), base.name())
+	b := encodeHead(base.name(), t)
+	for _, dir := range differing(base, t) {
+		for _, p := range compareFolders(dir, base.folders[dir], t.folders[dir]) {
+			b = appendNode(appendString(b, p.path()), p.after)
+		}
+	}
+	return b
+}
+
+// encodeHead writes what the blob of a tree begins with.
+func encodeHead(base string, t *tree) []byte {
+	b := appendString([]byte(treeMagic), base)
 	b = binary.AppendVarint(b, t.at)
 	b = append(b, flag(t.partial))
 	b = binary.AppendUvarint(b, uint64(len(t.roots)))
 	for _, root := range t.roots {
 		b = appendString(b, root)
-	}
-	for _, dir := range differing(base, t) {
-		for _, p := range compareFolders(dir, base.folders[dir], t.folders[dir]) {
-			b = appendNode(appendString(b, p.path()), p.after)
-		}
 	}
 	return b
 }
@@ -162,7 +168,7 @@ func (k *Keeper) loadTree(ctx context.Context, name string) (*tree, error) {
 	case isHead(c.head):
 		base, err = k.headTree(ctx, c.head)
 	case c.head != "":
-		base, err = treeOfIndex(c.head, c.index, nil)
+		base, err = treeOfIndex(c.head, c.index)
 	}
 	if err != nil {
 		return nil, err
