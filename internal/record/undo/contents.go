@@ -113,6 +113,12 @@ func (s *Store) Has(hash string) bool {
 	return s.shared.Has(hash) || s.private != nil && s.private.Has(hash)
 }
 
+// exists reports whether anything was ever kept.
+func (s *Store) exists() (yes bool) {
+	s.each(func(b *blob.Store) { yes = yes || b.Exists() })
+	return yes
+}
+
 // Use is [blob.Store.Use].
 func (s *Store) Use(hash string) bool {
 	return s.shared.Use(hash) || s.private != nil && s.private.Use(hash)

@@ -175,7 +175,7 @@ func (s *scanning) stale(c workspace.Changes) (dirs []string) {
 	for dir, f := range s.old.folders {
 		switch {
 		case c.AnewAbove(dir):
-		case c.Anew[dir], c.Dirs[dir], f.shared, s.k.closed[dir], s.k.again[dir]:
+		case c.Anew[dir], c.Dirs[dir], f.shared, s.k.closed[dir], s.k.again[dir] && !s.k.light.looking():
 			dirs = append(dirs, dir)
 		}
 	}
@@ -319,7 +319,7 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 			shared, foreign = shared || t.Names > 1, foreign || t.Device != s.clock.Device
 		}
 	}
-	unsettled := func(flag byte) bool { return flag&(nodeFresh|nodeClosed) != 0 } // its stamp cannot be relied on
+	unsettled := func(flag byte) bool { return flag&(nodeFresh|nodeClosed|nodeLight) != 0 } // it is looked at again
 	if old != nil && old.packed == string(s.pack.packed) && old.shared == shared && !slices.ContainsFunc(old.flags, unsettled) {
 		return old
 	}
@@ -328,16 +328,37 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 	for i := range d.len() {
 		j, known := old.index(d.name(i))
 		switch {
-		case known && old.stamped(j) == d.stamped(i) && !unsettled(old.flag(j)):
+		case known && old.stamped(j) == d.stamped(i) && (!unsettled(old.flag(j)) || s.gathered(old, j)):
 			d.hashes[i] = old.hashes[j]
 			if was := old.flag(j); was != 0 {
 				d.setFlag(i, was)
+				s.k.lookAgain(f.Path, was&nodeLight != 0)
 			}
 		case d.hashes[i] == pending:
 			s.todo = append(s.todo, find{d, i, d.stamp(i).size})
 		}
 	}
 	return d.folder
+}
+
+// gathered reports whether a file's content is at hand for the start that is being saved, and
+// its stamp can be relied on.
+func (s *scanning) gathered(f *folder, i int) bool {
+	return s.k.light.looking() && f.flag(i) == nodeLight && s.k.light.has(unpackHash(f.hashes[i]))
+}
+
+// looking reports whether a start is saved from what a look ahead gathered.
+func (g *gathering) looking() bool { return g != nil && g.looked }
+
+// lookAgain has the next scan that is to last look at a directory.
+func (k *Keeper) lookAgain(dir string, again bool) {
+	if !again {
+		return
+	}
+	if k.again == nil {
+		k.again = make(map[string]bool)
+	}
+	k.again[dir] = true
 }
 
 // pending stands for the hash of what is yet to be named.
@@ -485,7 +506,7 @@ func (s *scanning) read(ctx context.Context) error {
 		size += f.size
 	}
 	if g := s.k.light; g != nil && (len(s.todo) > few || size > maxLight) {
-		if g.contents == nil {
+		if g.ahead {
 			return fs.SkipAll // that is more than a look ahead
 		}
 		s.k.light = nil // to read them twice would cost more than to wait for the disk
@@ -540,9 +561,8 @@ func (s *scanning) read(ctx context.Context) error {
 	// what that does to the file cannot be undone; a store that fails does, see Keep.
 	err := errors.Join(errs...)
 	if s.k.light != nil {
-		s.k.again = make(map[string]bool)
 		for _, f := range s.todo {
-			s.k.again[f.dir] = true
+			s.k.lookAgain(f.dir, f.flag(f.i)&(nodeLight|nodeFresh) != 0)
 		}
 	}
 	lost := 0

@@ -1,6 +1,7 @@
 package undo
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -25,19 +26,32 @@ import (
 // HEAD has of the objects in it, committed lists.
 type StateOf func(ignored []event.FileState, committed func() map[string]bool) ([]byte, error)
 
-// gathering collects contents for a start, by several goroutines. A nil map forgets them.
+// gathering collects contents for a start, by several goroutines.
 type gathering struct {
+	ahead  bool // nobody waits for the start yet
+	looked bool // it has the contents of a look ahead
+	kept   bool // undo has contents that may be the same
+
 	mu       sync.Mutex
-	contents map[string][]byte
+	contents map[string][]byte // by their hash
+}
+
+func (k *Keeper) gather() *gathering {
+	return &gathering{kept: k.store.exists(), contents: make(map[string][]byte)}
+}
+
+// has reports whether a content was gathered.
+func (g *gathering) has(hash string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, ok := g.contents[hash]
+	return ok
 }
 
 // put names a content, and reports whether undo counts on it already.
 func (g *gathering) put(s *Store, content io.ReadSeeker) (hash string, lasts bool, err error) {
-	if hash, err = blob.Digest(content); err != nil || s.Has(hash) {
+	if hash, err = blob.Digest(content); err != nil || g.kept && s.Has(hash) {
 		return hash, true, err
-	}
-	if g.contents == nil {
-		return hash, false, nil
 	}
 	if _, err = content.Seek(0, io.SeekStart); err != nil {
 		return "", false, err
@@ -49,18 +63,21 @@ func (g *gathering) put(s *Store, content io.ReadSeeker) (hash string, lasts boo
 	return hash, false, err
 }
 
-// Look looks at all files ahead of [Keeper.Start], and saves nothing. Where many files have
-// to be read, that is left to Start.
+// Look looks at all files ahead of [Keeper.Start], and holds what that is to save. Where many
+// files have to be read, that is left to Start.
 func (k *Keeper) Look(ctx context.Context) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	defer k.release()
 	k.recall()
-	k.light = &gathering{}
-	defer func() { k.light = nil }()
+	k.light = k.gather()
+	k.light.ahead = true
 	if _, err := k.scan(ctx); err != nil {
 		k.tree = nil // Start says why
+	} else {
+		k.looked = k.light
 	}
+	k.light = nil
 }
 
 // Start saves what a session begins with under a name that [StartName] made: the state of all files, and the
@@ -78,7 +95,8 @@ func (k *Keeper) Start(ctx context.Context, name string, last bool, state StateO
 		return errNoPrivate
 	}
 	k.recall()
-	g := &gathering{contents: make(map[string][]byte)}
+	g := cmp.Or(k.looked, k.gather())
+	g.ahead, g.looked, k.looked = false, g == k.looked, nil
 	k.light = g
 	defer func() { k.light = nil }()
 	t, err := k.scan(ctx)

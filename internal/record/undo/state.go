@@ -232,7 +232,7 @@ func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (hash s
 	if g := r.k.light; g != nil {
 		hash, lasts, err := g.put(r.k.store, content)
 		if !lasts {
-			f.mark(nodeFresh) // it is read again before it may be overwritten
+			f.mark(nodeLight)
 		}
 		return hash, err
 	}

@@ -132,6 +132,7 @@ const (
 	nodeLost
 	nodeFresh
 	nodeClosed
+	nodeLight // in memory alone: undo does not have the content, which is read again before it may be overwritten
 )
 
 func (n *node) flags() byte {
