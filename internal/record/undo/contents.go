@@ -113,10 +113,14 @@ func (s *Store) Has(hash string) bool {
 	return s.shared.Has(hash) || s.private != nil && s.private.Has(hash)
 }
 
-// exists reports whether anything was ever kept.
-func (s *Store) exists() (yes bool) {
-	s.each(func(b *blob.Store) { yes = yes || b.Exists() })
-	return yes
+// made are the parts of the store that have contents.
+func (s *Store) made() (parts []*blob.Store) {
+	s.each(func(b *blob.Store) {
+		if b.Exists() {
+			parts = append(parts, b)
+		}
+	})
+	return parts
 }
 
 // Use is [blob.Store.Use].

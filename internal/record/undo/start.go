@@ -30,14 +30,15 @@ type StateOf func(ignored []event.FileState, committed func() map[string]bool) (
 type gathering struct {
 	ahead  bool // nobody waits for the start yet
 	looked bool // it has the contents of a look ahead
-	kept   bool // undo has contents that may be the same
+
+	kept []*blob.Store // of undo, which may have the same contents
 
 	mu       sync.Mutex
 	contents map[string][]byte // by their hash
 }
 
 func (k *Keeper) gather() *gathering {
-	return &gathering{kept: k.store.exists(), contents: make(map[string][]byte)}
+	return &gathering{kept: k.store.made(), contents: make(map[string][]byte)}
 }
 
 // has reports whether a content was gathered.
@@ -49,8 +50,9 @@ func (g *gathering) has(hash string) bool {
 }
 
 // put names a content, and reports whether undo counts on it already.
-func (g *gathering) put(s *Store, content io.ReadSeeker) (hash string, lasts bool, err error) {
-	if hash, err = blob.Digest(content); err != nil || g.kept && s.Has(hash) {
+func (g *gathering) put(content io.ReadSeeker) (hash string, lasts bool, err error) {
+	hash, err = blob.Digest(content)
+	if err != nil || slices.ContainsFunc(g.kept, func(s *blob.Store) bool { return s.Has(hash) }) {
 		return hash, true, err
 	}
 	if _, err = content.Seek(0, io.SeekStart); err != nil {

@@ -147,9 +147,9 @@ func Digest(content io.ReadSeeker) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// Exists reports whether there is a directory yet.
+// Exists reports whether anything was ever put in.
 func (s *Store) Exists() bool {
-	_, err := os.Lstat(s.dir)
+	_, err := os.Lstat(s.dir + "/" + objects)
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
