@@ -139,7 +139,7 @@ figures: ## count what can be counted about the house, into docs/design/figures.
 SITE := bin/site
 site: ## make the website of docs/ in bin/site/html, with a search; a broken link is an error
 	python3 -m venv $(SITE)/venv && $(SITE)/venv/bin/pip install -q -r tools/site/requirements.txt
-	$(SITE)/venv/bin/mkdocs build -q --strict -f tools/site/mkdocs.yml -d $(CURDIR)/$(SITE)/html
+	NO_MKDOCS_2_WARNING=1 $(SITE)/venv/bin/mkdocs build --strict -f tools/site/mkdocs.yml -d $(CURDIR)/$(SITE)/html
 	@echo "$(SITE)/html/index.html"
 
 bench: build ## measure start-up, steps, streams and memory against a baseline in the same run
