@@ -23,7 +23,7 @@ CGO      := $(and $(filter 1,$(shell $(GO) env CGO_ENABLED)),$(shell command -v 
 RACE     := $(if $(CGO),-race)
 NO_RACE  := no C compiler found, so these tests run without the race detector
 
-.PHONY: help build fleet install uninstall run test test-race test-long quick race web-test real-model recordings check try figures mutate elsewhere fmt vet lint film reference site bench fuzz fuzz-shell chaos soak cover golden again fixtures lists tools clean
+.PHONY: help notes build fleet install uninstall run test test-race test-long quick race web-test real-model recordings check try figures mutate elsewhere fmt vet lint film reference site bench fuzz fuzz-shell chaos soak cover golden again fixtures lists tools clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,7 +106,11 @@ race: ## run the other tests with the race detector too
 	@$(if $(RACE),,echo "no C compiler found, and the race detector needs one: install gcc or clang"; exit 2)
 	@$(call TESTS,$(RACE),$(LONG) $(ALONE) $(BOTH))
 
-check: fmt lint elsewhere test ## everything a change must pass: format, lint, other systems, tests
+check: fmt notes lint elsewhere test ## everything a change must pass: format, lint, other systems, tests
+
+notes: ## warn about long subjects of recent commits and long lines of the changelog
+	@git log -n 20 --no-merges --format='%h %s' | awk '{s = substr($$0, index($$0, " ") + 1)} length(s) > 72 || /;/ {print "warning: subject over 72 characters or with a semicolon: " $$0}'
+	@awk 'length > 100 {print "warning: CHANGELOG.md:" NR ": over 100 columns"} END {if (NR > 200) print "warning: CHANGELOG.md has " NR " lines: condense what is not released"}' CHANGELOG.md
 
 elsewhere: ## build and vet for the systems that this one is not
 	GOOS=darwin $(GO) vet $(PKGS)
