@@ -373,6 +373,6 @@ func (d *demoReport) ofSession(ctx context.Context) error {
 		words.T("conversation: %s", store.Dir("sessions", d.session+".json")),
 		words.T("to look again: coder audit --cwd %s", d.app.Root),
 		words.T("The folder is yours now; remove it when you have seen enough: rm -r %s", d.app.Root),
-		words.T("To work with a model of your own: run coder setup, then coder in your project; \"Connecting a provider\" in the README says more."),
+		words.T("To work with your own model: run coder setup, then coder in your project."),
 	)
 }
