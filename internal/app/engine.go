@@ -184,7 +184,7 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 			Tools: tools.Unspoken(a.unspoken(t, m, lean, listed)),
 			Later: later, Lean: lean, RulesFor: a.rulesFor(book),
 			MaxSteps: c.Runtime.MaxSteps, ContextLimit: a.contextLimit(), Run: a.run(), RaiseWindow: a.raiseWindow(),
-			StopOnReject: c.Approval.OnReject == "stop", DirectBang: c.Approval.Bang == "direct",
+			StopOnReject: c.Approval.OnReject == "stop", DirectBang: a.directsBang(),
 			ReadOwn: func(line string, forced bool) orchestrator.OwnLine {
 				return bang.Read(line, forced, c.Approval.TerminalPrograms)
 			},

@@ -54,7 +54,7 @@ func (r *REPL) live(ahead term.Ahead) (rows []string, row, col int) {
 	switch {
 	case r.open != nil:
 		r.answer.Prompt = r.answerPrompt()
-		rows := r.waiting(width, max(2, height/3))
+		rows := append(r.waiting(width, max(2, height/3)), r.options(height-leastCard)...)
 		line, row, col := r.answer.View(width)
 		line, row = r.around(line, row, width, height-len(rows))
 		return append(rows, line...), len(rows) + row, col
