@@ -63,7 +63,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 		return supervisor.Engine{}, err
 	}
 	a.set = kit.set
-	judge, err := a.newJudge(kit.confiner, kit.protected)
+	judge, err := a.newJudge(kit.confiner, kit.protected, kit.project)
 	if err == nil {
 		err = kit.confiner.Check(context.Background())
 	}
