@@ -125,9 +125,6 @@ func (r *REPL) options(most int) []string {
 	if len(rows) > most { // the terminal has become smaller
 		return rows[max(0, min(chosen, len(rows)-most)):][:most]
 	}
-	if len(rows) > 0 {
-		rows = append([]string{""}, rows...)
-	}
 	return rows
 }
 
