@@ -167,6 +167,7 @@ type App struct {
 	guards     remembered[string]            // of other agents in the project, by their content
 	keys       keyring                       // printed by commands
 	live       live                          // what sessions ask
+	bangDirect atomic.Bool                   // the person chose in this process that their ! commands run unasked
 	told       map[string]bool               // what was said once
 	lib        *library                      // once it is asked for
 

@@ -142,7 +142,7 @@ func (t *terminal) openLines(ctx context.Context) (err error) {
 		Terminal: keys, Page: page, Render: term.New(term.Options{
 			Out: page, Width: func() int { return width(t.out) }, Words: t.inv.words, Now: t.inv.Now, ASCII: t.inv.ascii(), Spoken: t.inv.settings.Config.UI.Plain, AtOnce: true,
 		}),
-		Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, Trust: t.app.Trustable, After: t.after, Sent: t.sent, Unsent: t.unsent, Leaving: t.inv.exit.leave,
+		Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, Trust: t.app.Trustable, Direct: t.direct(), After: t.after, Sent: t.sent, Unsent: t.unsent, Leaving: t.inv.exit.leave,
 	}
 	return t.converse(ctx)
 }
@@ -183,13 +183,27 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		Words: t.inv.words, Palette: t.colours, Recolour: t.recolour, ASCII: t.inv.ascii(),
 		Session: t.view, Status: t.status,
 		Toggle: t.app.Modes.Toggled, Next: mode.Next, Dir: t.app.Root,
-		Complete: t.complete, Suggest: t.suggest, Most: mostSeen, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Edit: t.edit, Now: t.inv.Now,
+		Complete: t.complete, Suggest: t.suggest, Most: mostSeen, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Direct: t.direct(), Edit: t.edit, Now: t.inv.Now,
 		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent(t.session().ID, t.told...) },
 		Notify: t.notifier(), Title: func(asks, runs bool) { _ = screen.Title(t.title(asks, runs)) }, // a terminal that is gone ends the program by itself
 		After: t.after, Leaving: t.inv.exit.leave, Elsewhere: t.elsewhere,
 	})
 	defer t.remote.Close()
 	return talk(ctx)
+}
+
+// direct has the commands that the person types run unasked from then on, and says where that
+// is written; nil where their own settings do not decide it.
+func (t *terminal) direct() func() error {
+	if !t.app.MayDirectBang() {
+		return nil
+	}
+	return func() error {
+		if err := t.app.DirectBang(); err != nil {
+			return err
+		}
+		return t.say(ink.Dim, t.inv.words.T("Saved approval.bang = direct in %s.", filepath.Join(t.app.Home, "config.json")))
+	}
 }
 
 // elsewhere is what the person says to the session from another process.

@@ -138,6 +138,13 @@ const Hunks = "hunks"
 // are not kept on disk, so only the process that asks can run it.
 const Keyed = "keyed"
 
+// What a question about a check, and one about a command that the person typed, say of how
+// not to be asked.
+const (
+	TrustAside = "in a folder that you trust (/trust yes) checks run unasked"
+	BangAside  = "your own command: with approval.bang = direct such commands run unasked"
+)
+
 // CallID is the tool call the answer is bound to, or "".
 func (r Request) CallID() string { return r.Display.Metadata["toolCallId"] }
 
