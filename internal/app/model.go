@@ -58,7 +58,9 @@ func (a *App) Provider(m *meter.Meter) (p provider.Provider, err error) {
 	case c.Model == "":
 		err = configf("no model is chosen; use --model NAME or CODER_MODEL (coder models lists what there is)")
 	default:
-		p, err = a.learning()
+		if p, err = a.learning(); err == nil {
+			p = rejects{p, a}
+		}
 	}
 	if err == nil {
 		err = a.checkBudget()

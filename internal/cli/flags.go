@@ -67,6 +67,7 @@ type flags struct {
 	scope, mcpTransport    string   // of an MCP server that is added
 	mcpEnv, mcpHeaders     []string // likewise
 	preset                 string   // what setup connects
+	keyOnStdin             bool     // its key comes on stdin
 	listen                 string   // where web listens
 }
 
@@ -261,6 +262,7 @@ func options() []option {
 		of("mcp", several("env", "e", "NAME=VALUE", "environment variable for the server; repeatable", func(f *flags) *[]string { return &f.mcpEnv })),
 		of("mcp", several("header", "H", "NAME: VALUE", "header of every request to the server; repeatable", func(f *flags) *[]string { return &f.mcpHeaders })),
 		of("setup", text("preset", "NAME", "endpoint to connect: a name or a URL", func(f *flags) *string { return &f.preset })),
+		of("setup", flag("api-key-stdin", "", "read the API key from stdin", func(f *flags) *bool { return &f.keyOnStdin })),
 		of("web", text("listen", "HOST:PORT", "address to listen on (default: a free port on this machine); other addresses use TLS", func(f *flags) *string { return &f.listen })),
 		of("uninstall", flag("data", "", "remove all data that coder made, in your home and in projects", func(f *flags) *bool { return &f.data })),
 		of("prune, setup, plugin, bug, uninstall", flag("yes", "", "do not ask for confirmation", func(f *flags) *bool { return &f.yes })),

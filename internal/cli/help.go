@@ -85,7 +85,7 @@ var (
 // examples are calls of each command.
 var examples = map[string][]string{
 	"demo":       {"coder demo", "coder demo --crash"},
-	"setup":      {"coder setup", "coder setup --preset ollama --model qwen3-coder --yes"},
+	"setup":      {"coder setup", "coder setup --preset ollama --model qwen3-coder --yes", "pass show anthropic | coder setup --preset anthropic --api-key-stdin"},
 	"models":     {"coder models"},
 	"sessions":   {"coder sessions", "coder sessions --json | jq -r '.[0].id'"},
 	"export":     {"coder export SESSION --format html > session.html", "coder export SESSION --format bundle > session.bundle"},

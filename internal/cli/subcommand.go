@@ -52,7 +52,7 @@ func subcommands() []subcommand {
 			{"", "show a whole turn on a throw-away project; a script plays the model"},
 			{"--crash", "kill a session with kill -9 and continue it: nothing is lost or run twice"},
 		}},
-		{"setup", none, nil, inWorkspace("", (*invocation).runSetup), []use{{"[--preset NAME] [--model M] [--yes]", "connect a model: find keys and local servers, test one, write your settings"}}},
+		{"setup", none, nil, inWorkspace("", (*invocation).runSetup), []use{{"[--preset NAME] [--model M] [--api-key-stdin] [--yes]", "connect a model: choose a provider, enter its key, test it, save your settings"}}},
 		{"models", none, nil, inWorkspace("", (*invocation).runModels), []use{{"[--json]", "list the models you can use, with window and price"}}},
 		{"sessions", none, nil, inWorkspace("", (*invocation).runSessions), []use{{"[--json]", "list the sessions of this project, newest first"}}},
 		{"export", one, nil, inWorkspace("coder export needs the id of one session; coder sessions lists them", (*invocation).runExport), []use{{"ID [--format json|md|html|bundle|request]", "export a session to read or share; a bundle can be continued elsewhere"}}},
