@@ -133,6 +133,7 @@ type About struct {
 	Key, Doc string
 	Wanted   string   // what its values look like
 	Values   []string // all of them, if they are few
+	Secret   bool
 }
 
 // AboutKey describes the setting of a key, or of an entry in one.
@@ -142,7 +143,7 @@ func AboutKey(key string) (About, error) {
 	if !ok {
 		return About{}, errors.New(unknownKey(root, f, words, key))
 	}
-	a := About{Key: key, Doc: f.doc(), Wanted: f.wanted(), Values: f.enum()}
+	a := About{Key: key, Doc: f.doc(), Wanted: f.wanted(), Values: f.enum(), Secret: f.secret()}
 	if f.kind == boolean {
 		a.Values = []string{"true", "false"}
 	}
