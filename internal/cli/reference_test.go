@@ -210,7 +210,7 @@ func settingsPage(t *testing.T) string {
 	single := [][]string{}
 	for _, key := range slices.Sorted(maps.Keys(root.Properties)) {
 		if s := root.Properties[key]; s.Properties == nil {
-			single = append(single, settingRow(key, s))
+			single = append(single, settingCells(key, s))
 		}
 	}
 	b.WriteString("## Single settings\n\n")
@@ -218,24 +218,24 @@ func settingsPage(t *testing.T) string {
 	for _, key := range slices.Sorted(maps.Keys(root.Properties)) {
 		if s := root.Properties[key]; s.Properties != nil {
 			fmt.Fprintf(&b, "## %s\n\n%s.\n\n", key, strings.ToUpper(s.Description[:1])+s.Description[1:])
-			table(&b, "setting|type|default|meaning", settingRows(key, s))
+			table(&b, "setting|type|default|meaning", settingTable(key, s))
 		}
 	}
 	return page(&b)
 }
 
-func settingRows(path string, s setting) (rows [][]string) {
+func settingTable(path string, s setting) (rows [][]string) {
 	for _, key := range slices.Sorted(maps.Keys(s.Properties)) {
 		if kid := s.Properties[key]; kid.Properties != nil {
-			rows = append(rows, settingRows(path+"."+key, kid)...)
+			rows = append(rows, settingTable(path+"."+key, kid)...)
 		} else {
-			rows = append(rows, settingRow(path+"."+key, kid))
+			rows = append(rows, settingCells(path+"."+key, kid))
 		}
 	}
 	return rows
 }
 
-func settingRow(path string, s setting) []string {
+func settingCells(path string, s setting) []string {
 	kind := s.Type
 	if len(s.AnyOf) > 0 {
 		var kinds []string

@@ -40,6 +40,7 @@ type terminal struct {
 	size    func() (cols, rows int)
 
 	colours term.Palette
+	theme   string // that the colours are of
 	face    face
 	host    *serve.Host
 	told    []string           // what the session had been told when it was taken up
@@ -174,7 +175,7 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 	defer func() { err = errors.Join(err, screen.Close()) }()
 	t.paths = pathfind.New(t.app.Paths, t.inv.Now)
 	defer t.paths.Close()
-	t.colours, t.size = t.inv.palette(true), screen.Size
+	t.colours, t.size, t.theme = t.inv.palette(true), screen.Size, t.app.Theme()
 	if _, err := t.colours.With(t.app.Config.UI.Colors); err != nil {
 		t.warn(err.Error())
 	}
@@ -244,6 +245,19 @@ func (t *terminal) recolour(light bool) term.Palette {
 	}
 	t.colours = t.colours.Themed(theme)
 	return t.colours
+}
+
+// retheme shows the colours of the theme that was chosen.
+func (t *terminal) retheme() {
+	theme := t.app.Theme()
+	face, ok := t.face.(interface{ Repaint(term.Palette) })
+	if theme == t.theme || !ok {
+		return
+	}
+	t.theme = theme
+	t.inv.settings.Config.UI.Theme = theme
+	t.colours = t.inv.palette(true)
+	face.Repaint(t.colours)
 }
 
 // notifier calls for the person in the way they chose; nil where they chose none.
@@ -397,6 +411,7 @@ func (t *terminal) after(ctx context.Context, input string, err error) error {
 	if said := t.sumUp(ctx); said != nil {
 		return said
 	}
+	t.retheme()
 	if t.ends != nil {
 		return t.ends(ctx, input, err)
 	}

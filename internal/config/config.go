@@ -70,6 +70,7 @@ type Provider struct {
 	APIKey         string                     `json:"api_key" doc:"key of the API" secret:"yes" endpoint:"yes"`
 	KeyHeader      string                     `json:"key_header" doc:"header that carries the key; empty means that of the wire" endpoint:"yes"`
 	APIKeyCommand  Command                    `json:"api_key_command" doc:"a command that prints the key of the API: a list of its words, or a line for the shell; run when the key is first needed, and again if it is refused" shell:"yes" project:"never" endpoint:"yes"`
+	KeyStore       string                     `json:"key_store" doc:"where coder setup saved the key of the server at base_url: the keychain of the system, or a file in ~/.coder/api-keys" enum:"|keychain|file" project:"never" endpoint:"yes"`
 	CertFile       string                     `json:"cert_file" doc:"PEM file of the certificate that the client shows to the server" project:"never" endpoint:"yes"`
 	KeyFile        string                     `json:"key_file" doc:"PEM file of the private key of that certificate" project:"never" endpoint:"yes"`
 	Query          map[string]string          `json:"query" doc:"more parameters in the address of each request" secret:"yes" endpoint:"yes"`
