@@ -107,7 +107,7 @@ func (k *Keeper) recall() {
 // changed since the last time, as far as the system tells them, and reads the
 // files that may have.
 func (k *Keeper) scan(ctx context.Context) (*tree, error) {
-	if k.feed == nil {
+	if k.feed == nil && (k.light == nil || k.light.follows) {
 		k.feed = k.ws.Follow().Count()
 	}
 	k.fault = nil
@@ -119,15 +119,25 @@ func (k *Keeper) scan(ctx context.Context) (*tree, error) {
 		k.warn(text)
 	}
 	s.next.at = cmp.Or(s.clock.Now, k.now().UnixNano())
-	changes := k.feed.Changes()
+	changes := workspace.Changes{All: true}
+	if k.feed != nil {
+		changes = k.feed.Changes()
+	}
 	k.counted.add(changes)
 	t, err := s.run(ctx, changes)
 	if err != nil {
-		k.feed.Fail()
+		k.failed()
 		return nil, err
 	}
 	k.tree = t
 	return t, nil
+}
+
+// failed has the next scan look at everything.
+func (k *Keeper) failed() {
+	if k.feed != nil {
+		k.feed.Fail()
+	}
 }
 
 func (s *scanning) run(ctx context.Context, c workspace.Changes) (*tree, error) {
@@ -572,7 +582,7 @@ func (s *scanning) read(ctx context.Context) error {
 		}
 	}
 	if err != nil && !errors.Is(err, blob.ErrFull) {
-		s.k.feed.Fail() // perhaps it can be kept the next time
+		s.k.failed() // perhaps it can be kept the next time
 		s.k.fault = err
 		return nil
 	}

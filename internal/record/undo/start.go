@@ -11,7 +11,9 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -29,8 +31,9 @@ type StateOf func(ignored []event.FileState, committed func() map[string]bool) (
 
 // gathering collects contents for a start, by several goroutines.
 type gathering struct {
-	ahead  bool // nobody waits for the start yet
-	looked bool // it has the contents of a look ahead
+	ahead   bool // nobody waits for the start yet
+	looked  bool // it has the contents of a look ahead
+	follows bool // the system is asked to tell of changes from now on
 
 	kept []*blob.Store // of undo, which may have the same contents
 
@@ -38,9 +41,21 @@ type gathering struct {
 	contents map[string][]byte // by their hash
 }
 
+// gather begins to collect. To follow changes costs little while a session runs, but holds up
+// its end by some 10 ms in the kernel. So that is left to the first call that may write,
+// unless there are so many files that looking twice takes longer.
 func (k *Keeper) gather() *gathering {
-	return &gathering{kept: k.store.made(), contents: make(map[string][]byte)}
+	size := int64(0)
+	for _, r := range k.repos {
+		if info, err := os.Lstat(filepath.Join(r.git, "index")); err == nil {
+			size += info.Size()
+		}
+	}
+	return &gathering{follows: size > followIndex, kept: k.store.made(), contents: make(map[string][]byte)}
 }
+
+// followIndex is an index of some 10,000 files.
+const followIndex = 1 << 20
 
 // has reports whether a content was gathered.
 func (g *gathering) has(hash string) bool {
@@ -99,7 +114,7 @@ func (k *Keeper) Start(ctx context.Context, name string, last bool, state StateO
 	}
 	k.recall()
 	g := cmp.Or(k.looked, k.gather())
-	g.ahead, g.looked, k.looked = false, g == k.looked, nil
+	g.ahead, g.looked, g.follows, k.looked = false, g == k.looked, g.follows || last, nil
 	k.light = g
 	defer func() { k.light = nil }()
 	t, err := k.scan(ctx)

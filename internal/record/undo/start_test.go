@@ -135,6 +135,34 @@ func TestStartWithManyFilesAfterALook(t *testing.T) {
 	w.wantTree(start)
 }
 
+// A session that only reads does not follow changes: the kernel takes long to end that.
+func TestASessionThatReadsDoesNotFollowChanges(t *testing.T) {
+	follows := func() (n int) {
+		fds, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("open files are not listed here")
+		}
+		for _, fd := range fds {
+			if to, _ := os.Readlink("/proc/self/fd/" + fd.Name()); strings.Contains(to, "inotify") {
+				n++
+			}
+		}
+		return n
+	}
+	w := newWorld(t)
+	w.put("a", "a0")
+	before := follows()
+	w.keeper.Look(w.ctx)
+	w.start(false)
+	if n := follows(); n != before {
+		t.Errorf("%d were %d before", n, before)
+	}
+	w.shell("t", func() { w.put("a", "a1") })
+	if n := follows(); n == before {
+		t.Error("changes by commands are not followed")
+	}
+}
+
 // Where there is much to read it is read once, and kept for undo.
 func TestStartWithManyFiles(t *testing.T) {
 	w := newWorld(t)
