@@ -23,7 +23,7 @@ CGO      := $(and $(filter 1,$(shell $(GO) env CGO_ENABLED)),$(shell command -v 
 RACE     := $(if $(CGO),-race)
 NO_RACE  := no C compiler found, so these tests run without the race detector
 
-.PHONY: help build fleet install uninstall run test test-race test-long quick race web-test real-model recordings check try figures mutate elsewhere fmt vet lint film bench fuzz fuzz-shell chaos soak cover golden again fixtures lists tools clean
+.PHONY: help notes build fleet install uninstall run test test-race test-long quick race web-test real-model recordings check try figures mutate elsewhere fmt vet lint film reference site bench fuzz fuzz-shell chaos soak cover golden again fixtures lists tools clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,7 +106,11 @@ race: ## run the other tests with the race detector too
 	@$(if $(RACE),,echo "no C compiler found, and the race detector needs one: install gcc or clang"; exit 2)
 	@$(call TESTS,$(RACE),$(LONG) $(ALONE) $(BOTH))
 
-check: fmt lint elsewhere test ## everything a change must pass: format, lint, other systems, tests
+check: fmt notes lint elsewhere test ## everything a change must pass: format, lint, other systems, tests
+
+notes: ## warn about long subjects of recent commits and long lines of the changelog
+	@git log -n 20 --no-merges --format='%h %s' | awk '{s = substr($$0, index($$0, " ") + 1)} length(s) > 72 || /;/ {print "warning: subject over 72 characters or with a semicolon: " $$0}'
+	@awk 'length > 100 {print "warning: CHANGELOG.md:" NR ": over 100 columns"} END {if (NR > 200) print "warning: CHANGELOG.md has " NR " lines: condense what is not released"}' CHANGELOG.md
 
 elsewhere: ## build and vet for the systems that this one is not
 	GOOS=darwin $(GO) vet $(PKGS)
@@ -129,8 +133,18 @@ film: build ## film the demo at a terminal: docs/film/demo.cast, and a picture o
 	mkdir -p docs/film
 	$(GO) run ./testkit/film -program bin/coder -cast docs/film/demo.cast -picture docs/film/demo.svg
 
+reference: ## write the pages of docs/reference that are made from the tables of the program
+	$(GO) test ./internal/cli -run TestReferencePagesAreFresh -update
+
 figures: ## count what can be counted about the house, into docs/design/figures.md
 	$(GO) run ./testkit/figures > docs/design/figures.md.new && mv docs/design/figures.md.new docs/design/figures.md
+
+# The generator is maintained elsewhere: it is installed from PyPI into a folder that goes with the site.
+SITE := bin/site
+site: ## make the website of docs/ in bin/site/html, with a search; a broken link is an error
+	python3 -m venv $(SITE)/venv && $(SITE)/venv/bin/pip install -q -r tools/site/requirements.txt
+	NO_MKDOCS_2_WARNING=1 $(SITE)/venv/bin/mkdocs build --strict -f tools/site/mkdocs.yml -d $(CURDIR)/$(SITE)/html
+	@echo "$(SITE)/html/index.html"
 
 bench: build ## measure start-up, steps, streams and memory against a baseline in the same run
 	$(GO) run ./testkit/bench -coder bin/coder

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -26,6 +27,8 @@ type program struct {
 	self string
 	ws   string
 	env  []string
+
+	stdin io.Reader
 }
 
 // noRaceWait keeps a process built with the race detector from waiting a second
@@ -90,7 +93,7 @@ func (p *program) run(args ...string) (stdout, stderr string, code int) {
 	p.t.Helper()
 	c := p.cmd(args...)
 	var out, errs bytes.Buffer
-	c.Stdout, c.Stderr = &out, &errs
+	c.Stdin, c.Stdout, c.Stderr = p.stdin, &out, &errs
 	err := c.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -18,6 +18,7 @@ import (
 // modelServer is a server of models on loopback that answers what is asked
 // beside the requests as its table says, and each request with "hello".
 type modelServer struct {
+	wants string // the key
 	*httptest.Server
 	beside  map[string]string // by method and path
 	usage   int               // tokens that it says it read; 0: it does not say
@@ -37,6 +38,11 @@ func serveModels(t *testing.T, s *modelServer) *modelServer {
 	t.Helper()
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
+		if s.wants != "" && r.Header.Get("Authorization") != "Bearer "+s.wants {
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = io.WriteString(w, `{"error":{"message":"Incorrect API key provided"}}`)
+			return
+		}
 		if !strings.HasSuffix(r.URL.Path, "/chat/completions") {
 			s.mu.Lock()
 			s.asked = append(s.asked, r.Method+" "+r.URL.Path)

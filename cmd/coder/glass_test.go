@@ -154,13 +154,14 @@ var (
 	promptTop  = regexp.MustCompile(`^context: `)
 	prompted   = regexp.MustCompile(`^\[[\w-]+\] .*> `)
 	ended      = regexp.MustCompile(`^\[|^  [✓✗] `) // lines that are whole as soon as they are there
+	options    = regexp.MustCompile(`\?(: why|：原因)$`)
 	choice     = regexp.MustCompile(`^(> |  )\S`)
 	runningTop = regexp.MustCompile(`^(> |>$|queued: |已排队|[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] |[-\\|/] )`)
 )
 
 // top is the first line of the block that line is in.
 func (g *glass) top(line int) int {
-	for ; line >= 0; line-- {
+	for bottom := line; line >= 0; line-- {
 		text := g.text(line)
 		if promptTop.MatchString(text) {
 			return line
@@ -176,6 +177,11 @@ func (g *glass) top(line int) int {
 			if above == 0 || !prompted.MatchString(g.text(above-1)) { // else it is a menu below a draft
 				for line > 0 && g.text(line-1) != "" && !ended.MatchString(g.text(line-1)) { // the line that is being written
 					line--
+				}
+				for at := line; at <= bottom && line > 0; at++ {
+					if options.MatchString(g.text(at)) { // of a card, and the blank line above them
+						return line - 1
+					}
 				}
 				if line > 0 && (strings.HasPrefix(g.text(line), "|") || strings.HasPrefix(g.text(line+1), "─")) { // a table, and the blank line above it
 					line--

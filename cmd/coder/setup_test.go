@@ -35,7 +35,7 @@ func (p *program) ownText() string {
 // serve has a server of models on this machine, which is looked for there alone;
 // with a word, it is also the address of OpenAI, whose key is there: serve [key].
 // Without one that answers: serve none, or, where one is looked for at an address that is
-// named and nobody is there: serve dead. With its address in CODER_BASE_URL: serve
+// named and nobody is there: serve dead. Where a vendor wants a key that is nowhere: serve vendor. With its address in CODER_BASE_URL: serve
 // address.
 func (s *scene) serve(args []string) error {
 	config := filepath.Join(s.dir, "patient.json")
@@ -49,6 +49,10 @@ func (s *scene) serve(args []string) error {
 	}
 	server := serveModels(s.t, &modelServer{beside: map[string]string{"GET /v1/models": twoModels}})
 	s.env = append(s.env, "CODER_LOCAL_SERVERS="+server.URL+"/v1")
+	if slices.Contains(args, "vendor") { // whose key is in no variable
+		vendor := serveModels(s.t, &modelServer{wants: "sk-the-key-of-the-server", beside: map[string]string{"GET /v1/models": `{"data":[{"id":"gpt-5.4"},{"id":"gpt-4o"}]}`}})
+		s.env = append(s.env, "GROQ_BASE_URL="+vendor.URL+"/v1")
+	}
 	if slices.Contains(args, "dead") {
 		server.Close()
 	}
@@ -153,7 +157,7 @@ func TestSetupInAPipe(t *testing.T) {
 		p := looking(t)
 		p.env = append(p.env, "GROQ_API_KEY="+secret, "GROQ_BASE_URL="+s.URL+"/v1")
 		out, stderr, code := p.run("setup", "--preset", "groq", "--model", "small")
-		if code != 0 || !strings.Contains(out, "it answers: hello (window: 8192 tokens)") || !strings.Contains(out, "the key is read from GROQ_API_KEY at each start") {
+		if code != 0 || !strings.Contains(out, "It works: hello (window: 8192 tokens)") || !strings.Contains(out, "the key: read from GROQ_API_KEY at each start") {
 			t.Fatalf("%d %s %s", code, out, stderr)
 		}
 		if want := "{\n  \"provider\": {\n    \"preset\": \"groq\",\n    \"model\": \"small\"\n  }\n}\n"; p.ownText() != want {
@@ -183,7 +187,7 @@ func TestSetupInAPipe(t *testing.T) {
 			t.Fatalf("%d %s", code, stderr)
 		}
 		p.env = append(p.env, "CODER_API_KEY=mine-for-it")
-		if out, stderr, code := p.run("setup", "--preset", s.URL+"/v1", "--yes"); code != 0 || !strings.Contains(out, "removed, since it was for another endpoint: provider.headers\n") {
+		if out, stderr, code := p.run("setup", "--preset", s.URL+"/v1", "--yes"); code != 0 || !strings.Contains(out, "removed, as it was for another endpoint: provider.headers\n") {
 			t.Fatalf("%d %s %s", code, out, stderr)
 		}
 		text := p.ownText()
@@ -212,13 +216,44 @@ func TestSetupInAPipe(t *testing.T) {
 			}
 		})
 	}
+	t.Run("with the key on stdin", func(t *testing.T) {
+		s := serveModels(t, &modelServer{wants: "sk-right-key", beside: map[string]string{"GET /v1/models": twoModels}})
+		p := looking(t)
+		p.env = append(p.env, "GROQ_BASE_URL="+s.URL+"/v1")
+		key := func(key string, args ...string) (string, string, int) {
+			p.stdin = strings.NewReader(key + "\n")
+			defer func() { p.stdin = nil }()
+			return p.run(append([]string{"setup", "--preset", "groq", "--api-key-stdin"}, args...)...)
+		}
+		if out, stderr, code := key("sk-wrong-key", "--model", "small"); code != 41 || strings.Contains(out+stderr, "sk-wrong") || p.ownText() != "" {
+			t.Fatalf("%d %s %s", code, out, stderr)
+		}
+		out, stderr, code := key("sk-right-key")
+		if code != 0 || !strings.Contains(out, "the key: in a file that only you can read") || strings.Contains(out+stderr+p.ownText(), "sk-right") {
+			t.Fatalf("%d %s %s %s", code, out, stderr, p.ownText())
+		}
+		if out, stderr, code := p.run("-p", "hi"); code != 0 || out != "hello\n" {
+			t.Errorf("%d %s %s", code, out, stderr)
+		}
+		if out, stderr, code := p.run("-p", "--provider", "openai", "hi"); code == 0 || strings.Contains(out+stderr, "sk-right") {
+			t.Errorf("the key went elsewhere: %d %s %s", code, out, stderr)
+		}
+		s.wants = "sk-another-key"
+		if out, stderr, code := p.run("-p", "hi"); code != 41 || !strings.Contains(stderr, "the API key was rejected (from "+filepath.Dir(p.own())+"/api-keys): ") || !strings.Contains(stderr, "run coder setup to change it") || strings.Contains(out+stderr, "sk-right") {
+			t.Errorf("%d %s %s", code, out, stderr)
+		}
+		p.env = append(p.env, "CODER_API_KEY=sk-from-the-variable")
+		if _, stderr, code := p.run("-p", "hi"); code != 41 || !strings.Contains(stderr, "the API key was rejected (from CODER_API_KEY): ") {
+			t.Errorf("%d %s", code, stderr)
+		}
+	})
 	t.Run("a test that fails writes nothing", func(t *testing.T) {
 		s := serveModels(t, &modelServer{beside: map[string]string{"GET /v1/models": twoModels}, most: 1, refuses: `{"error":{"message":"no such thing"}}`})
 		p := looking(t)
 		if _, stderr, code := p.run("setup", "--preset", s.URL+"/v1"); code != 54 || !strings.Contains(stderr, "the test failed, and nothing was written: request refused: \"no such thing\"") || p.ownText() != "" {
 			t.Errorf("%d %s %s", code, stderr, p.ownText())
 		}
-		if out, _, code := p.run("setup", "--preset", s.URL+"/v1", "--yes"); code != 0 || !strings.Contains(out, "not responding") || p.ownText() == "" {
+		if out, _, code := p.run("setup", "--preset", s.URL+"/v1", "--yes"); code != 0 || !strings.Contains(out, "It does not answer") || p.ownText() == "" {
 			t.Errorf("%d %s", code, out)
 		}
 	})
@@ -227,11 +262,13 @@ func TestSetupInAPipe(t *testing.T) {
 		code int
 		says string
 	}{
-		"no such name":   {[]string{"setup", "--preset", "opnai"}, 42, "there is no endpoint called opnai; there are: openai, openrouter"},
-		"no key":         {[]string{"setup", "--preset", "mistral"}, 52, "Mistral needs a key: set MISTRAL_API_KEY and try again"},
-		"no address":     {[]string{"setup", "--preset", "azure", "--model", "x"}, 52, "Azure OpenAI needs an address: set AZURE_OPENAI_ENDPOINT"},
-		"not an address": {[]string{"setup", "--preset", "ftp://x"}, 42, "ftp://x is not an address such as https://host/v1"},
-		"too many words": {[]string{"models", "--json", "all", "of", "them"}, 2, "coder -- models"},
+		"no such name":    {[]string{"setup", "--preset", "opnai"}, 42, "there is no endpoint called opnai; there are: openai, openrouter"},
+		"no key":          {[]string{"setup", "--preset", "mistral"}, 52, "Mistral needs a key: set MISTRAL_API_KEY and try again"},
+		"no address":      {[]string{"setup", "--preset", "azure", "--model", "x"}, 52, "Azure OpenAI needs an address: set AZURE_OPENAI_ENDPOINT"},
+		"a key":           {[]string{"setup", "--preset", "sk-ant-foo"}, 42, "this looks like an API key"},
+		"no key on stdin": {[]string{"setup", "--preset", "groq", "--api-key-stdin"}, 42, "no API key came on stdin"},
+		"not an address":  {[]string{"setup", "--preset", "ftp://x"}, 42, "ftp://x is not an address such as https://host/v1"},
+		"too many words":  {[]string{"models", "--json", "all", "of", "them"}, 2, "usage: coder models [--json]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := looking(t)

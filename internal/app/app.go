@@ -85,6 +85,7 @@ type Options struct {
 	Profile      string // of the settings
 	Provider     string // a preset, or an address
 	Model        string
+	Set          []string // settings of this run, as KEY=VALUE
 	MaxSteps     int
 	Effort       string // how hard the model is to think
 	MaxBudgetUSD float64
@@ -156,6 +157,7 @@ type App struct {
 	telemetry  telemetry.Settings
 	mcp        *mcp.Host                     // of the session in use; nil if there are none
 	chosen     atomic.Pointer[string]        // the model that /model chose
+	theme      atomic.Pointer[string]        // of the screen, chosen during the session
 	effort     atomic.Pointer[string]        // how hard the model is to think, by whoever drives the session
 	noted      sync.Once                     // how the folder stood in the book of trust at the start
 	inBook     bool                          // it was trusted there
@@ -167,6 +169,7 @@ type App struct {
 	guards     remembered[string]            // of other agents in the project, by their content
 	keys       keyring                       // printed by commands
 	live       live                          // what sessions ask
+	bangDirect atomic.Bool                   // the person chose in this process that their ! commands run unasked
 	told       map[string]bool               // what was said once
 	lib        *library                      // once it is asked for
 

@@ -57,10 +57,16 @@ func (a *App) WithoutKeys(answer uip.Response) uip.Response {
 	return event.Masked(event.InteractionResponded{Response: answer}, a.keys.conceals(a)).(event.InteractionResponded).Response
 }
 
-// freshKey gives the key that the person's command prints; nil if there is none.
+// freshKey gives the key that the person's command prints, or the one that coder setup saved;
+// nil if there is none.
 // The command is run when the key is first needed, and again if it is refused.
 func (a *App) freshKey(c config.Provider) func(context.Context, string) (string, error) {
-	if len(c.APIKeyCommand) == 0 || c.APIKey != "" {
+	switch {
+	case c.APIKey != "":
+		return nil
+	case len(c.APIKeyCommand) == 0 && c.KeyStore != "":
+		return a.savedKey(c)
+	case len(c.APIKeyCommand) == 0:
 		return nil
 	}
 	name := strings.Join(c.APIKeyCommand, "\x00")

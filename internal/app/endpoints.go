@@ -18,6 +18,7 @@ import (
 	"coder/internal/config"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/atomicfile"
+	"coder/internal/host/keychain"
 	"coder/internal/host/repofile"
 	"coder/internal/model/catalogue"
 	"coder/internal/model/provider"
@@ -129,6 +130,16 @@ func (a *App) EndpointAt(address string, local bool) Endpoint {
 
 // EndpointNamed is the endpoint of a preset, or at an address.
 func (a *App) EndpointNamed(name string) (Endpoint, error) {
+	e, err := a.EndpointWithoutKey(name)
+	p := config.PresetNamed(name)
+	if err == nil && p.Name != "" && e.LacksKey() {
+		return Endpoint{}, configf("%s needs a key: set %s and try again", p.Title, p.Keys[0])
+	}
+	return e, err
+}
+
+// EndpointWithoutKey is [App.EndpointNamed] for one whose key is still to be entered.
+func (a *App) EndpointWithoutKey(name string) (Endpoint, error) {
 	p := config.PresetNamed(name)
 	if p.Name == "" {
 		name = withScheme(name)
@@ -143,7 +154,10 @@ func (a *App) EndpointNamed(name string) (Endpoint, error) {
 		}
 		return e, nil
 	}
-	if p.Name == "" {
+	switch {
+	case p.Name == "" && LooksLikeKey(name):
+		return Endpoint{}, inputf("this looks like an API key, not the name of a provider; coder setup asks for the key without showing it")
+	case p.Name == "":
 		var names []string
 		for _, p := range config.Presets() {
 			names = append(names, p.Name)
@@ -151,13 +165,26 @@ func (a *App) EndpointNamed(name string) (Endpoint, error) {
 		return Endpoint{}, inputf("unknown endpoint %s; use one of: %s; or an address such as https://host/v1", oneLine(name), strings.Join(names, ", "))
 	}
 	c, variable := p.In(a.Env.Getenv)
-	switch {
-	case c.BaseURL == "":
+	if c.BaseURL == "" {
 		return Endpoint{}, configf("%s needs an address: set %s", p.Title, p.Bases[0])
-	case variable == "" && len(p.Keys) > 0 && !p.Local:
-		return Endpoint{}, configf("%s needs a key: set %s and try again", p.Title, p.Keys[0])
 	}
 	return Endpoint{Title: p.Title, Provider: c, Key: variable, Local: p.Local}, nil
+}
+
+// EndpointOf is the endpoint of a preset at an address that the person entered.
+func (a *App) EndpointOf(p config.Preset, address string) (Endpoint, error) {
+	address = withScheme(address)
+	if u, err := url.Parse(address); err != nil || u.Host == "" {
+		return Endpoint{}, inputf("%s is not an address such as https://host/v1", oneLine(address))
+	}
+	c, variable := p.At(address, a.Env.Getenv)
+	return Endpoint{Title: p.Title, Provider: c, Key: variable}, nil
+}
+
+// LacksKey reports whether an endpoint takes no request without a key, and none is known.
+func (e Endpoint) LacksKey() bool {
+	p := config.PresetNamed(e.Provider.Preset)
+	return e.Provider.APIKey == "" && e.Provider.KeyStore == "" && len(e.Provider.APIKeyCommand) == 0 && len(p.Keys) > 0 && !p.Local
 }
 
 // withScheme is what looks like an address with the scheme it lacks: this machine
@@ -209,8 +236,8 @@ func (e slowError) Error() string {
 // Unreachable reports whether nobody was there to be asked.
 func (e Endpoint) Unreachable() bool { return errors.Is(e.Err, provider.ErrUnreachable) }
 
-// WantsKey reports whether an endpoint asks who is there, and no key is known for it.
-func (e Endpoint) WantsKey() bool { return errors.Is(e.Err, provider.ErrAuth) && e.Key == "" }
+// WantsKey reports whether an endpoint accepts no request with the key it got, or without one.
+func (e Endpoint) WantsKey() bool { return errors.Is(e.Err, provider.ErrAuth) }
 
 // Ask asks an endpoint which models it has. One of this machine has little time
 // to answer: it is there at once or not at all.
@@ -302,12 +329,19 @@ type Saved struct {
 	Written []string // without the key
 	Gone    []string // settings that were of another endpoint
 	Address string   // the variable that says where the endpoint is, "" if none has to
+	KeyIn   keychain.Place
+}
+
+// Choices are what the person chose beside the endpoint and the model.
+type Choices struct {
+	SaveKey bool   // where coder keeps keys; otherwise it stays where it is
+	Mode    string // to start in; "" leaves it as it is
 }
 
 // SaveEndpoint writes an endpoint and a model into the person's own settings and
 // leaves the rest of them as they are, but for what would hold for another
-// endpoint. The key is written only if that is wanted; else it stays where it is.
-func (a *App) SaveEndpoint(e Endpoint, model string, withKey bool) (saved Saved, err error) {
+// endpoint. A key is never written into them.
+func (a *App) SaveEndpoint(ctx context.Context, e Endpoint, model string, o Choices) (saved Saved, err error) {
 	if a.Home == "" {
 		return saved, inputf("no folder for your settings: set HOME or CODER_HOME")
 	}
@@ -330,39 +364,73 @@ func (a *App) SaveEndpoint(e Endpoint, model string, withKey bool) (saved Saved,
 			return slices.Contains([]string{"provider.preset", "provider.base_url", "provider.kind", "provider.model"}, key)
 		})
 	}
-	set := func(key, value string, always bool) {
-		if err != nil || !always && has.Origin(key).Source != path {
-			return
-		}
-		if text, err = config.Set(text, key, value); err == nil && value != "" {
-			saved.Gone = slices.DeleteFunc(saved.Gone, func(gone string) bool { return gone == key })
-			if key != "provider.api_key" {
-				saved.Written = append(saved.Written, fmt.Sprintf("%s = %q", key, value))
-			}
+	if o.SaveKey {
+		if saved.KeyIn, err = a.saveKey(ctx, p); err != nil {
+			return saved, err
 		}
 	}
-	base := p.BaseURL
-	if usual, from := config.PresetNamed(p.Preset).AddressIn(a.Env.Getenv); usual == base && (from == "" || !withKey) {
-		base, saved.Address = "", from // the preset says it, or the variable; a key that is written down is of this address alone
-	}
-	set("provider.preset", p.Preset, p.Preset != "")
-	set("provider.base_url", base, base != "")
-	set("provider.kind", p.Kind, false)
-	set("provider.key_header", p.KeyHeader, false)
-	set("provider.model", model, true)
-	switch {
-	case withKey:
-		set("provider.api_key", p.APIKey, true)
-	case p.Preset == "" && e.Key != "":
-		set("provider.api_key", "${"+e.Key+"}", true)
-	}
-	if err != nil {
-		return saved, inputf("%v", err)
+	f := settingsText{text: text, has: func(key string) bool { return has.Origin(key).Source == path }, saved: &saved}
+	f.endpoint(a, e, model, o)
+	if f.err != nil {
+		return saved, inputf("%v", f.err)
 	}
 	if err := os.MkdirAll(a.Home, 0o700); err != nil {
 		return saved, inputf("%v", err)
 	}
-	return saved, atomicfile.Write(path, text, 0o600)
+	return saved, atomicfile.Write(path, f.text, 0o600)
+}
+
+// settingsText is a settings file that is being changed.
+type settingsText struct {
+	text  []byte
+	has   func(key string) bool // before
+	saved *Saved
+	err   error
+}
+
+// endpoint writes an endpoint.
+func (f *settingsText) endpoint(a *App, e Endpoint, model string, o Choices) {
+	p := e.Provider
+	base := p.BaseURL
+	if usual, from := config.PresetNamed(p.Preset).AddressIn(a.Env.Getenv); usual == base && (from == "" || !o.SaveKey) {
+		base, f.saved.Address = "", from // the preset says it, or the variable; a saved key is of this address alone
+	}
+	f.set("provider.preset", p.Preset, p.Preset != "")
+	f.set("provider.base_url", base, base != "")
+	f.set("provider.kind", p.Kind, false)
+	f.set("provider.key_header", p.KeyHeader, false)
+	f.set("provider.model", model, true)
+	f.set("agents.default", o.Mode, o.Mode != "")
+	switch {
+	case o.SaveKey:
+		f.unset("provider.api_key")
+		f.unset("provider.api_key_command")
+		f.set("provider.key_store", string(f.saved.KeyIn), true)
+	case e.Key != "":
+		f.unset("provider.key_store")
+		if p.Preset == "" {
+			f.set("provider.api_key", "${"+e.Key+"}", true)
+		}
+	}
+}
+
+// set writes a setting: always, or only over another value.
+func (f *settingsText) set(key, value string, always bool) {
+	if f.err != nil || !always && !f.has(key) {
+		return
+	}
+	if f.text, f.err = config.Set(f.text, key, value); f.err == nil && value != "" {
+		f.saved.Gone = slices.DeleteFunc(f.saved.Gone, func(gone string) bool { return gone == key })
+		if key != "provider.key_store" && key != "provider.api_key" {
+			f.saved.Written = append(f.saved.Written, fmt.Sprintf("%s = %q", key, value))
+		}
+	}
+}
+
+func (f *settingsText) unset(key string) {
+	if f.err == nil {
+		f.text, _, f.err = config.Unset(f.text, key)
+	}
 }
 
 // Overruling is a setting that comes from elsewhere than where it was written.

@@ -63,7 +63,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 		return supervisor.Engine{}, err
 	}
 	a.set = kit.set
-	judge, err := a.newJudge(kit.confiner, kit.protected)
+	judge, err := a.newJudge(kit.confiner, kit.protected, kit.project)
 	if err == nil {
 		err = kit.confiner.Check(context.Background())
 	}
@@ -184,7 +184,7 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 			Tools: tools.Unspoken(a.unspoken(t, m, lean, listed)),
 			Later: later, Lean: lean, RulesFor: a.rulesFor(book),
 			MaxSteps: c.Runtime.MaxSteps, ContextLimit: a.contextLimit(), Run: a.run(), RaiseWindow: a.raiseWindow(),
-			StopOnReject: c.Approval.OnReject == "stop", DirectBang: c.Approval.Bang == "direct",
+			StopOnReject: c.Approval.OnReject == "stop", DirectBang: a.directsBang(),
 			ReadOwn: func(line string, forced bool) orchestrator.OwnLine {
 				return bang.Read(line, forced, c.Approval.TerminalPrograms)
 			},

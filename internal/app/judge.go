@@ -9,9 +9,12 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/verify"
 	"coder/internal/config"
 	"coder/internal/core/nearest"
 	"coder/internal/core/sanitize"
+	"coder/internal/host/program"
 	"coder/internal/host/workspace"
 	"coder/internal/policy"
 	"coder/internal/policy/confine"
@@ -24,7 +27,7 @@ import (
 )
 
 // newJudge puts the rules of the person, of this run and of the mode together.
-func (a *App) newJudge(c *confine.Confiner, p *protectedFiles) (*judge.Judge, error) {
+func (a *App) newJudge(c *confine.Confiner, p *protectedFiles, files orchestrator.Files) (*judge.Judge, error) {
 	given, err := a.givenRules()
 	if err != nil {
 		return nil, err
@@ -53,8 +56,19 @@ func (a *App) newJudge(c *confine.Confiner, p *protectedFiles) (*judge.Judge, er
 		Given: given, Lines: a.ownLines(), Allow: allow, Deny: deny,
 		Exact:   a.Config.Permission.AllowlistMatch == "exact",
 		Ignored: p.ignored(), Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now, Settings: a.gitSettingsNamed(),
+		Check:   func(line string) bool { return a.trusts() && a.isCheck(files, line) },
 		Unasked: unasked, Fearless: unasked && approval.DangerousNoninteractive == "allow",
 	}), nil
+}
+
+// isCheck reports whether a line is one of the whitelist of checks and the one that the
+// settings or the files of the project choose.
+func (a *App) isCheck(files orchestrator.Files, line string) bool {
+	if line = strings.TrimSpace(line); !verify.Allowed(line) {
+		return false
+	}
+	in := verify.Input{Configured: a.Config.Workflow.VerifyCommands, Installed: program.Has, Exists: files.Exists, Read: files.Read, List: files.List}
+	return verify.Choose(in).Command == line
 }
 
 // gitSettingsNamed are the files in which the environment has git look for your settings.
@@ -124,7 +138,7 @@ func (a *App) Judge() (j *judge.Judge, c *confine.Confiner, done func() error, e
 	}
 	p := a.protect(ws)
 	c = a.confiner(p, nil)
-	if j, err = a.newJudge(c, p); err != nil {
+	if j, err = a.newJudge(c, p, project{ws}); err != nil {
 		return nil, nil, nil, errors.Join(err, ws.Close())
 	}
 	a.judge = j

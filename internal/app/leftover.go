@@ -28,7 +28,7 @@ type Leftover struct {
 // madeInHome are the names that coder itself writes in the user's folder. Settings,
 // commands, skills, agents, worktrees and fleets are people's work.
 var madeInHome = []string{
-	"always", answers, "cache", Drafts, "heads", "key", listening, loginsDir, "models.json",
+	"always", answers, "cache", Drafts, "heads", "key", keysDir, listening, loginsDir, "models.json",
 	guardsFile, listsFile, windowsFile, pluginsDir, "trust.json", typedDir, "undo", workspacesDir,
 }
 

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -35,3 +36,12 @@ func (a *App) keepList(c config.Provider, models []transport.Model) {
 
 // address is where an endpoint is, without what may be secret in it.
 func address(c config.Provider) string { return strings.TrimSpace(modelAt(c.BaseURL, "")) }
+
+// Favourites are the models of the settings (provider.models).
+func (a *App) Favourites() []string { return a.endpoint().Models }
+
+// Scripted reports whether a script plays the model.
+func (a *App) Scripted() bool { return a.scripted() }
+
+// Profiles are the names of the profiles in the settings.
+func (a *App) Profiles() []string { return slices.Sorted(maps.Keys(a.Config.Profiles)) }

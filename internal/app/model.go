@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,7 +20,6 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/core/jsonx"
 	"coder/internal/core/nearest"
-	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 	"coder/internal/model/anthropic"
 	"coder/internal/model/catalogue"
@@ -34,7 +31,6 @@ import (
 	"coder/internal/model/scripted"
 	"coder/internal/model/textcalls"
 	"coder/internal/model/transport"
-	"coder/internal/policy/trust"
 )
 
 // Provider builds the model's side: the script where one is given, else the
@@ -58,7 +54,9 @@ func (a *App) Provider(m *meter.Meter) (p provider.Provider, err error) {
 	case c.Model == "":
 		err = configf("no model is set; use --model NAME or CODER_MODEL (coder models lists the models)")
 	default:
-		p, err = a.learning()
+		if p, err = a.learning(); err == nil {
+			p = rejects{p, a}
+		}
 	}
 	if err == nil {
 		err = a.checkBudget()
@@ -325,30 +323,8 @@ func (a *App) saveModel(name string) error {
 	if a.Options.Ephemeral {
 		return errors.New("--no-session-persistence saves nothing")
 	}
-	root := a.Project
-	path := filepath.Join(root, ".coder", "config.json")
-	mode := fs.FileMode(0o644)
-	if info, err := os.Stat(path); err == nil {
-		mode = info.Mode().Perm()
-	}
-	text, err := repofile.Below(root).Read(filepath.Join(".coder", "config.json"), maxNamedFile)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if text, err = config.Set(text, "provider.model", name); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	trusted, _ := a.Trust.Of(root) // what cannot be read is not trusted
-	if err := atomicfile.Write(path, text, mode); err != nil {
-		return err
-	}
-	if trusted == trust.Trusted {
-		return a.Trust.Give(root)
-	}
-	return nil
+	_, err := a.editProject(func(text []byte) ([]byte, error) { return config.Set(text, "provider.model", name) })
+	return err
 }
 
 // listTime is how long the endpoint may take to say which models it has.

@@ -61,12 +61,13 @@ func (s *sessionStart) Stream(ctx context.Context, req provider.Request) iter.Se
 	return s.app.live.Stream(ctx, req)
 }
 
-// close ends the look ahead, and waits for a start that is being saved: it is on record.
+// close waits for a start that is being saved: it is on record. Where none is, it ends the
+// look ahead.
 func (s *sessionStart) close() error {
 	s.mu.Lock()
-	stop := s.stop
+	stop, saves := s.stop, s.saved != nil
 	s.mu.Unlock()
-	if stop != nil {
+	if stop != nil && !saves {
 		stop()
 	}
 	s.work.Wait()

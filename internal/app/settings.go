@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -70,6 +71,14 @@ func load(env Env, o Options, state func(trust.Book, string) (trust.State, error
 	set(o.Lang != "", "ui.lang", o.Lang, "--lang")
 	set(o.NoColor, "ui.color", "never", "--no-color")
 	set(o.AutoApprove, "approval.auto_approve_ask", true, "--auto-approve")
+	for _, pair := range o.Set {
+		key, text, ok := strings.Cut(pair, "=")
+		value, err := config.Value(key, text)
+		if !ok || err != nil {
+			return s, &Error{BadConfig, fmt.Errorf("-s %s: %w", key, cmp.Or(err, errors.New("want KEY=VALUE")))}
+		}
+		set(true, key, value, "-s")
+	}
 	s.Files = from.Files()
 	if s.Config, s.Report, err = config.Load(from); err != nil {
 		return s, &Error{BadConfig, err}

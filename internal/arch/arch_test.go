@@ -58,6 +58,7 @@ var plan = []struct {
 	{"host/lsp", "child clip clock jsonx program repofile"},
 	{"host/codeindex", "disk workspace"},
 	{"host/stdio", ""},
+	{"host/keychain", "atomicfile repofile"},
 	{"host/pathfind", ""},
 	{"config", "hosts jsonx nearest repofile"},
 
@@ -117,7 +118,7 @@ var plan = []struct {
 	{"record/undo/blob", "atomicfile disk"},
 	{"record/undo/gitindex", ""},
 	{"record/gitstate", "gitindex repofile"},
-	{"record/undo", "blob clip disk event gitindex program repofile secret tool workspace"},
+	{"record/undo", "blob clip disk event gitindex gitstate program repofile secret tool workspace"},
 	{"record/store/mem", "event session"},
 	{"record/store/jsonl", "atomicfile audit authkey disk event jsonx repofile session"},
 	{"record/store/failover", "event session"},
@@ -168,7 +169,7 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config conversation display event fulltext git ledger mcp mode orchestrator patch prompt provenance sanitize session skills tool trust undo"},
-	{"app", "anthropic asof atomicfile audit authkey bang bash bundle catalogue chat codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex gitstate hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule rulefile sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usage usercommand verify web workspace worktree"},
+	{"app", "anthropic asof atomicfile audit authkey bang bash bundle catalogue chat codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex gitstate hooks inbox jsonl jsonx judge keychain ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule rulefile sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usage usercommand verify web workspace worktree"},
 	{"serve", "app drive event inbox orchestrator sanitize supervisor uip"},
 	{"cli", "acp app asof atomicfile audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy program provenance provider repl repofile rerun rule sanitize scripted serve session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo usage verify worktree"},
 

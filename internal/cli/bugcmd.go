@@ -43,7 +43,7 @@ func (inv *invocation) runBug(ctx context.Context) error {
 	}
 	err = errors.Join(inv.tell(inv.words.T("Report in %s:", oneLine(dir))), inv.show(t))
 	if err == nil && !inv.flags.yes {
-		yes, asked := ask.confirm(ctx, inv.words.T("Keys are masked. Read the files before you send them. Keep the folder? [y/N] "))
+		yes, asked := ask.confirm(ctx, inv.words.T("Keys are masked. Read the files before you send them. Keep the folder? [y/N] "), false)
 		if err = asked; !yes {
 			return errors.Join(err, os.RemoveAll(dir), inv.tell(inv.words.T("Removed.")))
 		}

@@ -226,9 +226,17 @@ func (inv *invocation) speech() export.Speech {
 // warn tells the person something that is not part of any turn.
 func (inv *invocation) warn(text string) { fmt.Fprintln(inv.Stderr, "coder: "+inv.words.Said(text)) }
 
-// print writes lines to stdout.
+// print writes lines to stdout. A long answer goes there in pieces, since each is copied on
+// its way.
 func (inv *invocation) print(lines ...string) error {
-	_, err := fmt.Fprintln(inv.Stdout, strings.Join(lines, "\n"))
+	const piece = 64 << 10
+	text := strings.Join(lines, "\n")
+	for ; len(text) > piece; text = text[piece:] {
+		if _, err := io.WriteString(inv.Stdout, text[:piece]); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(inv.Stdout, text)
 	return err
 }
 

@@ -19,12 +19,20 @@ import (
 // from, the files that are read, or the schema of those files. What is wrong
 // with the settings only matters where they are shown.
 func (inv *invocation) runConfig(context.Context) error {
-	what := "show"
+	what, rest := "show", []string(nil)
 	if len(inv.flags.args) > 0 {
-		what = inv.flags.args[0]
+		what, rest = inv.flags.args[0], inv.flags.args[1:]
 	}
-	if len(inv.flags.args) > 1 {
-		return usagef("coder config takes one argument: show, path or schema")
+	switch what {
+	case "list":
+		return inv.listSettings(rest)
+	case "get":
+		return inv.getSetting(rest)
+	case "set", "unset":
+		return inv.changeSetting(what, rest)
+	}
+	if len(rest) > 0 {
+		return usagef("coder config %s takes no arguments", what)
 	}
 	switch what {
 	case "show":
@@ -73,7 +81,7 @@ func (inv *invocation) runConfig(context.Context) error {
 		}
 		return inv.print(b.String())
 	}
-	return usagef("unknown command: coder config %s; use show, path or schema", what)
+	return usagef("unknown command: config %s; use one of %s", what, strings.Join(configVerbs, ", "))
 }
 
 // runTrust trusts a workspace as it is now, and shows what its settings do then, or

@@ -373,6 +373,6 @@ func (d *demoReport) ofSession(ctx context.Context) error {
 		words.T("conversation: %s", store.Dir("sessions", d.session+".json")),
 		words.T("to look again: coder audit --cwd %s", d.app.Root),
 		words.T("The folder is yours now; to remove it: rm -r %s", d.app.Root),
-		words.T(`To use your own model, run coder setup, then coder in your project; see "Connecting a provider" in the README.`),
+		words.T("To work with your own model: run coder setup, then coder in your project."),
 	)
 }

@@ -193,8 +193,8 @@ func providerHint(err error) string {
 	switch text := strings.ToLower(err.Error()); {
 	case errors.As(err, &full):
 		return "" // it says what to do
-	case errors.Is(err, provider.ErrAuth) && strings.Contains(text, "provider.api_key_command: "):
-		return "" // no key was sent: it says what is wrong
+	case errors.Is(err, provider.ErrAuth) && (strings.Contains(text, "provider.api_key_command: ") || strings.Contains(text, "coder setup")):
+		return "" // it says what is wrong
 	case errors.Is(err, provider.ErrAuth):
 		return "check CODER_API_KEY, your vendor's variable or provider.api_key; coder config show shows which is used"
 	case errors.Is(err, provider.ErrRateLimited) && strings.Contains(text, "the limit ends at"):

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 
 	"coder/internal/app"
 )
@@ -48,8 +46,7 @@ func (t *terminal) withoutProvider(ctx context.Context) (demo bool, err error) {
 	if ExitCode(err) != ExitConfig {
 		return false, err
 	}
-	connect, askErr := true, error(nil)
-	s := setup{app: t.app, words: t.inv.words, ascii: t.inv.ascii(), out: t.printer, in: t.input, tty: t.out, model: t.inv.flags.Model}
+	s := setup{app: t.app, console: t.inv.console(t.input, t.printer, t.in, t.out), ask: true, model: t.inv.flags.Model}
 	switch e, ok := t.app.EndpointInUse(); {
 	case ok && t.app.ModelName() == "":
 		s.use = &e
@@ -57,27 +54,22 @@ func (t *terminal) withoutProvider(ctx context.Context) (demo bool, err error) {
 	case ok:
 		return false, err
 	default:
-		s.say(t.inv.words.T("No provider is connected yet. Set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL, or your vendor's key, such as OPENAI_API_KEY; see the README."))
-		if connect, askErr = t.confirm(ctx, t.inv.words.T("Look for one now and set it up? [Y/n] "), true); askErr != nil {
-			return false, askErr
+		s.say(t.inv.words.T("No model is connected yet."))
+	}
+	err = s.run(ctx)
+	if err == nil {
+		if s.use != nil {
+			t.inv.flags.Model = s.model
+		}
+		t.inv.load(t.inv.flags) // it has changed
+		if t.app, err = t.inv.newApp(t.warn); err == nil {
+			err = t.app.CheckProvider()
 		}
 	}
-	if connect {
-		err = s.run(ctx)
-		if err == nil {
-			if s.use != nil {
-				t.inv.flags.Model = s.model
-			}
-			t.inv.load(t.inv.flags) // it has changed
-			if t.app, err = t.inv.newApp(t.warn); err == nil {
-				err = t.app.CheckProvider()
-			}
-		}
-		if !errors.Is(err, errNotWritten) {
-			return false, err
-		}
+	if !errors.Is(err, errNotWritten) {
+		return false, err
 	}
-	demo, askErr = t.confirm(ctx, t.inv.words.T("See the demo instead? Its model is a script, everything else is real. [Y/n] "), true)
+	demo, askErr := t.confirm(ctx, t.inv.words.T("See the demo instead? Its model is a script, everything else is real. [Y/n] "), true)
 	if askErr != nil || demo {
 		return demo, askErr
 	}
@@ -86,33 +78,5 @@ func (t *terminal) withoutProvider(ctx context.Context) (demo bool, err error) {
 
 // confirm asks a yes-or-no question on a terminal that is in its usual mode.
 func (t *terminal) confirm(ctx context.Context, question string, byDefault bool) (bool, error) {
-	for {
-		if _, err := io.WriteString(t.printer, foldedQuestion(question, width(t.out))); err != nil {
-			return false, err
-		}
-		line, err := t.input.Line(ctx, promptLimit)
-		switch {
-		case ctx.Err() != nil:
-			_, _ = io.WriteString(t.printer, "\n") // what follows has a line of its own
-			return false, ctx.Err()
-		case err != nil: // nobody answers
-			_, _ = io.WriteString(t.printer, "\n")
-			return false, nil
-		}
-		switch strings.ToLower(strings.TrimSpace(line)) {
-		case "":
-			return byDefault, nil
-		case "y", "yes", "是", "好":
-			return true, nil
-		case "n", "no", "q", "quit", "exit", "否", "不":
-			return false, nil
-		}
-		said := t.inv.words.T("answer %s", "y, n")
-		if hasKeys(line) {
-			said = t.inv.words.T(keysDoNothing)
-		}
-		if _, err := fmt.Fprintln(t.printer, said); err != nil {
-			return false, err
-		}
-	}
+	return t.inv.console(t.input, t.printer, t.in, t.out).confirm(ctx, question, byDefault)
 }

@@ -67,6 +67,8 @@ type flags struct {
 	scope, mcpTransport    string   // of an MCP server that is added
 	mcpEnv, mcpHeaders     []string // likewise
 	preset                 string   // what setup connects
+	keyOnStdin             bool     // its key comes on stdin
+	inProject              bool     // config changes the settings of the project
 	listen                 string   // where web listens
 }
 
@@ -157,6 +159,7 @@ func options() []option {
 		flag("no-session-persistence", "", "save nothing on disk", func(f *flags) *bool { return &f.Ephemeral }),
 		text("profile", "NAME", "use this profile of the settings", func(f *flags) *string { return &f.Profile }),
 		text("provider", "NAME", "endpoint: openai, anthropic, ollama, … or a URL", func(f *flags) *string { return &f.Provider }),
+		needed(several("set", "s", "KEY=VALUE", "use this setting for this run; repeatable", func(f *flags) *[]string { return &f.Set })),
 		text("model", "NAME", "model to use", func(f *flags) *string { return &f.Model }),
 		number("max-steps", "N", "stop after N model replies", func(f *flags) *int { return &f.MaxSteps }),
 		{long: "max-budget-usd", value: "N", help: "stop before the session costs more than $N", set: func(f *flags, v string) error {
@@ -261,10 +264,12 @@ func options() []option {
 		of("mcp", several("env", "e", "NAME=VALUE", "environment variable for the server; repeatable", func(f *flags) *[]string { return &f.mcpEnv })),
 		of("mcp", several("header", "H", "NAME: VALUE", "header of every request to the server; repeatable", func(f *flags) *[]string { return &f.mcpHeaders })),
 		of("setup", text("preset", "NAME", "endpoint to connect: a name or a URL", func(f *flags) *string { return &f.preset })),
+		of("setup", flag("api-key-stdin", "", "read the API key from stdin", func(f *flags) *bool { return &f.keyOnStdin })),
+		of("config", flag("project", "", "use the settings of the project", func(f *flags) *bool { return &f.inProject })),
 		of("web", text("listen", "HOST:PORT", "address to listen on (default: a free port on this machine); other addresses use TLS", func(f *flags) *string { return &f.listen })),
 		of("uninstall", flag("data", "", "remove all data that coder created, in your home and in projects", func(f *flags) *bool { return &f.data })),
 		of("prune, setup, plugin, bug, uninstall", flag("yes", "", "do not ask for confirmation", func(f *flags) *bool { return &f.yes })),
-		of("tasks, sessions, worktree, audit, why, blame, context, search, replay, golden, policy, trust, prune, doctor, models, mcp, plugin, version", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
+		of("tasks, sessions, worktree, audit, why, blame, context, search, replay, golden, policy, trust, prune, doctor, models, mcp, plugin, version, config", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
 		flag("version", "", "print the version and exit", func(f *flags) *bool { return &f.version }),
 		flag("help", "h", "print this help and exit", func(f *flags) *bool { return &f.help }),
 	}

@@ -39,7 +39,7 @@ var (
 		{"respond", "answer an open question"},
 		{"web", "use sessions in a browser"},
 		{"policy", "show and revoke what coder may do"},
-		{"config", "show the settings"},
+		{"config", "show and change the settings"},
 		{"mcp", "add and test MCP servers"},
 		{"doctor", "check what coder needs"},
 	}
@@ -76,7 +76,7 @@ var (
 		{"provider profile model fallback-model effort max-steps max-budget-usd wait-limit script", "Model and limits"},
 		{"mode permission-mode yolo allowed-tools disallowed-tools tools on-ask auto-approve require-verified", "Permissions"},
 		{"add-dir system-prompt system-prompt-file append-system-prompt mcp-config strict-mcp-config plugin-dir", "Context and tools"},
-		{"config settings lang no-color version help", "Settings and screen"},
+		{"config set settings lang no-color version help", "Settings and screen"},
 		{"permission-prompt-tool replay-user-messages allow-dangerously-skip-permissions resume-session-at allowedTools disallowedTools" +
 			" max-turns max-thinking-tokens thinking dangerously-skip-permissions", "For programs written for another agent"},
 	}
@@ -85,7 +85,7 @@ var (
 // examples are calls of each command.
 var examples = map[string][]string{
 	"demo":       {"coder demo", "coder demo --crash"},
-	"setup":      {"coder setup", "coder setup --preset ollama --model qwen3-coder --yes"},
+	"setup":      {"coder setup", "coder setup --preset ollama --model qwen3-coder --yes", "pass show anthropic | coder setup --preset anthropic --api-key-stdin"},
 	"models":     {"coder models"},
 	"sessions":   {"coder sessions", "coder sessions --json | jq -r '.[0].id'"},
 	"export":     {"coder export SESSION --format html > session.html", "coder export SESSION --format bundle > session.bundle"},
@@ -110,7 +110,7 @@ var examples = map[string][]string{
 	"policy":     {"coder policy check 'rm -rf build'", "coder policy test --against sessions", "coder policy revoke 2"},
 	"prune":      {"coder prune", "coder prune --older-than 90d --yes"},
 	"trust":      {"coder trust", "coder trust --revoke"},
-	"config":     {"coder config show", "coder config schema > schema.json"},
+	"config":     {"coder config set ui.theme dark", "coder config list theme", "coder config schema > schema.json", "coder -s runtime.max_steps=20"},
 	"mcp":        {"coder mcp add files -- npx @modelcontextprotocol/server-filesystem .", "coder mcp add docs https://example.org/mcp", "coder mcp test"},
 	"plugin":     {"coder plugin add ./my-plugin", "coder plugin list"},
 	"fleet":      {`coder fleet submit "fix the tests" --repo . --count 5`, "coder fleet ps"},

@@ -25,6 +25,8 @@ func (t *terminal) lists(input string) (p lineedit.Picker, ok bool) {
 			n := strconv.Itoa(i + 1)
 			p.Items = append(p.Items, lineedit.Item{Choice: lineedit.Choice{Text: n, Note: text}, Value: "/rewind " + n})
 		}
+	default:
+		p = t.menu(input)
 	}
 	return p, len(p.Items) > 0
 }

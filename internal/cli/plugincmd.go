@@ -72,7 +72,7 @@ func (inv *invocation) pluginAdd(ctx context.Context, a *app.App, dir string) er
 		if ask == nil {
 			return inputf("nothing was added; coder plugin add --yes %s adds it", oneLine(dir))
 		}
-		yes, err := ask.confirm(ctx, inv.words.T("Add it? Its hooks and servers will run, and its text goes to the model. [y/N] "))
+		yes, err := ask.confirm(ctx, inv.words.T("Add it? Its hooks and servers will run, and its text goes to the model. [y/N] "), false)
 		if err != nil {
 			return err
 		}

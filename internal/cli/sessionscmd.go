@@ -90,6 +90,7 @@ func (inv *invocation) verifyAudit(store *app.Store, id string) error {
 
 // auditRow is one call for other programs.
 type auditRow struct {
+	Record    uint64                   `json:"record"` // of the request
 	Time      time.Time                `json:"time"`
 	Requested event.ToolCallRequested  `json:"requested"`
 	Completed *event.ToolCallCompleted `json:"completed"`
@@ -106,7 +107,7 @@ func (inv *invocation) showAudit(ctx context.Context, store *app.Store, id strin
 	var t display.Table
 	for _, c := range calls {
 		if inv.flags.json {
-			if err := inv.printJSON(auditRow{c.Time, c.Requested, c.Completed}); err != nil {
+			if err := inv.printJSON(auditRow{c.Seq, c.Time, c.Requested, c.Completed}); err != nil {
 				return err
 			}
 			continue
@@ -118,7 +119,7 @@ func (inv *invocation) showAudit(ctx context.Context, store *app.Store, id strin
 			}
 		}
 		t.Rows = append(t.Rows, display.Data(
-			c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, oneLine(inv.words.Said(c.Requested.Ruling())), inv.words.T(outcome),
+			fmt.Sprintf("#%d", c.Seq), c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, oneLine(inv.words.Said(c.Requested.Ruling())), inv.words.T(outcome),
 			oneLine(c.Requested.Touches(inv.words.Said)),
 		))
 	}

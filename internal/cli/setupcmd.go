@@ -5,75 +5,90 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"coder/internal/app"
+	"coder/internal/config"
 	"coder/internal/core/display"
-	"coder/internal/host/stdio"
-	"coder/internal/ui/i18n"
-	"coder/internal/ui/term"
-	"coder/internal/ui/term/ink"
+	"coder/internal/model/provider"
+	"coder/internal/policy/mode"
+	"coder/internal/ui/lineedit"
 )
 
 // setup connects the program with a model: it finds out what there is, tries the
 // choice with one request and writes it down.
 type setup struct {
-	app   *app.App
-	words *i18n.Printer
-	out   io.Writer
-	in    *stdio.Reader // nil where nobody is there to be asked
-	tty   *os.File      // what is printed on, if that is a terminal
-	ascii bool          // it shows no more
+	*console
+	app *app.App
+	ask bool // a person answers
 
 	use           *app.Endpoint // the configured one, which lacks a model; nil: none
 	preset, model string        // chosen beforehand
+	key           string        // from stdin
 	yes           bool
+
+	saveKey bool // the key was entered here, or is to be saved
 }
 
 // errNotWritten reports that the person left before anything was written.
 var errNotWritten = &exitError{code: ExitInput, text: "nothing was written"}
 
+// maxKey bounds the key on stdin.
+const maxKey = 16 << 10
+
 // runSetup connects the program with a model, with questions at a terminal and
 // without in a pipe.
 func (inv *invocation) runSetup(ctx context.Context, a *app.App) error {
-	s := setup{app: a, words: inv.words, ascii: inv.ascii(), out: inv.Stdout, preset: inv.flags.preset, model: inv.flags.Model, yes: inv.flags.yes}
-	if in, out, ok := inv.Terminal(); ok && !s.yes {
-		s.in, s.out, s.tty = stdio.NewReader(in), stdio.NewWriter(ctx, out), out
+	fl := inv.flags
+	s := setup{app: a, console: &console{words: inv.words, ascii: inv.ascii(), out: inv.Stdout}, preset: fl.preset, model: fl.Model, yes: fl.yes}
+	if c := inv.asker(ctx); c != nil && !s.yes && !fl.keyOnStdin {
+		s.console, s.ask = c, true
 	}
-	if s.yes && s.preset == "" {
+	switch {
+	case s.preset == "" && s.yes:
 		return usagef("coder setup --yes does not ask, so name the endpoint: coder setup --yes --preset NAME [--model M]")
-	}
-	if s.in == nil && s.preset == "" {
+	case s.preset == "" && fl.keyOnStdin:
+		return usagef("with --api-key-stdin name the endpoint: coder setup --preset NAME --api-key-stdin")
+	case s.preset == "" && !s.ask:
 		return usagef("coder setup asks questions; without a terminal name the endpoint: coder setup --preset NAME [--model M] [--yes]")
+	}
+	if fl.keyOnStdin {
+		line, err := inv.input.Line(ctx, maxKey)
+		if s.key = strings.TrimSpace(line); err != nil || s.key == "" {
+			return cmp.Or(ctx.Err(), inputf("no API key came on stdin"))
+		}
 	}
 	return s.run(ctx)
 }
 
 func (s *setup) run(ctx context.Context) error {
+	err := s.connect(ctx)
+	if errors.Is(err, errUnanswered) {
+		return errNotWritten
+	}
+	return err
+}
+
+func (s *setup) connect(ctx context.Context) error {
 	e, err := s.endpoint(ctx)
 	if err != nil {
 		return err
 	}
-	if s.in == nil && !s.yes {
+	if !s.ask && !s.yes {
 		if other, err := s.otherEndpoint(e); err != nil {
 			return err
 		} else if other != "" {
 			return inputf("your settings already name an endpoint, %s; --yes replaces it", other)
 		}
 	}
-	model, err := s.chooseModel(ctx, e)
-	if err != nil {
+	if s.model, err = s.chooseModel(ctx, e); err != nil {
 		return err
 	}
-	if err := s.try(ctx, e, model); err != nil {
+	if e, err = s.try(ctx, e, s.model); err != nil {
 		return err
 	}
-	s.model = model
 	if s.use != nil {
 		if other, err := s.otherEndpoint(e); err != nil {
 			return err
@@ -82,39 +97,70 @@ func (s *setup) run(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	withKey := false
-	if s.in != nil && e.Key != "" && e.Provider.APIKey != "" {
-		s.say(s.words.T("The key is in %s. It can stay there and be read at each start, or be written into the file.", e.Key))
-		if withKey, err = s.confirm(ctx, s.words.T("Write the key itself into the file? [y/N] ")); err != nil {
+	if s.ask && s.use == nil && e.Key != "" && e.Provider.APIKey != "" && !s.saveKey {
+		if s.saveKey, err = s.confirm(ctx, s.words.T("Save the key too, so that coder works without %s? [y/N] ", e.Key), false); err != nil {
 			return err
 		}
 	}
-	saved, err := s.app.SaveEndpoint(e, model, withKey)
+	start, err := s.startMode(ctx)
 	if err != nil {
 		return err
 	}
-	lines := []string{s.words.T("written to %s:", saved.Path)}
+	saved, err := s.app.SaveEndpoint(ctx, e, s.model, app.Choices{SaveKey: s.saveKey, Mode: start})
+	if err != nil {
+		return err
+	}
+	return s.report(ctx, saved, e)
+}
+
+// report says what was saved, and what takes precedence over it.
+func (s *setup) report(ctx context.Context, saved app.Saved, e app.Endpoint) error {
+	lines := []string{s.words.T("Saved to %s:", saved.Path)}
 	for _, w := range saved.Written {
 		lines = append(lines, "  "+w)
 	}
 	switch {
-	case withKey:
-		lines = append(lines, "  "+s.words.T("and the key; only you can read the file"))
+	case saved.KeyIn == "keychain":
+		lines = append(lines, "  "+s.words.T("the key: in the system keychain"))
+	case saved.KeyIn != "":
+		lines = append(lines, "  "+s.words.T("the key: in a file that only you can read, below %s", s.app.KeysDir()))
 	case e.Key != "":
-		lines = append(lines, "  "+s.words.T("the key is read from %s at each start", e.Key))
+		lines = append(lines, "  "+s.words.T("the key: read from %s at each start", e.Key))
 	}
 	if saved.Address != "" {
-		lines = append(lines, "  "+s.words.T("the address is read from %s at each start", saved.Address))
+		lines = append(lines, "  "+s.words.T("the address: read from %s at each start", saved.Address))
 	}
 	if len(saved.Gone) > 0 {
-		lines = append(lines, "  "+s.words.T("removed, since it was for another endpoint: %s", strings.Join(saved.Gone, ", ")))
+		lines = append(lines, "  "+s.words.T("removed, as it was for another endpoint: %s", strings.Join(saved.Gone, ", ")))
 	}
-	first, err := s.app.Overruled(saved.Path, e, model)
+	first, err := s.app.Overruled(saved.Path, e, s.model)
 	for _, o := range first {
 		lines = append(lines, s.words.Said(fmt.Sprintf("but %s also sets %s, and takes precedence", oneLine(o.Origin.Shown()), o.Key)))
 	}
-	s.say(lines...)
+	s.say(append(lines, s.words.T("Change it any time with coder setup."))...)
 	return cmp.Or(err, ctx.Err())
+}
+
+// startMode asks how coder should work; "" keeps the mode as it is.
+func (s *setup) startMode(ctx context.Context) (string, error) {
+	if !s.ask || s.use != nil {
+		return "", nil
+	}
+	now := s.app.Config.Agents.Default
+	p := lineedit.Picker{Title: s.words.T("How should coder work? ")}
+	for _, m := range []struct{ name, about string }{
+		{mode.Build, "ask before edits and commands"},
+		{mode.AutoEdit, "edit freely, ask before commands"},
+		{mode.Default, "like build, with a todo list and questions to you; checks when you ask"},
+	} {
+		p.Items = append(p.Items, lineedit.Item{Choice: lineedit.Choice{Text: m.name, Note: s.words.Said(m.about)}, Value: m.name})
+	}
+	p.Choose(now)
+	chosen, err := s.choose(ctx, p)
+	if chosen == now {
+		chosen = ""
+	}
+	return chosen, err
 }
 
 // otherEndpoint is the endpoint that the person's own settings name, if it is not e.
@@ -126,77 +172,29 @@ func (s *setup) otherEndpoint(e app.Endpoint) (string, error) {
 	return now, err
 }
 
-func (s *setup) say(lines ...string) {
-	fmt.Fprintln(s.out, ink.Folded(strings.Join(lines, "\n"), s.width()))
-}
-
-func (s *setup) table(t display.Table) {
-	text := display.Blocks{t}.Translated(s.words.Said, ink.Width)
-	if wide := s.width(); wide > 0 {
-		text = term.Text(display.Blocks{t}, wide-2, term.Options{Words: s.words, ASCII: s.ascii})
-	}
-	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		fmt.Fprintln(s.out, "  "+line)
-	}
-}
-
-// width is how many columns there are now; 0: any.
-func (s *setup) width() int {
-	if s.tty == nil {
-		return 0
-	}
-	return width(s.tty)
-}
-
-// foldedQuestion is a question broken between words for a terminal of this width, with the
-// blank before what is typed.
-func foldedQuestion(question string, width int) string {
-	words := strings.TrimRight(question, " ")
-	return ink.Folded(words, width) + question[len(words):]
-}
-
-// keysDoNothing is said where keys were pressed that are no letters.
-const keysDoNothing = "arrows and similar keys do nothing here: type the answer"
-
-// hasKeys reports whether keys were pressed that are no letters: the terminal sends what it
-// calls them.
-func hasKeys(line string) bool {
-	return strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) })
-}
-
-// line asks for one line. One who leaves has chosen nothing.
-func (s *setup) line(ctx context.Context, question string) (string, error) {
-	for {
-		fmt.Fprint(s.out, foldedQuestion(question, s.width()))
-		line, err := s.in.Line(ctx, promptLimit)
-		switch {
-		case ctx.Err() != nil:
-			fmt.Fprintln(s.out)
-			return "", ctx.Err()
-		case err != nil:
-			fmt.Fprintln(s.out)
-			return "", errNotWritten
-		case hasKeys(line):
-			s.say(s.words.T(keysDoNothing))
-			continue
-		}
-		return strings.TrimSpace(line), nil
-	}
-}
-
-func (s *setup) confirm(ctx context.Context, question string) (bool, error) {
-	line, err := s.line(ctx, question)
-	return slices.Contains([]string{"y", "yes", "是", "好"}, strings.ToLower(line)), err
-}
-
 // endpoint is the one that was named, or that the person chooses.
 func (s *setup) endpoint(ctx context.Context) (app.Endpoint, error) {
 	switch {
 	case s.use != nil:
 		s.app.Ask(ctx, s.use)
 		return *s.use, ctx.Err()
+	case s.preset != "" && (s.ask || s.key != ""):
+		e, err := s.app.EndpointWithoutKey(s.preset)
+		if err != nil {
+			return e, err
+		}
+		if s.key != "" {
+			e.Provider.APIKey, e.Key, s.saveKey = s.key, "", true
+			s.app.Ask(ctx, &e)
+			return e, ctx.Err()
+		}
+		return s.reach(ctx, e)
 	case s.preset != "":
-		return s.named(ctx, s.preset)
+		e, err := s.app.EndpointNamed(s.preset)
+		if err == nil {
+			s.app.Ask(ctx, &e)
+		}
+		return e, cmp.Or(err, ctx.Err())
 	}
 	s.say(s.words.T("Looking for keys in the environment and for servers on this machine…"))
 	all := s.app.Endpoints(ctx)
@@ -218,69 +216,158 @@ func (s *setup) endpoint(ctx context.Context) (app.Endpoint, error) {
 		}
 		return 1
 	})
-	t := display.Table{}
-	for i, e := range found {
-		what := display.Cell{Text: fmt.Sprintf(display.Form(len(e.Models), "%d model", "%d models"), len(e.Models)), Words: true}
-		if e.Err != nil {
-			what.Text = e.Err.Error()
-		}
-		t.Rows = append(t.Rows, []display.Cell{{Text: strconv.Itoa(i + 1)}, {Text: e.Title}, {Text: oneLine(address(e))}, what})
-	}
-	question := s.words.T("Which one? A name (openai, anthropic, ollama …) or an address: ")
-	if len(found) == 0 {
-		s.say(s.words.T("Nothing found."))
-	} else {
-		s.table(t)
-		question = s.words.T("Which one? A number, a name (openai, anthropic, ollama …) or an address [1]: ")
-	}
-	unreached := ""
 	for {
-		answer, err := s.line(ctx, question)
+		chosen, err := s.choose(ctx, s.endpoints(found))
 		if err != nil {
 			return app.Endpoint{}, err
 		}
-		if answer == "" && len(found) == 0 {
-			return app.Endpoint{}, errNotWritten
-		}
-		n, notNumber := strconv.Atoi(answer)
-		if answer == "" {
-			n, notNumber = 1, nil
-		}
+		e, err := s.chosen(ctx, chosen, found)
+		var leave *exitError
 		switch {
-		case notNumber == nil && n >= 1 && n <= len(found):
-			return found[n-1], nil
-		case notNumber == nil && len(found) > 0:
-			s.say(s.words.T(display.Form(len(found), "the only number is %d", "the last number is %d"), len(found)))
-			continue
-		}
-		e, err := s.named(ctx, answer)
-		switch {
-		case ctx.Err() != nil:
-			return e, err
-		case err != nil:
+		case ctx.Err() != nil, err == nil, errors.As(err, &leave) && leave.code == ExitInterrupted:
+			return e, cmp.Or(ctx.Err(), err)
+		case !errors.Is(err, errUnanswered):
 			s.say(s.words.Said(message(err)))
-		case e.Unreachable() && answer != unreached:
-			unreached = answer
-			s.say(s.words.T("%s; enter it again to use it anyway", s.words.Said(e.Err.Error())))
-		default:
-			return e, nil
 		}
 	}
 }
 
-// named is an endpoint by its name or address, once it has been asked what it
-// has.
-func (s *setup) named(ctx context.Context, name string) (app.Endpoint, error) {
-	e, err := s.app.EndpointNamed(name)
+// otherAddress is the item for an address that is in no list.
+const otherAddress = "other"
+
+// endpoints is the list of what was found, and of the vendors.
+func (s *setup) endpoints(found []app.Endpoint) lineedit.Picker {
+	p := lineedit.Picker{Title: s.words.T("Provider: "), Hides: app.LooksLikeKey}
+	add := func(text, note, value string) {
+		p.Items = append(p.Items, lineedit.Item{Choice: lineedit.Choice{Text: text, Note: note}, Value: value})
+	}
+	dot := s.words.Signs(" · ")
+	for i, e := range found {
+		note := s.words.T(display.Form(len(e.Models), "%d model", "%d models"), len(e.Models))
+		if e.Err != nil {
+			note = s.words.Said(e.Err.Error())
+		}
+		if e.Key != "" {
+			note += dot + s.words.T("key from %s", e.Key)
+		}
+		add(e.Title, oneLine(address(e))+dot+note, strconv.Itoa(i))
+	}
+	for _, preset := range config.Presets() {
+		known := slices.ContainsFunc(found, func(e app.Endpoint) bool { return e.Provider.Preset == preset.Name })
+		if !known && !preset.Local {
+			add(preset.Title, s.words.T("needs an API key"), preset.Name)
+		}
+	}
+	add(s.words.T("another address"), s.words.T("any OpenAI-compatible server, such as https://host/v1"), otherAddress)
+	p.Free = func(query string) (lineedit.Item, bool) {
+		switch {
+		case app.LooksLikeKey(query):
+			return lineedit.Item{}, false
+		case config.PresetNamed(query).Name != "", strings.ContainsAny(query, ".:/"):
+			return lineedit.Item{Choice: lineedit.Choice{Text: query, Note: s.words.T("use this address")}, Value: query}, true
+		}
+		return lineedit.Item{}, false
+	}
+	return p
+}
+
+// chosen is the endpoint of an item, with its key and its models.
+func (s *setup) chosen(ctx context.Context, value string, found []app.Endpoint) (e app.Endpoint, err error) {
+	preset := config.PresetNamed(value)
+	usual, _ := preset.AddressIn(s.app.Env.Getenv)
+	switch i, notNumber := strconv.Atoi(value); {
+	case notNumber == nil && i < len(found):
+		e = found[i]
+		if e.WantsKey() {
+			e, err = s.withKey(ctx, e)
+		}
+		return e, err
+	case value == otherAddress:
+		if value, err = s.line(ctx, s.words.T("Address: ")); err != nil {
+			return e, err
+		}
+		e, err = s.app.EndpointWithoutKey(value)
+	case preset.Name != "" && usual == "":
+		if value, err = s.line(ctx, s.words.T("Address of your %s resource: ", preset.Title)); err != nil {
+			return e, err
+		}
+		e, err = s.app.EndpointOf(preset, value)
+	default:
+		e, err = s.app.EndpointWithoutKey(value)
+	}
 	if err != nil {
 		return e, err
 	}
-	s.app.Ask(ctx, &e)
-	return e, ctx.Err()
+	return s.reach(ctx, e)
 }
 
-// shownModels is how many models the person is shown to choose from.
-const shownModels = 20
+// reach asks an endpoint for its models, and you for the key if it wants one.
+func (s *setup) reach(ctx context.Context, e app.Endpoint) (app.Endpoint, error) {
+	if e.LacksKey() {
+		return s.withKey(ctx, e)
+	}
+	s.app.Ask(ctx, &e)
+	switch {
+	case ctx.Err() != nil:
+		return e, ctx.Err()
+	case e.WantsKey():
+		return s.withKey(ctx, e)
+	case e.Unreachable():
+		s.say(s.words.Said(e.Err.Error()))
+		yes, err := s.confirm(ctx, s.words.T("Use this address anyway? [y/N] "), false)
+		if err == nil && !yes {
+			err = errUnanswered
+		}
+		return e, err
+	}
+	return e, nil
+}
+
+// withKey asks for the key of an endpoint until the server accepts one. Enter alone leaves.
+func (s *setup) withKey(ctx context.Context, e app.Endpoint) (app.Endpoint, error) {
+	question := s.words.T("API key (hidden): ")
+	if page := config.PresetNamed(e.Provider.Preset).KeyPage; page != "" {
+		question = s.words.T("API key (hidden; make one at %s): ", page)
+	}
+	if e.WantsKey() {
+		s.rejected(e)
+	}
+	for {
+		key, err := s.secret(ctx, question)
+		if err != nil {
+			return e, err
+		}
+		if key == "" {
+			return e, errUnanswered
+		}
+		e.Provider.APIKey, e.Provider.APIKeyCommand, e.Provider.KeyStore, e.Key, s.saveKey = key, nil, "", "", true
+		e.Models, e.Err = nil, nil
+		s.app.Hide(key)
+		s.app.Ask(ctx, &e)
+		switch {
+		case ctx.Err() != nil:
+			return e, ctx.Err()
+		case e.WantsKey():
+			s.rejected(e)
+			continue
+		case e.Err == nil:
+			s.say(s.words.T(display.Form(len(e.Models), "The key works: %d model.", "The key works: %d models."), len(e.Models)))
+		}
+		return e, nil
+	}
+}
+
+// rejected says which key the server of an endpoint did not accept.
+func (s *setup) rejected(e app.Endpoint) {
+	switch {
+	case e.Key != "":
+		s.say(s.words.T("The server rejected the API key from %s.", e.Key))
+	case e.Provider.APIKey != "":
+		s.say(s.words.T("The server rejected this API key."))
+	default:
+		s.say(s.words.T("The server wants an API key."))
+	}
+}
 
 // chooseModel is the model that was named, or that the person chooses. Without a
 // person it is the usual one of the endpoint, or the first.
@@ -292,7 +379,7 @@ func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error)
 	if has := slices.ContainsFunc(e.Models, func(o app.Offer) bool { return o.Name == usual }); !has && len(e.Models) > 0 {
 		usual = e.Models[0].Name
 	}
-	if s.in == nil {
+	if !s.ask {
 		if usual == "" {
 			why := errors.New("it lists none")
 			if e.Err != nil {
@@ -302,103 +389,88 @@ func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error)
 		}
 		return usual, nil
 	}
-	shown, unknown := e.Models, ""
 	if e.Err != nil {
 		s.say(s.words.T("the endpoint does not list its models: %s", s.words.Said(e.Err.Error())))
 	}
-	if e.WantsKey() {
-		s.say(s.words.T("it needs a key: quit with Ctrl+D, set CODER_API_KEY, and try again"))
+	if len(e.Models) > 0 {
+		return s.choose(ctx, s.models(e.Models, usual))
 	}
-	s.listModels(shown)
 	for {
 		question := s.words.T("Which model? ")
 		if usual != "" {
 			question = s.words.T("Which model? [%s] ", oneLine(usual))
 		}
 		answer, err := s.line(ctx, question)
-		switch n, notNumber := strconv.Atoi(answer); {
-		case err != nil:
-			return "", err
-		case answer == "" && usual != "":
-			return usual, nil
-		case answer == "":
-			continue
-		case notNumber == nil && n >= 1 && n <= min(len(shown), shownModels):
-			return shown[n-1].Name, nil
-		case notNumber == nil && len(shown) > 0:
-			n := min(len(shown), shownModels)
-			s.say(s.words.T(display.Form(n, "the only number is %d", "the last number is %d"), n))
-			continue
+		if answer = cmp.Or(answer, usual); err != nil || answer != "" {
+			return answer, err
 		}
-		if some := slices.DeleteFunc(slices.Clone(e.Models), func(o app.Offer) bool {
-			return !strings.Contains(strings.ToLower(o.Name), strings.ToLower(answer))
-		}); len(some) > 1 && !slices.ContainsFunc(some, func(o app.Offer) bool { return o.Name == answer }) {
-			shown = some
-			if !slices.ContainsFunc(shown, func(o app.Offer) bool { return o.Name == usual }) {
-				usual = shown[0].Name
-			}
-			s.listModels(shown)
-			continue
-		} else if len(some) == 1 {
-			return some[0].Name, nil
-		} else if len(some) == 0 && len(e.Models) > 0 && answer != unknown {
-			unknown = answer
-			s.say(s.words.T("unknown model %s; enter it again to use it anyway", oneLine(answer)))
-			continue
-		}
-		return answer, nil
 	}
 }
 
-// narrow is how many columns a list of models with its prices needs.
-const narrow = 60
-
-// listModels shows models to choose from by their numbers.
-func (s *setup) listModels(shown []app.Offer) {
-	if len(shown) == 0 {
-		return
-	}
-	list := shown[:min(len(shown), shownModels)]
-	table := offers(list)
-	for i := range list {
-		table.Rows[i][0].Text = strconv.Itoa(i + 1)
-	}
-	if wide := s.width(); wide > 0 && wide < narrow { // the price is not what is chosen by
-		table.Head = table.Head[:3]
-		for i := range table.Rows {
-			table.Rows[i] = table.Rows[i][:3]
+// models is the list of models to choose from, with their windows and prices.
+func (s *setup) models(all []app.Offer, usual string) lineedit.Picker {
+	p := lineedit.Picker{Title: s.words.T("Model: ")}
+	for _, o := range all {
+		var about []string
+		if o.Window > 0 {
+			about = append(about, s.words.T("window %s", thousands(o.Window)))
 		}
+		if o.Price.Known {
+			about = append(about, s.words.T("$%.2f in, $%.2f out per 1M", o.Price.In, o.Price.Out))
+		}
+		p.Items = append(p.Items, lineedit.Item{Choice: lineedit.Choice{Text: o.Name, Note: strings.Join(about, s.words.Signs(" · "))}, Value: o.Name})
 	}
-	s.table(table)
-	if len(shown) > shownModels {
-		s.say(s.words.T("and %d more; type part of a name to filter them", len(shown)-shownModels))
+	p.Choose(usual)
+	p.Free = func(query string) (lineedit.Item, bool) {
+		return lineedit.Item{Choice: lineedit.Choice{Text: query, Note: s.words.T("not in the list; use it anyway")}, Value: query}, true
 	}
+	return p
+}
+
+// thousands is a number of tokens in short.
+func thousands(n int) string {
+	switch {
+	case n >= 1_000_000:
+		return strconv.FormatFloat(float64(n/100_000)/10, 'f', -1, 64) + "M"
+	case n >= 1000:
+		return strconv.Itoa(n/1000) + "k"
+	}
+	return strconv.Itoa(n)
 }
 
 // try asks the model something, and the person what to do if it does not
-// answer.
-func (s *setup) try(ctx context.Context, e app.Endpoint, model string) error {
-	s.say(s.words.T("Testing %s at %s…", model, oneLine(address(e))))
-	answer, window, err := s.app.Try(ctx, e, model)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err == nil && window > 0:
-		s.say(s.words.T("it answers: %s (window: %d tokens)", answer, window))
-		return nil
-	case err == nil:
-		s.say(s.words.T("it answers: %s", answer))
-		return nil
-	case s.yes:
-		s.say(s.words.T("no answer: %s", s.words.Said(err.Error())))
-		return nil
-	case s.in == nil:
-		return fmt.Errorf("the test failed, and nothing was written: %w", err)
+// answer. A key that the server rejects only here is asked for again.
+func (s *setup) try(ctx context.Context, e app.Endpoint, model string) (app.Endpoint, error) {
+	for {
+		s.say(s.words.T("Testing %s at %s…", model, oneLine(address(e))))
+		answer, window, err := s.app.Try(ctx, e, model)
+		switch {
+		case ctx.Err() != nil:
+			return e, ctx.Err()
+		case err == nil && window > 0:
+			s.say(s.words.T("It works: %s (window: %d tokens)", answer, window))
+			return e, nil
+		case err == nil:
+			s.say(s.words.T("It works: %s", answer))
+			return e, nil
+		case !s.ask && !s.yes:
+			return e, fmt.Errorf("the test failed, and nothing was written: %w", err)
+		}
+		s.say(s.words.T("It does not answer: %s", s.words.Said(err.Error())))
+		if s.yes {
+			return e, nil
+		}
+		if errors.Is(err, provider.ErrAuth) {
+			e.Err = err
+			if e, err = s.withKey(ctx, e); err != nil {
+				return e, err
+			}
+			continue
+		}
+		anyway, err := s.confirm(ctx, s.words.T("Save it anyway? [y/N] "), false)
+		if err == nil && !anyway {
+			err = errUnanswered
+		}
+		return e, err
 	}
-	s.say(s.words.T("no answer: %s", s.words.Said(err.Error())))
-	all, err := s.confirm(ctx, s.words.T("Write it anyway? [y/N] "))
-	if err == nil && !all {
-		err = errNotWritten
-	}
-	return err
 }

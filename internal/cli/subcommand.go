@@ -52,7 +52,7 @@ func subcommands() []subcommand {
 			{"", "show a whole turn on a throw-away project; a script plays the model"},
 			{"--crash", "kill a session with kill -9 and continue it: nothing is lost or run twice"},
 		}},
-		{"setup", none, nil, inWorkspace("", (*invocation).runSetup), []use{{"[--preset NAME] [--model M] [--yes]", "connect a model: find keys and local servers, test one, write your settings"}}},
+		{"setup", none, nil, inWorkspace("", (*invocation).runSetup), []use{{"[--preset NAME] [--model M] [--api-key-stdin] [--yes]", "connect a model: choose a provider, enter its key, test it, save your settings"}}},
 		{"models", none, nil, inWorkspace("", (*invocation).runModels), []use{{"[--json]", "list the models you can use, with window and price"}}},
 		{"sessions", none, nil, inWorkspace("", (*invocation).runSessions), []use{{"[--json]", "list the sessions of this project, newest first"}}},
 		{"export", one, nil, inWorkspace("coder export needs the id of one session; coder sessions lists them", (*invocation).runExport), []use{{"ID [--format json|md|html|bundle|request]", "export a session to read or share; a bundle can be continued elsewhere"}}},
@@ -109,7 +109,13 @@ func subcommands() []subcommand {
 		}},
 		{"prune", none, nil, (*invocation).runPrune, []use{{"[--older-than 30d] [--yes] [--json]", "list stored data that is no longer used; --yes deletes it"}}},
 		{"trust", upTo(1), nil, (*invocation).runTrust, []use{{"[DIR] [--revoke]", "trust the settings of a project"}}},
-		{"config", oneOf("show", "path", "schema"), []string{"show", "path", "schema"}, (*invocation).runConfig, []use{{"[show|path|schema]", "show the settings and where each comes from"}}},
+		{"config", func(args []string) bool { return len(args) == 0 || slices.Contains(configVerbs, args[0]) }, configVerbs, (*invocation).runConfig, []use{
+			{"[show|path|schema]", "show the settings and where each comes from"},
+			{"list [WORDS] [--json]", "list settings with what they are for"},
+			{"get KEY [--json]", "print the value of a setting"},
+			{"set KEY VALUE [--project]", "save a setting in your settings, or in those of the project"},
+			{"unset KEY [--project]", "remove a setting"},
+		}},
 		{"mcp", func(args []string) bool {
 			return len(args) == 1 || len(args) > 0 && (args[0] == "add" && len(args) > 2 || len(args) <= 2 && slices.Contains(mcpVerbs, args[0]))
 		}, mcpVerbs, (*invocation).runMCP, []use{

@@ -40,6 +40,7 @@ type terminal struct {
 	size    func() (cols, rows int)
 
 	colours term.Palette
+	theme   string // that the colours are of
 	face    face
 	host    *serve.Host
 	told    []string           // what the session had been told when it was taken up
@@ -142,7 +143,7 @@ func (t *terminal) openLines(ctx context.Context) (err error) {
 		Terminal: keys, Page: page, Render: term.New(term.Options{
 			Out: page, Width: func() int { return width(t.out) }, Words: t.inv.words, Now: t.inv.Now, ASCII: t.inv.ascii(), Spoken: t.inv.settings.Config.UI.Plain, AtOnce: true,
 		}),
-		Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, Trust: t.app.Trustable, After: t.after, Sent: t.sent, Unsent: t.unsent, Leaving: t.inv.exit.leave,
+		Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, Trust: t.app.Trustable, Direct: t.direct(), After: t.after, Sent: t.sent, Unsent: t.unsent, Leaving: t.inv.exit.leave,
 	}
 	return t.converse(ctx)
 }
@@ -174,7 +175,7 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 	defer func() { err = errors.Join(err, screen.Close()) }()
 	t.paths = pathfind.New(t.app.Paths, t.inv.Now)
 	defer t.paths.Close()
-	t.colours, t.size = t.inv.palette(true), screen.Size
+	t.colours, t.size, t.theme = t.inv.palette(true), screen.Size, t.app.Theme()
 	if _, err := t.colours.With(t.app.Config.UI.Colors); err != nil {
 		t.warn(err.Error())
 	}
@@ -183,13 +184,27 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		Words: t.inv.words, Palette: t.colours, Recolour: t.recolour, ASCII: t.inv.ascii(),
 		Session: t.view, Status: t.status,
 		Toggle: t.app.Modes.Toggled, Next: mode.Next, Dir: t.app.Root,
-		Complete: t.complete, Suggest: t.suggest, Most: mostSeen, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Edit: t.edit, Now: t.inv.Now,
+		Complete: t.complete, Suggest: t.suggest, Most: mostSeen, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Direct: t.direct(), Edit: t.edit, Now: t.inv.Now,
 		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent(t.session().ID, t.told...) },
 		Notify: t.notifier(), Title: func(asks, runs bool) { _ = screen.Title(t.title(asks, runs)) }, // a terminal that is gone ends the program by itself
 		After: t.after, Leaving: t.inv.exit.leave, Elsewhere: t.elsewhere,
 	})
 	defer t.remote.Close()
 	return talk(ctx)
+}
+
+// direct has the commands that the person types run unasked from then on, and says where that
+// is written; nil where their own settings do not decide it.
+func (t *terminal) direct() func() error {
+	if !t.app.MayDirectBang() {
+		return nil
+	}
+	return func() error {
+		if err := t.app.DirectBang(); err != nil {
+			return err
+		}
+		return t.say(ink.Dim, t.inv.words.T("Saved approval.bang = direct in %s.", filepath.Join(t.app.Home, "config.json")))
+	}
 }
 
 // elsewhere is what the person says to the session from another process.
@@ -230,6 +245,19 @@ func (t *terminal) recolour(light bool) term.Palette {
 	}
 	t.colours = t.colours.Themed(theme)
 	return t.colours
+}
+
+// retheme shows the colours of the theme that was chosen.
+func (t *terminal) retheme() {
+	theme := t.app.Theme()
+	face, ok := t.face.(interface{ Repaint(term.Palette) })
+	if theme == t.theme || !ok {
+		return
+	}
+	t.theme = theme
+	t.inv.settings.Config.UI.Theme = theme
+	t.colours = t.inv.palette(true)
+	face.Repaint(t.colours)
 }
 
 // notifier calls for the person in the way they chose; nil where they chose none.
@@ -383,6 +411,7 @@ func (t *terminal) after(ctx context.Context, input string, err error) error {
 	if said := t.sumUp(ctx); said != nil {
 		return said
 	}
+	t.retheme()
 	if t.ends != nil {
 		return t.ends(ctx, input, err)
 	}

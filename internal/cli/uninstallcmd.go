@@ -7,7 +7,6 @@ import (
 
 	"coder/internal/app"
 	"coder/internal/core/display"
-	"coder/internal/host/stdio"
 )
 
 // runUninstall shows what coder left on this machine and removes what you choose.
@@ -60,19 +59,19 @@ func (inv *invocation) showLeftovers(by app.Installation, all []app.Leftover) er
 }
 
 // choose asks which folders to remove: all at once behind --data, else one by one.
-func (inv *invocation) choose(ctx context.Context, ask *setup, all []app.Leftover) (chosen []app.Leftover, err error) {
+func (inv *invocation) choose(ctx context.Context, ask *console, all []app.Leftover) (chosen []app.Leftover, err error) {
 	if inv.flags.yes {
 		return all, nil
 	}
 	if inv.flags.data {
-		yes, err := ask.confirm(ctx, inv.words.T("Remove all of this data? [y/N] "))
+		yes, err := ask.confirm(ctx, inv.words.T("Remove all of this data? [y/N] "), false)
 		if err != nil || !yes {
 			all = nil
 		}
 		return all, err
 	}
 	for _, l := range all {
-		yes, err := ask.confirm(ctx, inv.words.T("Remove the data in %s? [y/N] ", oneLine(l.Dir)))
+		yes, err := ask.confirm(ctx, inv.words.T("Remove the data in %s? [y/N] ", oneLine(l.Dir)), false)
 		if err != nil {
 			return nil, err
 		}
@@ -81,13 +80,4 @@ func (inv *invocation) choose(ctx context.Context, ask *setup, all []app.Leftove
 		}
 	}
 	return chosen, nil
-}
-
-// asker asks questions at the terminal; nil without one.
-func (inv *invocation) asker(ctx context.Context) *setup {
-	in, out, ok := inv.Terminal()
-	if !ok {
-		return nil
-	}
-	return &setup{words: inv.words, out: stdio.NewWriter(ctx, out), in: stdio.NewReader(in), tty: out}
 }

@@ -70,6 +70,7 @@ type Provider struct {
 	APIKey         string                     `json:"api_key" doc:"API key" secret:"yes" endpoint:"yes"`
 	KeyHeader      string                     `json:"key_header" doc:"header that carries the key; empty means the wire's default" endpoint:"yes"`
 	APIKeyCommand  Command                    `json:"api_key_command" doc:"a command that prints the API key: a list of words, or a shell line; coder runs it when it first needs the key, and again if the key is refused" shell:"yes" project:"never" endpoint:"yes"`
+	KeyStore       string                     `json:"key_store" doc:"where coder setup saved the key of the server at base_url: the keychain of the system, or a file in ~/.coder/api-keys" enum:"|keychain|file" project:"never" endpoint:"yes"`
 	CertFile       string                     `json:"cert_file" doc:"PEM file of the client certificate" project:"never" endpoint:"yes"`
 	KeyFile        string                     `json:"key_file" doc:"PEM file of that certificate's private key" project:"never" endpoint:"yes"`
 	Query          map[string]string          `json:"query" doc:"extra query parameters of each request" secret:"yes" endpoint:"yes"`

@@ -29,6 +29,7 @@ type Preset struct {
 	Model     string   // used where none is chosen; as of [PresetsKnownAsOf]
 	Local     bool     // it runs on this machine, and needs no key
 	Raise     string   // how its window is made larger
+	KeyPage   string   // where a person makes a key
 }
 
 // PresetsKnownAsOf is the month the table was last checked.
@@ -40,52 +41,52 @@ var both = []string{"openai", "responses"}
 var presets = []Preset{
 	{
 		Name: "openai", Title: "OpenAI", Keys: []string{"OPENAI_API_KEY"}, Bases: []string{"OPENAI_BASE_URL", "OPENAI_API_BASE"}, Models: []string{"OPENAI_MODEL", "OPENAI_DEFAULT_MODEL"},
-		Addresses: []string{"https://api.openai.com/v1"}, Kinds: both, Model: "gpt-5.4",
+		Addresses: []string{"https://api.openai.com/v1"}, Kinds: both, Model: "gpt-5.4", KeyPage: "platform.openai.com/api-keys",
 	},
 	{
 		Name: "openrouter", Title: "OpenRouter", Keys: []string{"OPENROUTER_API_KEY"}, Bases: []string{"OPENROUTER_BASE_URL"}, Models: []string{"OPENROUTER_MODEL"},
-		Addresses: []string{"https://openrouter.ai/api/v1"}, Kinds: both, Model: "openrouter/auto",
+		Addresses: []string{"https://openrouter.ai/api/v1"}, Kinds: both, Model: "openrouter/auto", KeyPage: "openrouter.ai/keys",
 	},
 	{
 		Name: "deepseek", Title: "DeepSeek", Keys: []string{"DEEPSEEK_API_KEY"}, Bases: []string{"DEEPSEEK_BASE_URL", "DEEPSEEK_API_BASE"}, Models: []string{"DEEPSEEK_MODEL"},
-		Addresses: []string{"https://api.deepseek.com/v1"}, Kinds: []string{"openai"}, Model: "deepseek-v4-flash",
+		Addresses: []string{"https://api.deepseek.com/v1"}, Kinds: []string{"openai"}, Model: "deepseek-v4-flash", KeyPage: "platform.deepseek.com/api_keys",
 	},
 	{
 		Name: "dashscope", Title: "DashScope", Keys: []string{"DASHSCOPE_API_KEY"}, Bases: []string{"DASHSCOPE_BASE_URL"}, Models: []string{"DASHSCOPE_MODEL"},
 		Addresses: []string{"https://dashscope.aliyuncs.com/compatible-mode/v1", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"},
-		Kinds:     []string{"openai"}, Model: "qwen3-coder-plus",
+		Kinds:     []string{"openai"}, Model: "qwen3-coder-plus", KeyPage: "bailian.console.aliyun.com",
 	},
 	{
 		Name: "anthropic", Title: "Anthropic", Keys: []string{"ANTHROPIC_API_KEY"}, Bases: []string{"ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"}, Models: []string{"ANTHROPIC_MODEL"}, Token: "ANTHROPIC_AUTH_TOKEN",
-		Addresses: []string{"https://api.anthropic.com"}, Kinds: []string{"anthropic"}, Model: "claude-sonnet-5-5",
+		Addresses: []string{"https://api.anthropic.com"}, Kinds: []string{"anthropic"}, Model: "claude-sonnet-5-5", KeyPage: "console.anthropic.com/settings/keys",
 	},
 	{
 		Name: "gemini", Title: "Gemini", Keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, Bases: []string{"GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"}, Models: []string{"GEMINI_MODEL"},
-		Addresses: []string{"https://generativelanguage.googleapis.com/v1beta"}, Kinds: []string{"gemini"}, Model: "gemini-3.5-flash",
+		Addresses: []string{"https://generativelanguage.googleapis.com/v1beta"}, Kinds: []string{"gemini"}, Model: "gemini-3.5-flash", KeyPage: "aistudio.google.com/apikey",
 	},
 	{
 		Name: "groq", Title: "Groq", Keys: []string{"GROQ_API_KEY"}, Bases: []string{"GROQ_BASE_URL"}, Models: []string{"GROQ_MODEL"},
-		Addresses: []string{"https://api.groq.com/openai/v1"}, Kinds: both, Model: "openai/gpt-oss-120b",
+		Addresses: []string{"https://api.groq.com/openai/v1"}, Kinds: both, Model: "openai/gpt-oss-120b", KeyPage: "console.groq.com/keys",
 	},
 	{
 		Name: "xai", Title: "xAI", Keys: []string{"XAI_API_KEY"}, Bases: []string{"XAI_BASE_URL"}, Models: []string{"XAI_MODEL"},
-		Addresses: []string{"https://api.x.ai/v1"}, Kinds: both, Model: "grok-4",
+		Addresses: []string{"https://api.x.ai/v1"}, Kinds: both, Model: "grok-4", KeyPage: "console.x.ai",
 	},
 	{
 		Name: "mistral", Title: "Mistral", Keys: []string{"MISTRAL_API_KEY"}, Bases: []string{"MISTRAL_BASE_URL"}, Models: []string{"MISTRAL_MODEL"},
-		Addresses: []string{"https://api.mistral.ai/v1"}, Kinds: []string{"openai"}, Model: "devstral-medium-latest",
+		Addresses: []string{"https://api.mistral.ai/v1"}, Kinds: []string{"openai"}, Model: "devstral-medium-latest", KeyPage: "console.mistral.ai/api-keys",
 	},
 	{
 		Name: "zai", Title: "Z.ai", Keys: []string{"ZAI_API_KEY", "ZHIPUAI_API_KEY"}, Bases: []string{"ZAI_BASE_URL"}, Models: []string{"ZAI_MODEL"},
-		Addresses: []string{"https://api.z.ai/api/paas/v4", "https://open.bigmodel.cn/api/paas/v4"}, Kinds: []string{"openai"}, Model: "glm-4.6",
+		Addresses: []string{"https://api.z.ai/api/paas/v4", "https://open.bigmodel.cn/api/paas/v4"}, Kinds: []string{"openai"}, Model: "glm-4.6", KeyPage: "z.ai/manage-apikey/apikey-list",
 	},
 	{
 		Name: "moonshot", Title: "Moonshot", Keys: []string{"MOONSHOT_API_KEY"}, Bases: []string{"MOONSHOT_BASE_URL"}, Models: []string{"MOONSHOT_MODEL"},
-		Addresses: []string{"https://api.moonshot.ai/v1", "https://api.moonshot.cn/v1"}, Kinds: []string{"openai"}, Model: "kimi-k2-thinking",
+		Addresses: []string{"https://api.moonshot.ai/v1", "https://api.moonshot.cn/v1"}, Kinds: []string{"openai"}, Model: "kimi-k2-thinking", KeyPage: "platform.moonshot.ai/console/api-keys",
 	},
 	{
 		Name: "azure", Title: "Azure OpenAI", Keys: []string{"AZURE_OPENAI_API_KEY"}, Bases: []string{"AZURE_OPENAI_ENDPOINT"}, Models: []string{"AZURE_OPENAI_DEPLOYMENT", "AZURE_OPENAI_DEPLOYMENT_NAME"},
-		Domains: []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"}, Kinds: []string{"openai"}, KeyHeader: "api-key",
+		Domains: []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"}, Kinds: []string{"openai"}, KeyHeader: "api-key", KeyPage: "portal.azure.com",
 	},
 	{
 		Name: "ollama", Title: "Ollama", Bases: []string{"OLLAMA_HOST", "OLLAMA_BASE_URL", "OLLAMA_API_BASE"}, Models: []string{"OLLAMA_MODEL"}, Addresses: []string{"http://127.0.0.1:11434/v1", "http://localhost:11434/v1"}, Kinds: both, Local: true,
@@ -184,6 +185,13 @@ func (p Preset) In(getenv func(string) string) (c Provider, variable string) {
 	c.Preset, c.Kind, c.KeyHeader = p.Name, p.Kinds[0], p.header(variable)
 	c.Model, _ = p.modelIn(getenv)
 	c.BaseURL, _ = p.AddressIn(getenv)
+	return c, variable
+}
+
+// At is the endpoint that p is at an address, with the variable of its key.
+func (p Preset) At(address string, getenv func(string) string) (c Provider, variable string) {
+	c, variable = p.In(getenv)
+	c.BaseURL = p.whole(address, getenv)
 	return c, variable
 }
 
@@ -353,7 +361,7 @@ func (l *loader) useVendor(v Preset, own bool) {
 		return
 	}
 	name, key := v.KeyIn(l.getenv)
-	if p.APIKey != "" {
+	if p.APIKey != "" || p.KeyStore != "" {
 		name = "" // it is not used
 	}
 	take("provider.key_header", &p.KeyHeader, v.header(name), "the default for provider.base_url")

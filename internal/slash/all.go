@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"coder/internal/authored/skills"
-	"coder/internal/config"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/policy/trust"
@@ -40,7 +39,7 @@ type Work struct {
 	Jobs        func() []Job
 	Tasks       func(context.Context) ([]Task, error)
 
-	Settings func() []config.Row
+	Settings Preferences
 	Status   func(context.Context) [][]display.Cell
 	Trust    trust.Book
 	Entrusts func() (rows [][]display.Cell, give func() error, err error)
@@ -76,7 +75,7 @@ func All(w Work) []Command {
 		[]Command{
 			Resume(w.Records.Archive, w.Session, w.Now), Sessions(w.Records.Archive, w.Session, w.Now),
 			Export(w.Records.Archive, w.Session, w.Root, w.Own),
-			Init(), Config(w.Settings), Status(w.Status), Trust(w.Trust, w.Root, w.Entrusts),
+			Init(), Config(w.Settings), Theme(w.Settings), Status(w.Status), Trust(w.Trust, w.Root, w.Entrusts),
 		},
 		Exit(),
 	)

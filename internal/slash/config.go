@@ -2,6 +2,7 @@ package slash
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,31 +11,70 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// Config shows the settings and where each comes from, secrets masked.
-func Config(settings func() []config.Row) Command {
+// Preferences are the settings, which can be changed during a session.
+type Preferences interface {
+	Rows() []config.Row
+	// Change saves a setting in the user's own settings, or removes it there. It returns what
+	// there is to say about it.
+	Change(key, value string, unset bool) (said string, err error)
+}
+
+// Config shows the settings and where each comes from, secrets masked, and changes one.
+func Config(p Preferences) Command {
 	return Command{
-		Name: "config", Reads: true, Args: "[KEY]", Help: "show the settings and where each comes from",
+		Name: "config", Looks: true, Args: "[KEY [VALUE]|unset KEY]", Help: "show the settings, or change one",
 		Run: func(_ context.Context, c call) (outcome, error) {
-			rows := settings()
-			t := display.Table{Head: display.Words("setting", "value", "from")}
-			matches := func(key string) bool { return strings.Contains(key, c.Args) }
-			section := func(key string) bool { return strings.HasPrefix(key, c.Args+".") }
-			if slices.ContainsFunc(rows, func(r config.Row) bool { return section(r.Key) }) {
-				matches = section
-			}
-			for _, r := range rows {
-				if matches(r.Key) {
-					t.Rows = append(t.Rows, slices.Concat(display.Data(r.Key, sanitize.Line(r.Value, 400)), display.Words(r.Origin.Shown())))
-				}
-			}
-			key, _, more := strings.Cut(c.Args, " ")
+			first, rest, _ := strings.Cut(strings.TrimSpace(c.Args), " ")
+			rest = strings.TrimSpace(rest)
 			switch {
-			case len(t.Rows) == 0 && more && slices.ContainsFunc(rows, func(r config.Row) bool { return r.Key == key }):
-				return wrong("/config shows %s and changes nothing; edit ~/.coder/config.json or a project's .coder/config.json", key)
-			case len(t.Rows) == 0:
-				return wrong("unknown setting %s", c.Args)
+			case first == "unset" && rest != "":
+				return changed(p, rest, "", true)
+			case rest != "":
+				return changed(p, first, rest, false)
 			}
-			return show(t)
+			return shown(p.Rows(), first)
 		},
 	}
+}
+
+func changed(p Preferences, key, value string, unset bool) (outcome, error) {
+	said, err := p.Change(key, value, unset)
+	if err != nil {
+		return wrong("%v", err)
+	}
+	if unset {
+		return say(said)
+	}
+	if about, err := config.AboutKey(key); err == nil && about.Secret {
+		value = "****"
+	}
+	return say(fmt.Sprintf("%s = %s: %s", key, sanitize.Line(sanitize.Mask(value), 200), said))
+}
+
+// shown is the settings of a section, or whose names have some letters in them. A setting alone is shown
+// with what it is for.
+func shown(rows []config.Row, words string) (outcome, error) {
+	t := display.Table{Head: display.Words("setting", "value", "from")}
+	matches := func(key string) bool { return strings.Contains(key, words) }
+	section := func(key string) bool { return strings.HasPrefix(key, words+".") }
+	switch {
+	case slices.ContainsFunc(rows, func(r config.Row) bool { return r.Key == words }):
+		matches = func(key string) bool { return key == words }
+	case slices.ContainsFunc(rows, func(r config.Row) bool { return section(r.Key) }):
+		matches = section
+	}
+	for _, r := range rows {
+		if matches(r.Key) {
+			t.Rows = append(t.Rows, slices.Concat(display.Data(r.Key, sanitize.Line(r.Value, 400)), display.Words(r.Origin.Shown())))
+		}
+	}
+	about, err := config.AboutKey(words)
+	switch {
+	case len(t.Rows) == 0 && err != nil:
+		return wrong("%v", err)
+	case len(t.Rows) == 0, len(t.Rows) == 1 && t.Rows[0][0].Text != words || err != nil:
+		return show(t)
+	}
+	t.Rows = append(t.Rows, display.Data(""), display.Data(about.Doc))
+	return show(t, display.Text(fmt.Sprintf("Change it with: /config %s VALUE (%s)", words, about.Wanted)))
 }

@@ -150,7 +150,7 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 		Session: "here", Root: w.dir, Own: w.dir + "/.coder", Now: now, NewID: func() string { return "fresh" },
 		Records: Records{Archive: w, Book: func(context.Context, string, uint64) (*window.Book, error) { return window.New(nil), nil }},
 		Files:   Files{Changes: changes, Undo: w.revert("undo"), Redo: w.revert("redo")},
-		Spent:   ledger, Models: w, Skills: skills.New(), Settings: report.Rows, Trust: book,
+		Spent:   ledger, Models: w, Skills: skills.New(), Settings: preferences{report.Rows}, Trust: book,
 		Permissions: func() display.Table { return display.Table{Rows: [][]display.Cell{display.Data("bash", "ask")}} },
 		Revoke:      func(which string) (string, error) { w.note("revoke %s", which); return "gone", nil },
 		Agents: func() ([]Item, []string) {
@@ -300,7 +300,7 @@ func TestCommandsThatCannotBeRunAsWritten(t *testing.T) {
 		"/undo #x":            `/undo takes a call's record number, such as #48, not "#x"`,
 		"/redo it":            `/redo takes force and dry, not "it"`,
 		"/model a b":          "a model name is one word",
-		"/config x.y":         "unknown setting x.y",
+		"/config x.y":         `unknown key "x.y"`,
 		"/trust maybe":        `/trust takes yes or no, not "maybe"`,
 		"/new x":              "/new takes no arguments",
 		"/compact undo":       "nothing was compacted, so there is nothing to restore",
@@ -434,3 +434,10 @@ func TestWhatWasSpentByTurnAndModel(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// preferences are settings that nothing changes.
+type preferences struct{ rows func() []config.Row }
+
+func (p preferences) Rows() []config.Row { return p.rows() }
+
+func (preferences) Change(key, value string, unset bool) (string, error) { return "saved", nil }

@@ -9,6 +9,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/uip"
 	"coder/internal/tool"
 )
 
@@ -81,7 +82,7 @@ func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string,
 		return errors.Join(err, o.tellUsage(keep, st))
 	}
 	return o.Runner.Run(line.Context(ctx), toolrun.Round{
-		Task: st.task, Actor: ActorUser, Aside: bangAside, Unjudged: st.set.DirectBang, Set: st.set.Tools, Calls: []chat.ToolCall{call},
+		Task: st.task, Actor: ActorUser, Aside: uip.BangAside, Unjudged: st.set.DirectBang, Set: st.set.Tools, Calls: []chat.ToolCall{call},
 		Person: o.Person(st.sink), Sink: hearing(st.sink, line), Deliver: deliver,
 	})
 }
@@ -99,6 +100,3 @@ func hearing(sink event.Sink, line OwnLine) event.Sink {
 		return err
 	})
 }
-
-// bangAside is what a person is told who is asked about their own command.
-const bangAside = "your own command: approval.bang = direct runs it without approval"

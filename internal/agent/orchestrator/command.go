@@ -91,6 +91,9 @@ func (o *Orchestrator) runCommand(ctx context.Context, rawInput, name, args stri
 	if err == nil {
 		done, err = c.Run(ctx, &Call{args, o, st})
 	}
+	if err == nil && c.Leaves && len(o.Talk.Messages()) == 0 {
+		return done, nil // a session in which nothing was said leaves nothing
+	}
 	local := event.LocalAdded{Input: rawInput, Output: done.Text, Blocks: done.Blocks}
 	if err != nil {
 		local = event.LocalAdded{Input: rawInput, Output: err.Error(), Failed: true}

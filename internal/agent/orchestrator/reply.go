@@ -115,7 +115,8 @@ func (o *Orchestrator) tellStop(ctx context.Context, st *turnState, stop provide
 	case provider.StopFilter:
 		return o.warn(ctx, st, "the answer was cut off by the provider's content filter")
 	case provider.StopSize:
-		return o.warn(ctx, st, fmt.Sprintf("the answer was cut off at %d MiB, the limit for one reply", provider.LongestReply>>20))
+		return o.warn(ctx, st, fmt.Sprintf("the answer was cut off: coder reads %d MiB of one reply, and %d MiB of its calls' arguments",
+			provider.LongestReply>>20, provider.LongestArguments>>20))
 	case provider.StopLoop:
 		return o.warn(ctx, st, "the answer was stopped: the model repeated itself endlessly")
 	case provider.StopEnd, provider.StopTools:

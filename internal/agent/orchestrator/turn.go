@@ -334,6 +334,11 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 				st.work.Ran(e.Target, res.Failed, res.Text)
 			}
 		}
+		for _, e := range out.Refused {
+			if e.Kind == tool.Exec {
+				st.work.Refused(e.Target)
+			}
+		}
 		st.reached.add(out)
 		if out.Rebuild != nil {
 			st.next = out.Rebuild

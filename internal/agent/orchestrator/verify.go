@@ -7,6 +7,7 @@ import (
 	"coder/internal/agent/verify"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/uip"
 	"coder/internal/tool"
 )
 
@@ -79,7 +80,7 @@ func (o *Orchestrator) checkCall(st *turnState, command string) chat.ToolCall {
 func (o *Orchestrator) turnedDown(command, mode string) string {
 	switch {
 	case o.Declined != nil && o.Declined(command):
-		return "you declined this check before; " + trustAside
+		return "you declined this check before; " + uip.TrustAside
 	case o.refused.command == command && o.refused.mode == mode:
 		return o.refused.why
 	}
@@ -109,7 +110,7 @@ func (o *Orchestrator) check(ctx context.Context, st *turnState, command string)
 	if outcome.Denied || result.ExitCode < 0 {
 		why := result.Error
 		if !trusted {
-			why += "; " + trustAside
+			why += "; " + uip.TrustAside
 		}
 		if m, _ := o.Mode.Current(); outcome.Denied {
 			o.refused = refusedCheck{command, m.Name, why}
@@ -121,9 +122,7 @@ func (o *Orchestrator) check(ctx context.Context, st *turnState, command string)
 
 // checkAside is what a person is told who is asked about a check: two reasons, as a
 // card parts them.
-const checkAside = "automatic check of the edits; " + trustAside
-
-const trustAside = "in a trusted folder (/trust yes) checks run without approval"
+const checkAside = "automatic check of the edits" + "; " + uip.TrustAside
 
 // judgeCheck tells how the check went, and hands a failure back to the model
 // as long as it may try again.

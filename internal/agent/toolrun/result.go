@@ -111,6 +111,9 @@ func (r *run) close(ctx context.Context, i int, a *admission, done execution, sh
 	if a.err == nil {
 		out.Images, out.Rebuild = res.Images, res.Rebuild
 	}
+	if f.denied && a.by == event.ActorUser {
+		out.Refused = a.plan().Effects
+	}
 	if !a.ran {
 		return out
 	}

@@ -139,6 +139,7 @@ type Outcome struct {
 	Images  []chat.Image // for the model to look at
 	Rebuild *tool.Rebuild
 	Denied  bool
+	Refused []tool.Effect // what the call would have done that the person refused
 }
 
 // ErrRefused ends a turn whose person refused a call and wants to stop there.

@@ -3,6 +3,8 @@ package verify
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
@@ -19,6 +21,17 @@ type Work struct {
 	// of the last check that failed, if nothing was done since.
 	passed, checked string
 	failed          tool.ShellResult
+	refused         []string // command lines of the model that the person refused
+}
+
+// Refused notes that the person refused a command line of the model.
+func (w *Work) Refused(command string) { w.refused = append(w.refused, command) }
+
+// refuses reports whether the person refused a command line in this turn that has a check in it.
+func (t Turn) refuses(check string) bool {
+	return slices.ContainsFunc(t.refused, func(line string) bool {
+		return strings.Contains(line, check) || Check{Command: line, root: t.Last.root}.Stands(check)
+	})
 }
 
 // Wrote notes that a file was written.
@@ -102,6 +115,10 @@ func (t Turn) Next() (n Next) {
 // unlessTurnedDown has a check run, unless the person does not want to be asked about it
 // again or its program is not there.
 func (t Turn) unlessTurnedDown(n *Next, command string, asked, stands bool) {
+	if t.refuses(command) {
+		n.Notices = append(n.Notices, NotRunNotice("you refused this command")...)
+		return
+	}
 	if why := t.TurnedDown(command); why != "" && !t.Trusted && !asked && t.Asks(command) {
 		n.Notices = append(n.Notices, NotRunNotice(why)...) // the person is not asked every turn
 		return

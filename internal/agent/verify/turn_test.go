@@ -53,6 +53,9 @@ func TestWhatTheCheckOfATurnIs(t *testing.T) {
 		"turned down, but trusted":     {func(t *Turn) { t.TurnedDown, t.Trusted = turnedDown, true }, check},
 		"turned down, but asked for":   {func(t *Turn) { t.TurnedDown, t.UserText = turnedDown, "run the tests" }, check},
 		"turned down, now allowed":     {func(t *Turn) { t.TurnedDown, t.Asks = turnedDown, func(string) bool { return false } }, check},
+		"refused to the model":         {func(t *Turn) { t.Work.Refused("gofmt -l . && go test ./...") }, "you refused this command"},
+		"refused, though trusted":      {func(t *Turn) { t.Work.Refused("go test -v ./..."); t.Trusted = true }, "you refused this command"},
+		"something else was refused":   {func(t *Turn) { t.Work.Refused("go vet ./...") }, check},
 		"no program":                   {func(t *Turn) { t.Installed = func(string) bool { return false } }, check + " known 127"},
 		"no program, run anyway":       {func(t *Turn) { t.Installed, t.Trusted = func(string) bool { return false }, true }, check},
 	} {

@@ -138,6 +138,13 @@ const Hunks = "hunks"
 // are not kept on disk, so only the process that asks can run it.
 const Keyed = "keyed"
 
+// What a question about a check, and one about a command that the person typed, say of how
+// not to be asked.
+const (
+	TrustAside = "in a trusted folder (/trust yes) checks run without approval"
+	BangAside  = "your own command: approval.bang = direct runs it without approval"
+)
+
 // CallID is the tool call the answer is bound to, or "".
 func (r Request) CallID() string { return r.Display.Metadata["toolCallId"] }
 

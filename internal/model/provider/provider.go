@@ -152,6 +152,10 @@ const (
 // arguments of calls together.
 const LongestReply = 16 << 20
 
+// LongestArguments is how many of these bytes arguments may have: they are kept, read,
+// shown and recorded once more than text is.
+const LongestArguments = LongestReply / argWeight
+
 // Cut reports whether the last call of a reply that stopped so may not be whole.
 func (s Stop) Cut() bool { return s == StopLength || s == StopSize }
 

@@ -51,8 +51,11 @@ func (s steady) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
 }
 
 // callCost is what a call takes of a reply besides its arguments: a reply of very
-// many calls is too long, too.
-const callCost = 4 << 10
+// many calls is too long, too. A byte of arguments takes argWeight.
+const (
+	callCost  = 4 << 10
+	argWeight = 4
+)
 
 // within takes the size of d off the room that is left. What does not fit is cut,
 // to nothing where it cannot be cut.
@@ -72,15 +75,15 @@ func within(d Delta, room *int) (left Delta, fits bool) {
 		}
 		left = p
 	case CallDelta:
-		cost := len(p.Args) + len(p.Extra) + len(p.ID) + len(p.Name)
+		cost := argWeight*len(p.Args) + len(p.Extra) + len(p.ID) + len(p.Name)
 		if p.Name != "" {
 			cost += callCost
 		}
 		if *room -= cost; *room < 0 {
-			if len(p.Args) < cost { // it begins a call, which would be no use without its arguments
+			if argWeight*len(p.Args) < cost { // it begins a call, which would be no use without its arguments
 				return nil, false
 			}
-			p.Args = clip.Head(p.Args, max(0, len(p.Args)+*room))
+			p.Args = clip.Head(p.Args, max(0, len(p.Args)+*room/argWeight))
 		}
 		left = p
 	default:

@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -94,17 +95,17 @@ func TestAReplyHasABound(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		next  func(i int) provider.Delta
-		text  int // bytes that are taken; 0 means LongestReply
+		text  int // bytes that are taken; 0 means LongestReply, -1 any
 		calls int
 	}{
 		"text":      {next: func(i int) provider.Delta { return provider.TextDelta(fmt.Sprint(i, piece)) }},
 		"thinking":  {next: func(i int) provider.Delta { return provider.ReasoningDelta{Text: fmt.Sprint(i, piece), Field: "f"} }},
 		"signature": {next: func(int) provider.Delta { return provider.ReasoningDelta{Held: mib} }, text: -1},
-		"arguments": {next: func(i int) provider.Delta { return provider.CallDelta{Index: 0, Args: fmt.Sprint(i, piece)} }, calls: 1},
+		"arguments": {next: func(i int) provider.Delta { return provider.CallDelta{Index: 0, Args: fmt.Sprint(i, piece)} }, text: provider.LongestArguments, calls: 1},
 		"all of them": {next: func(i int) provider.Delta {
 			return []provider.Delta{provider.TextDelta(fmt.Sprint(i, piece)), provider.ReasoningDelta{Text: fmt.Sprint(i, piece)}, args(i/3, mib)}[i%3]
-		}, calls: 5},
-		"calls": {next: func(i int) provider.Delta { return args(i, 1) }, text: -1, calls: provider.LongestReply / (4<<10 + 22)},
+		}, text: 8*mib + 64<<10, calls: 2},
+		"calls": {next: func(i int) provider.Delta { return args(i, 1) }, text: -1, calls: provider.LongestReply / (4<<10 + 4*12 + 9)},
 		"runes": {next: func(i int) provider.Delta {
 			return provider.TextDelta(strings.Repeat(string(rune(0x4E00+i)), 1<<15) + "a")
 		}},
@@ -123,7 +124,8 @@ func TestAReplyHasABound(t *testing.T) {
 			for _, c := range r.Message.Calls() {
 				size += max(len(c.Args), len(c.Broken))
 			}
-			if size > provider.LongestReply || tc.text == 0 && size < provider.LongestReply-64<<10 || !utf8.ValidString(r.Message.Text()) {
+			most := cmp.Or(tc.text, provider.LongestReply)
+			if tc.text >= 0 && (size > most || size < most-64<<10) || !utf8.ValidString(r.Message.Text()) {
 				t.Errorf("%d bytes were taken", size)
 			}
 			calls := r.Message.Calls()

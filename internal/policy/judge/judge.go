@@ -63,6 +63,10 @@ type Options struct {
 	Network string
 	Bounds  func() bool
 
+	// Check, which may be nil, reports whether a command line is the check of a folder that the
+	// person trusts: it runs unasked, except in plan mode or where a rule that somebody wrote asks.
+	Check func(line string) bool
+
 	// Unasked lets pass what is only asked about; Fearless risks as well.
 	Unasked, Fearless bool
 }
@@ -190,8 +194,26 @@ func (j *Judge) In(m mode.Mode, preset string) policy.Policy {
 		return policy.Fearless(all)
 	case j.o.Unasked:
 		return policy.Unasked(all)
+	case j.o.Check != nil && !m.ReadOnly && m.Name != mode.Plan:
+		return j.checksUnasked(all)
 	}
 	return all
+}
+
+// checksUnasked lets the check of a trusted folder pass where p would merely ask about it.
+func (j *Judge) checksUnasked(p policy.Policy) policy.Policy {
+	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
+		o, err := policy.Judge(ctx, p, c)
+		written := slices.ContainsFunc(o.Reasons, func(r policy.Reason) bool { return r.Rule != "" && !strings.HasPrefix(r.Rule, "preset ") })
+		if err != nil || o.Verdict != policy.Ask || !o.Waivable() || written || len(c.Plan.Effects) != 1 {
+			return o, err
+		}
+		if e := c.Plan.Effects[0]; e.Kind == tool.Exec && j.o.Check(e.Target) {
+			o.Verdict = policy.Allow
+			o.Reasons = append(slices.Clip(o.Reasons), policy.Reason{By: "trust", Text: "checks run unasked in a folder that you trust", Lasting: true})
+		}
+		return o, nil
+	})
 }
 
 // unbounded asks about commands that could reach more hosts than the settings name.

@@ -176,25 +176,18 @@ func (r Repository) saveObjects(w *tar.Writer, committed func() map[string]bool)
 	if r.Common == "" {
 		return nil
 	}
-	l := loose{dir: filepath.Join(r.Common, "objects"), there: make(map[string]bool), w: w}
-	if err := l.list(); err != nil || len(l.there) == 0 {
-		return err
+	l := loose{dir: filepath.Join(r.Common, "objects"), saved: make(map[string]bool), w: w}
+	index, _ := repofile.Own(filepath.Join(r.Own, "index"), maxFile)
+	staged, sure := r.staged(index)
+	if !sure {
+		staged = l.listed(index, committed)
 	}
-	source := gitindex.Source{Most: maxFile, Open: func() (fs.File, error) { return os.Open(filepath.Join(r.Own, "index")) }}
-	var staged []string
-	_ = source.Each("", func(e gitindex.Entry, _ int64) { // an index that git alone understands names nothing
-		if id := e.OID(); l.there[id] {
-			staged = append(staged, id)
-		}
-	})
-	if len(staged) > fewObjects {
-		has := committed()
-		staged = slices.DeleteFunc(staged, func(id string) bool { return has[id] })
-	}
-	staged = staged[:min(len(staged), maxObjects)]
 	for _, id := range staged {
 		if _, err := l.save(id); err != nil {
 			return err
+		}
+		if len(l.saved) == maxObjects {
+			break
 		}
 	}
 	log, err := repofile.Own(filepath.Join(r.Common, "logs", "refs", "stash"), maxObject)
@@ -214,39 +207,52 @@ func (r Repository) saveObjects(w *tar.Writer, committed func() map[string]bool)
 // loose are the objects of a repository that are files of their own.
 type loose struct {
 	dir   string
-	there map[string]bool // not saved yet
+	saved map[string]bool // those that were looked for
 	size  int
 	w     *tar.Writer
 }
 
-func (l *loose) list() error {
-	folders, err := os.ReadDir(l.dir)
-	if err != nil {
+// listed lists the loose objects of an index, without those that HEAD has where there are many.
+func (l *loose) listed(index []byte, committed func() map[string]bool) (ids []string) {
+	there := l.list()
+	if len(there) == 0 {
 		return nil
 	}
+	_ = gitindex.Read(index, gitindex.OIDSize(index), "", func(e gitindex.Entry) { // one that git alone understands names nothing
+		if id := e.OID(); there[id] {
+			ids = append(ids, id)
+		}
+	})
+	if len(ids) > fewObjects {
+		has := committed()
+		ids = slices.DeleteFunc(ids, func(id string) bool { return has[id] })
+	}
+	return ids
+}
+
+func (l *loose) list() map[string]bool {
+	there := make(map[string]bool)
+	folders, _ := os.ReadDir(l.dir)
 	for _, d := range folders {
 		if len(d.Name()) != 2 || !d.IsDir() {
 			continue
 		}
-		names, err := os.ReadDir(filepath.Join(l.dir, d.Name()))
-		if err != nil {
-			return err
-		}
+		names, _ := os.ReadDir(filepath.Join(l.dir, d.Name())) // another process may have removed it
 		for _, f := range names {
-			l.there[d.Name()+f.Name()] = true
+			there[d.Name()+f.Name()] = true
 		}
 	}
-	return nil
+	return there
 }
 
 // save saves an object and returns it as git stores it; nil if it is not loose, saved
 // already or one too many.
 func (l *loose) save(id string) ([]byte, error) {
-	if !l.there[id] {
+	if l.saved[id] || !isID(id, len(id)) || len(id) < 40 {
 		return nil, nil
 	}
-	delete(l.there, id)
-	text, err := repofile.Own(filepath.Join(l.dir, id[:2], id[2:]), maxObject)
+	l.saved[id] = true
+	text, err := repofile.Below(l.dir).Read(path.Join(id[:2], id[2:]), maxObject)
 	if err != nil || l.size+len(text) > maxLoose {
 		return nil, nil
 	}
@@ -261,11 +267,7 @@ func (l *loose) reach(id string, commit bool) error {
 	if err != nil || text == nil {
 		return err
 	}
-	z, err := zlib.NewReader(bytes.NewReader(text))
-	if err != nil {
-		return nil
-	}
-	data, err := io.ReadAll(io.LimitReader(z, maxObject))
+	data, err := inflate(text)
 	_, body, ok := bytes.Cut(data, []byte{0})
 	if err != nil || !ok {
 		return nil
@@ -328,6 +330,22 @@ func Notes(state []byte) ([]byte, error) {
 		return nil, errState
 	}
 	return io.ReadAll(r)
+}
+
+// Index is the index of the work tree in a saved state, nil if there is none.
+func Index(state []byte) (index []byte) {
+	for r := tar.NewReader(bytes.NewReader(state)); ; {
+		h, err := r.Next()
+		if err != nil {
+			return index
+		}
+		if h.Name != path.Join(commonDir, "index") && h.Name != path.Join(ownDir, "index") {
+			continue
+		}
+		if index, err = io.ReadAll(r); err != nil || strings.HasPrefix(h.Name, ownDir) {
+			return index
+		}
+	}
 }
 
 // Object is the content of an object that was saved with a state.

@@ -113,6 +113,16 @@ func (s *Store) Has(hash string) bool {
 	return s.shared.Has(hash) || s.private != nil && s.private.Has(hash)
 }
 
+// made are the parts of the store that have contents.
+func (s *Store) made() (parts []*blob.Store) {
+	s.each(func(b *blob.Store) {
+		if b.Exists() {
+			parts = append(parts, b)
+		}
+	})
+	return parts
+}
+
 // Use is [blob.Store.Use].
 func (s *Store) Use(hash string) bool {
 	return s.shared.Use(hash) || s.private != nil && s.private.Use(hash)

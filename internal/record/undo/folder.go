@@ -93,7 +93,7 @@ func (f *folder) node(i int) *node {
 	flags := f.flag(i)
 	return &node{
 		name: f.name(i), hash: unpackHash(f.hashes[i]), stamp: f.stamp(i),
-		lost: flags&nodeLost != 0, fresh: flags&nodeFresh != 0, closed: flags&nodeClosed != 0,
+		lost: flags&nodeLost != 0, fresh: flags&(nodeFresh|nodeLight) != 0, closed: flags&nodeClosed != 0,
 	}
 }
 

@@ -46,17 +46,24 @@ func parseHeadRoot(s string) (h headRoot, err error) {
 		return h, errTree
 	}
 	h.oid = f[0]
-	for i, m := range []*fs.FileMode{&h.file, &h.program, &h.dirs} {
-		n, err := strconv.ParseUint(f[i+1], 8, 9)
-		if err != nil {
-			return h, errTree
-		}
-		*m = fs.FileMode(n)
+	if err := h.parseModes(f[1:]); err != nil {
+		return h, err
 	}
 	if h.root, err = url.PathUnescape(f[4]); err != nil {
 		return h, errTree
 	}
 	return h, nil
+}
+
+func (h *headRoot) parseModes(f []string) error {
+	for i, m := range []*fs.FileMode{&h.file, &h.program, &h.dirs} {
+		n, err := strconv.ParseUint(f[i], 8, 9)
+		if err != nil {
+			return errTree
+		}
+		*m = fs.FileMode(n)
+	}
+	return nil
 }
 
 // headFile is a file of a commit.
@@ -293,7 +300,7 @@ func (k *Keeper) Head(name string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	c, err := k.readChain(name)
-	if err != nil || c.head == "" {
+	if err != nil || !isHead(c.head) {
 		return ""
 	}
 	for part := range strings.SplitSeq(strings.TrimPrefix(c.head, headPrefix), " ") {

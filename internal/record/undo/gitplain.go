@@ -3,6 +3,7 @@ package undo
 import (
 	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -23,26 +24,63 @@ type GitFiles struct {
 // maxSettings is how long a file of settings may be that is looked through.
 const maxSettings = 256 << 10
 
-// plain reports whether git stores all files of a repository as they are, for all that can be
-// told without asking git: nothing names attributes, or changes the ends of lines.
-func (s *scanning) plain(r *repo) bool {
-	if own := s.k.o.GitFiles; own == nil || !r.plain(*own) {
-		return false
+// ownForm reports whether git stores the content of all files of a repository as it is, but
+// for the ends of lines, as far as can be told without asking git. What it does to those it
+// returns, too. The folders with a file of attributes are given.
+func (s *scanning) ownForm(r *repo, within map[string]bool) (ends lineEnds, sure bool) {
+	own := s.k.o.GitFiles
+	if own == nil || slices.ContainsFunc(s.k.ignored, func(name string) bool { return path.Base(name) == attributes }) {
+		return endsUnknown, false
+	}
+	if ends, sure = r.ownForm(*own); !sure {
+		return endsUnknown, false
 	}
 	for dir, f := range s.next.folders {
-		if _, found := f.index(attributes); found && lies(dir, r.root) {
-			return false
+		i, found := f.index(attributes)
+		if !found || !lies(dir, r.root) {
+			continue
+		}
+		delete(within, dir)
+		if st := f.stamp(i); !st.mode.IsRegular() || st.size > maxSettings {
+			return endsUnknown, false
+		}
+		err := s.k.withContent(path.Join(dir, attributes), func(content io.ReadSeeker, _ int64) error {
+			text, err := io.ReadAll(content)
+			was := ends
+			ends, sure = endsBy(text)
+			ends = max(ends, was)
+			return err
+		})
+		if err != nil || !sure {
+			return endsUnknown, false
 		}
 	}
-	return !slices.ContainsFunc(s.k.ignored, func(name string) bool { return path.Base(name) == attributes })
+	return ends, len(within) == 0 // git reads those that are missing from its index
 }
 
 // attributes is the file in which a folder names the attributes of its files.
 const attributes = ".gitattributes"
 
-func (r *repo) plain(own GitFiles) bool {
+// endsBy is what attributes have git do to the ends of lines. It is not sure if they may
+// change more of a file.
+func endsBy(text []byte) (ends lineEnds, sure bool) {
+	if namesAny(text, converted...) {
+		return endsUnknown, false
+	}
+	if namesAny(text, ending...) {
+		return endsMayChange, true
+	}
+	return endsStay, true
+}
+
+func namesAny(text []byte, words ...string) bool {
+	text = bytes.ToLower(text)
+	return slices.ContainsFunc(words, func(word string) bool { return bytes.Contains(text, []byte(word)) })
+}
+
+func (r *repo) ownForm(own GitFiles) (ends lineEnds, sure bool) {
 	if _, err := r.door.Find("git"); err != nil || !isOurs(r.top) || !isOurs(r.git) {
-		return false // git could not read its objects back
+		return endsUnknown, false // git could not read its objects back
 	}
 	common := r.git
 	if text, err := repofile.Own(filepath.Join(r.git, "commondir"), maxSettings); err == nil {
@@ -50,17 +88,26 @@ func (r *repo) plain(own GitFiles) bool {
 			common = filepath.Join(r.git, common)
 		}
 	}
+	configs := append(slices.Clip(own.Configs), filepath.Join(common, "config"), filepath.Join(r.git, "config.worktree"))
+	if slices.ContainsFunc(configs, mayConvert) {
+		return endsUnknown, false
+	}
 	named := append(slices.Clip(own.Attributes), filepath.Join(common, "info", "attributes"))
 	for dir := "."; dir != strings.TrimSuffix(r.prefix, "/") && r.prefix != ""; { // the folders above the root
 		named = append(named, filepath.Join(r.top, dir, attributes))
 		next, _, _ := strings.Cut(strings.TrimPrefix(r.prefix, dir+"/"), "/")
 		dir = path.Join(dir, next)
 	}
-	if slices.ContainsFunc(named, exists) {
-		return false
+	ends = endsStay
+	for _, name := range named {
+		text, err := repofile.Own(name, maxSettings)
+		of, sure := endsBy(text)
+		if err != nil && exists(name) || !sure {
+			return endsUnknown, false
+		}
+		ends = max(ends, of)
 	}
-	configs := append(slices.Clip(own.Configs), filepath.Join(common, "config"), filepath.Join(r.git, "config.worktree"))
-	return !slices.ContainsFunc(configs, mayConvert)
+	return ends, true
 }
 
 func exists(name string) bool {
@@ -74,10 +121,7 @@ func mayConvert(name string) bool {
 	if err != nil {
 		return exists(name)
 	}
-	text = bytes.ToLower(text)
-	return slices.ContainsFunc([]string{"attributesfile", "autocrlf", "include"}, func(word string) bool {
-		return bytes.Contains(text, []byte(word))
-	})
+	return namesAny(text, "attributesfile", "autocrlf", "include")
 }
 
 // isOurs reports whether a folder belongs to the user of this process. Git reads no other's.

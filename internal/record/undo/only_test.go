@@ -2,6 +2,7 @@ package undo_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -171,4 +172,61 @@ func TestRestoreIsACallThatCanBeUndone(t *testing.T) {
 	w.restart()
 	w.undo()
 	w.wantTree(before)
+}
+
+// The file whose name was given is undone, and none that only looks like it once shown.
+func TestANameGivenIsOneFile(t *testing.T) {
+	raw, typed, other := "a\xff", `a\xff`, "b\xff"
+	begin := func() *world {
+		w := newWorld(t)
+		for _, name := range []string{raw, typed, other, "d\xff/in", `d\xff/in`, "e\xff/in"} {
+			w.put(name, "0")
+		}
+		w.shell("t1", func() { w.put(typed, "1"); w.put(other, "1"); w.put("d\xff/in", "1"); w.put("e\xff/in", "1") })
+		w.shell("t2", func() { w.put(raw, "2"); w.put(`d\xff/in`, "2") })
+		return w
+	}
+	for _, c := range []struct{ given, goes string }{
+		{raw, raw}, {typed, typed}, {`b\xff`, other}, {"d\xff", "d\xff/in"}, {`d\xff`, `d\xff/in`}, {`e\xff`, "e\xff/in"}, {`e\xff/in`, "e\xff/in"},
+	} {
+		w := begin()
+		want := w.tree()
+		want[c.goes] = `-rw-r--r-- "0"`
+		w.mustOnly(undo.Only{File: c.given})
+		w.wantTree(want)
+	}
+	w := begin()
+	both := []string{"x\xff" + `\xff`, `x\xff` + "\xff"}
+	w.shell("t3", func() { w.put(both[0], "3"); w.put(both[1], "3") })
+	before := w.tree()
+	if _, err := w.only(undo.Only{File: `x\xff\xff`}); err == nil || errors.Is(err, undo.ErrNothing) || !strings.Contains(err.Error(), "2 files") {
+		t.Errorf("a name that is shown of two files: %v", err)
+	}
+	w.wantTree(before)
+	w.mustOnly(undo.Only{File: both[1]})
+	before[both[1]] = ""
+	delete(before, both[1])
+	w.wantTree(before)
+}
+
+// A turn of very many changes that are on record as one does not stand in the way of a
+// file that it did not change.
+func TestManyChangesHideNoFileOfATurnBefore(t *testing.T) {
+	w := newWorld(t)
+	w.put("f", "0")
+	w.edit("t1", func() { w.put("f", "1") }, "f")
+	w.shell("t2", func() {
+		for i := range 1001 {
+			w.put(fmt.Sprintf("many/%d", i), "x")
+		}
+	})
+	if p := w.mustOnly(undo.Only{File: "f"}); !slices.Equal(p.Restored, []string{"f"}) {
+		t.Errorf("plan = %+v", p)
+	}
+	if p := w.mustOnly(undo.Only{File: "many/7"}); !slices.Equal(p.Removed, []string{"many/7"}) {
+		t.Errorf("plan = %+v", p)
+	}
+	if _, err := w.only(undo.Only{File: "nothing"}); !errors.Is(err, undo.ErrNothing) || !strings.Contains(err.Error(), "nothing") {
+		t.Errorf("a file that no turn changed: %v", err)
+	}
 }

@@ -101,8 +101,8 @@ func (h *History) candidates(c Call, id string) (list []past, err error) {
 	return list, nil
 }
 
-// only finds what one call did, or what the last turn that changed a file did to it.
-func (h *History) only(o Only) ([]past, error) {
+// only finds what one call did, or the turns that changed one file or may have, newest first.
+func (h *History) only(o Only) (list []past, err error) {
 	for _, t := range slices.Backward(h.turns) {
 		if o.Record != 0 && !slices.ContainsFunc(t.calls, o.is) {
 			continue
@@ -110,35 +110,78 @@ func (h *History) only(o Only) ([]past, error) {
 		p := h.past(t)
 		p.links = slices.DeleteFunc(p.links, func(l link) bool { return o.Record != 0 && !o.is(l.call) })
 		p.commands = nil
-		if o.Record == 0 && !slices.ContainsFunc(p.links, func(l link) bool { return o.names(l.before.Path) && !p.undone[mark{l.call.seq, l.before.Path}] }) {
+		changed := func(l link) bool {
 			// Many changes stand behind one link, and what a command did that was cut off nobody listed.
-			if !slices.ContainsFunc(p.links, func(l link) bool { return strings.HasPrefix(l.before.Hash, treePrefix) }) {
-				continue
-			}
+			many := strings.HasPrefix(l.before.Hash, treePrefix)
+			return many || o.fileOf(l.before.Path) != "" && !p.undone[mark{l.call.seq, l.before.Path}]
 		}
-		for _, later := range h.turns {
-			for _, c := range later.calls {
-				for _, ch := range c.changes {
-					if !later.undone[mark{c.seq, ch.Before.Path}] {
-						p.since = append(p.since, link{call: c, before: ch.Before, after: ch.After})
-					}
+		if o.Record == 0 && !slices.ContainsFunc(p.links, changed) {
+			continue
+		}
+		p.since = h.all()
+		list = append(list, p)
+	}
+	if len(list) == 0 {
+		return nil, o.nothing()
+	}
+	return list, nil
+}
+
+// all lists the changes of all turns that were not undone.
+func (h *History) all() (list []link) {
+	for _, t := range h.turns {
+		for _, c := range t.calls {
+			for _, ch := range c.changes {
+				if !t.undone[mark{c.seq, ch.Before.Path}] {
+					list = append(list, link{call: c, before: ch.Before, after: ch.After})
 				}
 			}
 		}
-		return []past{p}, nil
 	}
+	return list
+}
+
+// nothing is the error where the call, or the file, is not there to be undone.
+func (o Only) nothing() error {
 	if o.Record != 0 {
-		return nil, fmt.Errorf("call #%d changed no file, or is not in the last %d turns: %w", o.Record, MaxTurns, ErrNothing)
+		return fmt.Errorf("call #%d changed no file, or is not in the last %d turns: %w", o.Record, MaxTurns, ErrNothing)
 	}
-	return nil, fmt.Errorf("no call in the last %d turns changed %s: %w", MaxTurns, event.ShownName(o.File), ErrNothing)
+	return fmt.Errorf("no call in the last %d turns changed %s: %w", MaxTurns, event.ShownName(o.File), ErrNothing)
 }
 
 // is reports whether a call is the one that is meant.
 func (o Only) is(c *call) bool { return c.touched() && (c.seq == o.Record || c.end == o.Record) }
 
-// names reports whether a file is the one that is meant, or lies in it.
-func (o Only) names(rel string) bool {
-	return rel == o.File || event.ShownName(rel) == o.File || lies(rel, o.File)
+// fileOf is the file or folder that is meant, if rel is that or lies in it.
+func (o Only) fileOf(rel string) string {
+	switch {
+	case rel == o.File || lies(rel, o.File):
+		return o.File
+	case !o.shown:
+		return ""
+	}
+	for at := rel; at != "." && at != "/"; at = path.Dir(at) {
+		if event.ShownName(at) == o.File {
+			return at
+		}
+	}
+	return ""
+}
+
+// meant leaves of the files of a turn those that are meant. What is shown alike must be one.
+func (o Only) meant(order []string) ([]string, error) {
+	var files []string
+	order = slices.DeleteFunc(order, func(rel string) bool {
+		file := o.fileOf(rel)
+		if file != "" && !slices.Contains(files, file) {
+			files = append(files, file)
+		}
+		return file == ""
+	})
+	if len(files) > 1 {
+		return nil, fmt.Errorf("%s may be any of %d files; name its bytes, or undo a call by its number", o.File, len(files))
+	}
+	return order, nil
 }
 
 // remains reports whether the turn changed files, or may have, and not all of that
@@ -220,7 +263,9 @@ func (k *Keeper) planUndo(ctx context.Context, t past, c Call, made map[string]e
 		return nil, err
 	}
 	if c.Only.File != "" {
-		order = slices.DeleteFunc(order, func(path string) bool { return !c.Only.names(path) })
+		if order, err = c.Only.meant(order); err != nil {
+			return nil, err
+		}
 	}
 	p.rest = len(order) > 0
 	claims, err := k.claims(ctx, t, c)

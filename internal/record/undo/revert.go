@@ -30,10 +30,12 @@ type Call struct {
 	Emit  func(context.Context, event.Event) error // puts on record; not used by a dry run
 }
 
-// Only names one call, by the number of a record of it, or one file or folder.
+// Only names one call, by the number of a record of it, or one file or folder: by its bytes
+// or, if no file with that name was changed, as it is shown.
 type Only struct {
 	Record uint64
 	File   string
+	shown  bool
 }
 
 // Claim is another session's word that it changed a file, at some time between the
@@ -82,6 +84,15 @@ func Undo(ctx context.Context, k *Keeper, h *History, c Call) (Plan, error) {
 
 // undoOne undoes one turn. What a dry run would make of files is taken down in made.
 func undoOne(ctx context.Context, k *Keeper, h *History, c Call, turn string, made map[string]event.FileState) (Plan, error) {
+	p, err := undoAs(ctx, k, h, c, turn, made)
+	if errors.Is(err, ErrNothing) && strings.Contains(c.Only.File, `\x`) {
+		c.Only.shown = true
+		return undoAs(ctx, k, h, c, turn, made)
+	}
+	return p, err
+}
+
+func undoAs(ctx context.Context, k *Keeper, h *History, c Call, turn string, made map[string]event.FileState) (Plan, error) {
 	turns, err := h.candidates(c, turn)
 	if err != nil {
 		return Plan{}, err
@@ -95,6 +106,9 @@ func undoOne(ctx context.Context, k *Keeper, h *History, c Call, turn string, ma
 		if err != nil {
 			return Plan{Turn: t.Turn}, fmt.Errorf("plan undo: %w", err)
 		}
+		if c.Only.File != "" && !p.rest {
+			continue // it did not change this file
+		}
 		told := (t.all || !c.All) && (t.force || !c.Force) // who asks has heard what stands in its way
 		if t.going && t.left == nil && turn == "" && c.Only == (Only{}) && len(p.steps) == 0 && (told || len(p.plan.Kept)+len(p.plan.Lost) == 0) {
 			rest = rest || p.rest
@@ -105,7 +119,10 @@ func undoOne(ctx context.Context, k *Keeper, h *History, c Call, turn string, ma
 		}
 		return p.carryOut(ctx, undoTool, c, request{Turn: t.ID, All: c.All, Force: c.Force, Only: c.Only != Only{}})
 	}
-	if rest && !c.Force {
+	switch {
+	case c.Only != Only{}:
+		return Plan{}, c.Only.nothing()
+	case rest && !c.Force:
 		return Plan{}, errLeft
 	}
 	return Plan{}, ErrNothing

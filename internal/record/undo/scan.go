@@ -1,6 +1,7 @@
 package undo
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -81,7 +82,13 @@ func (k *Keeper) recall() {
 	if err != nil {
 		return
 	}
-	t, err := c.on(&tree{folders: make(map[string]*folder)})
+	base := &tree{folders: make(map[string]*folder)}
+	if c.head != "" && !isHead(c.head) {
+		if base, err = treeOfIndex(c.head, c.index); err != nil {
+			return
+		}
+	}
+	t, err := c.on(base)
 	if err != nil {
 		return
 	}
@@ -100,7 +107,7 @@ func (k *Keeper) recall() {
 // changed since the last time, as far as the system tells them, and reads the
 // files that may have.
 func (k *Keeper) scan(ctx context.Context) (*tree, error) {
-	if k.feed == nil {
+	if k.feed == nil && (k.light == nil || k.light.follows) {
 		k.feed = k.ws.Follow().Count()
 	}
 	k.fault = nil
@@ -112,15 +119,25 @@ func (k *Keeper) scan(ctx context.Context) (*tree, error) {
 		k.warn(text)
 	}
 	s.next.at = cmp.Or(s.clock.Now, k.now().UnixNano())
-	changes := k.feed.Changes()
+	changes := workspace.Changes{All: true}
+	if k.feed != nil {
+		changes = k.feed.Changes()
+	}
 	k.counted.add(changes)
 	t, err := s.run(ctx, changes)
 	if err != nil {
-		k.feed.Fail()
+		k.failed()
 		return nil, err
 	}
 	k.tree = t
 	return t, nil
+}
+
+// failed has the next scan look at everything.
+func (k *Keeper) failed() {
+	if k.feed != nil {
+		k.feed.Fail()
+	}
 }
 
 func (s *scanning) run(ctx context.Context, c workspace.Changes) (*tree, error) {
@@ -168,7 +185,7 @@ func (s *scanning) stale(c workspace.Changes) (dirs []string) {
 	for dir, f := range s.old.folders {
 		switch {
 		case c.AnewAbove(dir):
-		case c.Anew[dir], c.Dirs[dir], f.shared, s.k.closed[dir], s.k.again[dir]:
+		case c.Anew[dir], c.Dirs[dir], f.shared, s.k.closed[dir], s.k.again[dir] && !s.k.light.looking():
 			dirs = append(dirs, dir)
 		}
 	}
@@ -312,7 +329,7 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 			shared, foreign = shared || t.Names > 1, foreign || t.Device != s.clock.Device
 		}
 	}
-	unsettled := func(flag byte) bool { return flag&(nodeFresh|nodeClosed) != 0 } // its stamp cannot be relied on
+	unsettled := func(flag byte) bool { return flag&(nodeFresh|nodeClosed|nodeLight) != 0 } // it is looked at again
 	if old != nil && old.packed == string(s.pack.packed) && old.shared == shared && !slices.ContainsFunc(old.flags, unsettled) {
 		return old
 	}
@@ -321,16 +338,37 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 	for i := range d.len() {
 		j, known := old.index(d.name(i))
 		switch {
-		case known && old.stamped(j) == d.stamped(i) && !unsettled(old.flag(j)):
+		case known && old.stamped(j) == d.stamped(i) && (!unsettled(old.flag(j)) || s.gathered(old, j)):
 			d.hashes[i] = old.hashes[j]
 			if was := old.flag(j); was != 0 {
 				d.setFlag(i, was)
+				s.k.lookAgain(f.Path, was&nodeLight != 0)
 			}
 		case d.hashes[i] == pending:
 			s.todo = append(s.todo, find{d, i, d.stamp(i).size})
 		}
 	}
 	return d.folder
+}
+
+// gathered reports whether a file's content is at hand for the start that is being saved, and
+// its stamp can be relied on.
+func (s *scanning) gathered(f *folder, i int) bool {
+	return s.k.light.looking() && f.flag(i) == nodeLight && s.k.light.has(unpackHash(f.hashes[i]))
+}
+
+// looking reports whether a start is saved from what a look ahead gathered.
+func (g *gathering) looking() bool { return g != nil && g.looked }
+
+// lookAgain has the next scan that is to last look at a directory.
+func (k *Keeper) lookAgain(dir string, again bool) {
+	if !again {
+		return
+	}
+	if k.again == nil {
+		k.again = make(map[string]bool)
+	}
+	k.again[dir] = true
 }
 
 // pending stands for the hash of what is yet to be named.
@@ -419,21 +457,30 @@ const few = 200
 
 // asIn names the files of one repository that its index says are unchanged.
 func (s *scanning) asIn(ctx context.Context, r *repo) error {
-	found, plain := 0, true
+	found, settings := 0, make(map[string]bool)
+	last, in, mine := "", (*folder)(nil), false
 	err := r.index.Each(r.prefix, func(e gitindex.Entry, written int64) {
-		rel := path.Join(r.root, string(e.Name))
-		plain = plain && path.Base(rel) != attributes
-		f := s.next.folders[path.Dir(rel)]
-		i, ok := f.index(path.Base(rel))
-		if ok && f.hashes[i] == pending && s.k.repoOf(rel) == r && e.Unchanged(f.stamp(i).inIndex(), written) {
-			f.hashes[i] = packedGit + string(e.ID)
+		dir, base := string(e.Name[:max(bytes.LastIndexByte(e.Name, '/'), 0)]), string(e.Name[bytes.LastIndexByte(e.Name, '/')+1:])
+		if in == nil || dir != last {
+			last, in = dir, s.next.folders[path.Join(r.root, dir)]
+			mine = s.k.repoOf(path.Join(r.root, dir, base)) == r
+		}
+		if base == attributes {
+			settings[path.Join(r.root, dir)] = true
+		}
+		i, ok := in.index(base)
+		if ok && mine && in.hashes[i] == pending && e.Unchanged(in.stamp(i).inIndex(), written) {
+			in.hashes[i] = packedGit + string(e.ID)
 			found++
 		}
 	})
-	other := make(map[string]bool)
-	switch plain = err == nil && found > 0 && plain && s.plain(r); {
-	case plain:
-		r.assumed, r.ends = r.assumed || !r.works, max(r.ends, endsStay)
+	ends, sure, other := endsUnknown, false, make(map[string]bool)
+	if err == nil && found > 0 {
+		ends, sure = s.ownForm(r, settings)
+	}
+	switch {
+	case sure:
+		r.assumed, r.ends = r.assumed || !r.works, max(r.ends, ends)
 	case err == nil && found > few:
 		other, err = r.converts(ctx, func(yield func(string) bool) {
 			for _, f := range s.todo {
@@ -444,10 +491,10 @@ func (s *scanning) asIn(ctx context.Context, r *repo) error {
 		})
 	}
 	s.todo = slices.DeleteFunc(s.todo, func(f find) bool {
-		if !f.inGit() || s.k.repoOf(f.path()) != r {
+		if !f.inGit() || len(s.k.repos) > 1 && s.k.repoOf(f.path()) != r {
 			return false
 		}
-		if err == nil && (plain || found > few) && !other[r.name(f.path())] {
+		if err == nil && (sure || found > few && !other[r.name(f.path())]) {
 			return true
 		}
 		f.hashes[f.i] = pending // without git it is read
@@ -469,7 +516,7 @@ func (s *scanning) read(ctx context.Context) error {
 		size += f.size
 	}
 	if g := s.k.light; g != nil && (len(s.todo) > few || size > maxLight) {
-		if g.contents == nil {
+		if g.ahead {
 			return fs.SkipAll // that is more than a look ahead
 		}
 		s.k.light = nil // to read them twice would cost more than to wait for the disk
@@ -524,9 +571,8 @@ func (s *scanning) read(ctx context.Context) error {
 	// what that does to the file cannot be undone; a store that fails does, see Keep.
 	err := errors.Join(errs...)
 	if s.k.light != nil {
-		s.k.again = make(map[string]bool)
 		for _, f := range s.todo {
-			s.k.again[f.dir] = true
+			s.k.lookAgain(f.dir, f.flag(f.i)&(nodeLight|nodeFresh) != 0)
 		}
 	}
 	lost := 0
@@ -536,7 +582,7 @@ func (s *scanning) read(ctx context.Context) error {
 		}
 	}
 	if err != nil && !errors.Is(err, blob.ErrFull) {
-		s.k.feed.Fail() // perhaps it can be kept the next time
+		s.k.failed() // perhaps it can be kept the next time
 		s.k.fault = err
 		return nil
 	}

@@ -1,6 +1,7 @@
 package undo
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -10,7 +11,9 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +21,7 @@ import (
 
 	"coder/internal/core/event"
 	"coder/internal/core/secret"
+	"coder/internal/record/gitstate"
 	"coder/internal/record/undo/blob"
 )
 
@@ -25,19 +29,47 @@ import (
 // HEAD has of the objects in it, committed lists.
 type StateOf func(ignored []event.FileState, committed func() map[string]bool) ([]byte, error)
 
-// gathering collects contents for a start, by several goroutines. A nil map forgets them.
+// gathering collects contents for a start, by several goroutines.
 type gathering struct {
+	ahead   bool // nobody waits for the start yet
+	looked  bool // it has the contents of a look ahead
+	follows bool // the system is asked to tell of changes from now on
+
+	kept []*blob.Store // of undo, which may have the same contents
+
 	mu       sync.Mutex
-	contents map[string][]byte
+	contents map[string][]byte // by their hash
+}
+
+// gather begins to collect. To follow changes costs little while a session runs, but holds up
+// its end by some 10 ms in the kernel. So that is left to the first call that may write,
+// unless there are so many files that looking twice takes longer.
+func (k *Keeper) gather() *gathering {
+	size := int64(0)
+	for _, r := range k.repos {
+		if info, err := os.Lstat(filepath.Join(r.git, "index")); err == nil {
+			size += info.Size()
+		}
+	}
+	return &gathering{follows: size > followIndex, kept: k.store.made(), contents: make(map[string][]byte)}
+}
+
+// followIndex is an index of some 10,000 files.
+const followIndex = 1 << 20
+
+// has reports whether a content was gathered.
+func (g *gathering) has(hash string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, ok := g.contents[hash]
+	return ok
 }
 
 // put names a content, and reports whether undo counts on it already.
-func (g *gathering) put(s *Store, content io.ReadSeeker) (hash string, lasts bool, err error) {
-	if hash, err = blob.Digest(content); err != nil || s.Has(hash) {
+func (g *gathering) put(content io.ReadSeeker) (hash string, lasts bool, err error) {
+	hash, err = blob.Digest(content)
+	if err != nil || slices.ContainsFunc(g.kept, func(s *blob.Store) bool { return s.Has(hash) }) {
 		return hash, true, err
-	}
-	if g.contents == nil {
-		return hash, false, nil
 	}
 	if _, err = content.Seek(0, io.SeekStart); err != nil {
 		return "", false, err
@@ -49,18 +81,21 @@ func (g *gathering) put(s *Store, content io.ReadSeeker) (hash string, lasts boo
 	return hash, false, err
 }
 
-// Look looks at all files ahead of [Keeper.Start], and saves nothing. Where many files have
-// to be read, that is left to Start.
+// Look looks at all files ahead of [Keeper.Start], and holds what that is to save. Where many
+// files have to be read, that is left to Start.
 func (k *Keeper) Look(ctx context.Context) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	defer k.release()
 	k.recall()
-	k.light = &gathering{}
-	defer func() { k.light = nil }()
+	k.light = k.gather()
+	k.light.ahead = true
 	if _, err := k.scan(ctx); err != nil {
 		k.tree = nil // Start says why
+	} else {
+		k.looked = k.light
 	}
+	k.light = nil
 }
 
 // Start saves what a session begins with under a name that [StartName] made: the state of all files, and the
@@ -78,7 +113,8 @@ func (k *Keeper) Start(ctx context.Context, name string, last bool, state StateO
 		return errNoPrivate
 	}
 	k.recall()
-	g := &gathering{contents: make(map[string][]byte)}
+	g := cmp.Or(k.looked, k.gather())
+	g.ahead, g.looked, g.follows, k.looked = false, g == k.looked, g.follows || last, nil
 	k.light = g
 	defer func() { k.light = nil }()
 	t, err := k.scan(ctx)
@@ -94,16 +130,17 @@ func (k *Keeper) Start(ctx context.Context, name string, last bool, state StateO
 		if s.base, err = k.keepTree(ctx); err == nil {
 			err = k.commit()
 		}
-	case t.name() != "":
-		s.base = t.name()
 	default:
-		s.tree = encodeTree(nil, t)
+		s.base = t.name() // it may have none
 	}
 	if err != nil {
 		return err
 	}
 	k.light = g
 	if s.state, err = state(k.saveIgnored(ctx), func() map[string]bool { return k.committed(ctx) }); err == nil {
+		if s.base == "" {
+			s.tree = k.encodeStart(t, gitstate.Index(s.state))
+		}
 		err = k.store.saveStart(name, s, last)
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, syscall.ENOSPC) { // a full disk is reported by the next record

@@ -92,6 +92,77 @@ func TestStartOfASessionThatReadsAndThenWrites(t *testing.T) {
 	w.wantTree(start)
 }
 
+// What a look ahead gathered is saved with the start, also of a file that has changed since,
+// and of two that follow each other.
+func TestStartAfterALook(t *testing.T) {
+	w := newWorld(t)
+	w.put("a", "a0")
+	w.put("d/b", "b0")
+	w.keeper.Look(w.ctx)
+	w.put("d/c", "c0")
+	w.put("a", "a1")
+	for range 2 {
+		name := w.start(false)
+		files, err := w.keeper.Files(w.ctx, name)
+		if err != nil || len(files) != 4 {
+			t.Fatalf("files %v, %v", files, err)
+		}
+		want := map[string]string{"a": "a1", "d/b": "b0", "d/c": "c0"}
+		for _, f := range files {
+			if text, err := w.keeper.Content(w.ctx, f, 100); f.Hash != "dir" && (string(text) != want[f.Path] || err != nil) {
+				t.Errorf("%s held %q, %v", f.Path, text, err)
+			}
+		}
+	}
+}
+
+// Undo does not count on what a look ahead gathered, where many files came since.
+func TestStartWithManyFilesAfterALook(t *testing.T) {
+	w := newWorld(t)
+	w.put("a", "a0")
+	w.put("d/b", "b0")
+	w.keeper.Look(w.ctx)
+	for i := range 300 {
+		w.put(fmt.Sprint("e/f", i), fmt.Sprint(i))
+	}
+	w.put("d/c", "c0")
+	start := w.tree()
+	w.start(false)
+	w.must(os.RemoveAll(filepath.Join(w.so.Private, "starts")))
+	w.shell("t", func() { w.put("a", "a1"); w.remove("d"); w.remove("e") })
+	w.restart()
+	w.undo("all")
+	w.wantTree(start)
+}
+
+// A session that only reads does not follow changes: the kernel takes long to end that.
+func TestASessionThatReadsDoesNotFollowChanges(t *testing.T) {
+	follows := func() (n int) {
+		fds, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("open files are not listed here")
+		}
+		for _, fd := range fds {
+			if to, _ := os.Readlink("/proc/self/fd/" + fd.Name()); strings.Contains(to, "inotify") {
+				n++
+			}
+		}
+		return n
+	}
+	w := newWorld(t)
+	w.put("a", "a0")
+	before := follows()
+	w.keeper.Look(w.ctx)
+	w.start(false)
+	if n := follows(); n != before {
+		t.Errorf("%d were %d before", n, before)
+	}
+	w.shell("t", func() { w.put("a", "a1") })
+	if n := follows(); n == before {
+		t.Error("changes by commands are not followed")
+	}
+}
+
 // Where there is much to read it is read once, and kept for undo.
 func TestStartWithManyFiles(t *testing.T) {
 	w := newWorld(t)

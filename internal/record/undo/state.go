@@ -230,9 +230,9 @@ func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (hash s
 		}
 	}
 	if g := r.k.light; g != nil {
-		hash, lasts, err := g.put(r.k.store, content)
+		hash, lasts, err := g.put(content)
 		if !lasts {
-			f.mark(nodeFresh) // it is read again before it may be overwritten
+			f.mark(nodeLight)
 		}
 		return hash, err
 	}
@@ -257,7 +257,7 @@ func (k *Keeper) put(rel string, content io.ReadSeeker) (string, error) {
 // putSparing is put that is told what must not go to make room.
 func (k *Keeper) putSparing(rel string, content io.ReadSeeker, pinned func() func(hash string) bool) (string, error) {
 	if k.light != nil {
-		hash, _, err := k.light.put(k.store, content)
+		hash, _, err := k.light.put(content)
 		return hash, err
 	}
 	hash, err := k.store.Put(rel, content)

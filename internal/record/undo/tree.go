@@ -138,7 +138,7 @@ func compareFolders(dir string, a, b *folder) (list []pair) {
 			list = append(list, pair{dir, nil, b.node(j)})
 			j++
 		default:
-			if a.stamped(i) != b.stamped(j) || a.hashes[i] != b.hashes[j] || (a.flag(i)^b.flag(j))&^nodeFresh != 0 { // freshness aside
+			if a.stamped(i) != b.stamped(j) || a.hashes[i] != b.hashes[j] || (a.flag(i)^b.flag(j))&^(nodeFresh|nodeLight) != 0 { // freshness aside
 				list = append(list, pair{dir, a.node(i), b.node(j)})
 			}
 			i, j = i+1, j+1

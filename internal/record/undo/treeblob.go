@@ -12,6 +12,8 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+
+	"coder/internal/record/gitstate"
 )
 
 // treeMagic begins the blob of a tree. It is followed by the name of the tree
@@ -92,17 +94,23 @@ func (k *Keeper) likeLast(base, t *tree) bool {
 // encodeTree writes what makes t out of base, which may be nil.
 func encodeTree(base, t *tree) []byte {
 	base = cmp.Or(base, new(tree))
-	b := appendString([]byte(treeMagic), base.name())
+	b := encodeHead(base.name(), t)
+	for _, dir := range differing(base, t) {
+		for _, p := range compareFolders(dir, base.folders[dir], t.folders[dir]) {
+			b = appendNode(appendString(b, p.path()), p.after)
+		}
+	}
+	return b
+}
+
+// encodeHead writes what the blob of a tree begins with.
+func encodeHead(base string, t *tree) []byte {
+	b := appendString([]byte(treeMagic), base)
 	b = binary.AppendVarint(b, t.at)
 	b = append(b, flag(t.partial))
 	b = binary.AppendUvarint(b, uint64(len(t.roots)))
 	for _, root := range t.roots {
 		b = appendString(b, root)
-	}
-	for _, dir := range differing(base, t) {
-		for _, p := range compareFolders(dir, base.folders[dir], t.folders[dir]) {
-			b = appendNode(appendString(b, p.path()), p.after)
-		}
 	}
 	return b
 }
@@ -124,6 +132,7 @@ const (
 	nodeLost
 	nodeFresh
 	nodeClosed
+	nodeLight // in memory alone: undo does not have the content, which is read again before it may be overwritten
 )
 
 func (n *node) flags() byte {
@@ -156,10 +165,14 @@ func (k *Keeper) loadTree(ctx context.Context, name string) (*tree, error) {
 		return nil, err
 	}
 	base := &tree{folders: make(map[string]*folder)}
-	if c.head != "" {
-		if base, err = k.headTree(ctx, c.head); err != nil {
-			return nil, err
-		}
+	switch {
+	case isHead(c.head):
+		base, err = k.headTree(ctx, c.head)
+	case c.head != "":
+		base, err = treeOfIndex(c.head, c.index)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return c.on(base)
 }
@@ -167,17 +180,18 @@ func (k *Keeper) loadTree(ctx context.Context, name string) (*tree, error) {
 // chain is a tree as it is kept.
 type chain struct {
 	head  string   // what git knows of it, or empty
+	index []byte   // which that refers to
 	names []string // oldest first
 	blobs [][]byte
 }
 
 func (k *Keeper) readChain(name string) (c chain, err error) {
 	for next := name; next != ""; {
-		if isHead(next) {
+		if isHead(next) || c.index != nil && isOnIndex(next) {
 			c.head = next
 			break
 		}
-		data, base, err := k.readTree(next)
+		data, base, err := k.readTree(next, &c)
 		if err != nil {
 			return c, err
 		}
@@ -196,8 +210,9 @@ func (k *Keeper) readChain(name string) (c chain, err error) {
 	return c, nil
 }
 
-// readTree reads the blob of a tree. A start may have the name of another instead.
-func (k *Keeper) readTree(name string) (data []byte, base string, err error) {
+// readTree reads the blob of a tree. A start may have the name of another instead, and it
+// has an index.
+func (k *Keeper) readTree(name string, c *chain) (data []byte, base string, err error) {
 	if isStart(name) {
 		s, err := k.store.start(name)
 		if err != nil {
@@ -206,6 +221,7 @@ func (k *Keeper) readTree(name string) (data []byte, base string, err error) {
 		if isStart(s.base) {
 			return nil, "", errTree
 		}
+		c.index = gitstate.Index(s.state)
 		return s.tree, s.base, nil
 	}
 	in, err := k.store.Open(name)

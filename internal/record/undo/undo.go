@@ -102,6 +102,7 @@ type Keeper struct {
 	unsaid  []string        // warnings of a look ahead
 	fault   error           // of the store, at the last look
 	light   *gathering      // takes what is put now, for a start; nil if it is to last
+	looked  *gathering      // what a look ahead gathered, until the start is saved
 	again   map[string]bool // directories with files that were put so
 }
 
@@ -147,7 +148,7 @@ func (k *Keeper) warn(text string) {
 	if k.o.Warn == nil || k.warned[text] {
 		return
 	}
-	if k.light != nil && k.light.contents == nil { // nobody asked for this look yet
+	if k.light != nil && k.light.ahead { // nobody asked for this look yet
 		k.unsaid = append(k.unsaid, text)
 		return
 	}

@@ -25,7 +25,14 @@ type matcher struct {
 	spare   sync.Pool // of automatons
 }
 
+// longestRegexp is how many bytes a regular expression may have: what is made of it takes a
+// thousand times as much, and more.
+const longestRegexp = 4 << 10
+
 func newMatcher(pattern string, ignoreCase bool) (*matcher, error) {
+	if len(pattern) > longestRegexp {
+		return nil, fmt.Errorf("pattern is too long (%d bytes)", len(pattern))
+	}
 	tree, err := parse(pattern, ignoreCase)
 	if err != nil {
 		return nil, err

@@ -46,6 +46,16 @@ func TestNeeded(t *testing.T) {
 	}
 }
 
+// A pattern of megabytes would take minutes and all memory.
+func TestAPatternHasABound(t *testing.T) {
+	if _, err := newMatcher(strings.Repeat("abcdefgh", longestRegexp), false); err == nil || !strings.Contains(err.Error(), "too long") {
+		t.Errorf("err = %v", err)
+	}
+	if _, err := newMatcher(strings.Repeat("abcdefgh", longestRegexp/8), false); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestFoldingBeyondASCII(t *testing.T) {
 	m, err := newMatcher("kiss", true)
 	if err != nil {

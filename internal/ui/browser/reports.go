@@ -293,7 +293,7 @@ func (p *page) audit() (markup, error) {
 	if readErr != nil {
 		verdict = join(verdict, el("p", class("refusal"), p.words.Said(readErr.Error())))
 	}
-	t := display.Table{Head: display.Words("When", "Tool", "verdict", "Outcome", "Effects")}
+	t := display.Table{Head: display.Words("Record", "When", "Tool", "verdict", "Outcome", "Effects")}
 	early := max(len(calls)-mostAudited, 0)
 	for _, c := range calls[early:] {
 		outcome := "unknown"
@@ -302,8 +302,8 @@ func (p *page) audit() (markup, error) {
 				outcome = "failed"
 			}
 		}
-		row := display.Data(c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, "", "", line(c.Requested.Touches(p.words.Said)))
-		row[2], row[3] = display.Words(line(c.Requested.Ruling()))[0], display.Words(outcome)[0]
+		row := display.Data("#"+decimal(c.Seq), c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, "", "", line(c.Requested.Touches(p.words.Said)))
+		row[3], row[4] = display.Words(line(c.Requested.Ruling()))[0], display.Words(outcome)[0]
 		t.Rows = append(t.Rows, row)
 	}
 	more := markup("")

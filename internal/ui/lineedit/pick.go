@@ -2,6 +2,7 @@ package lineedit
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -23,10 +24,40 @@ type Picker struct {
 	// Help stands below the list, Nothing in the place of one that is empty.
 	Help, Nothing string
 	Style         Style
+	// Numbered items can be chosen by their numbers, too.
+	Numbered bool
+	// Free, if set, makes an item of what was typed where no item matches.
+	Free func(query string) (Item, bool)
+	// Hides, if set, reports whether what was typed must not be shown.
+	Hides func(query string) bool
 
 	query  string
+	number int // the digits so far
 	chosen int // among those found
 	page   int // how many are shown, as of the last View
+}
+
+// Chosen is the index of the highlighted item among those found.
+func (p *Picker) Chosen() int { return p.chosen }
+
+// Label is the text of the item with this value, or of what was typed.
+func (p *Picker) Label(value string) string {
+	for _, item := range p.found() {
+		if item.Value == value {
+			return strings.TrimSpace(item.Text)
+		}
+	}
+	return ""
+}
+
+// Choose highlights the first item with this value.
+func (p *Picker) Choose(value string) {
+	for i, item := range p.found() {
+		if item.Value == value {
+			p.chosen = i
+			return
+		}
+	}
 }
 
 // Key does what k means. Enter is [Submit] with the value of an item, Esc is
@@ -34,6 +65,13 @@ type Picker struct {
 func (p *Picker) Key(k Key) Action {
 	found := p.found()
 	n := len(found)
+	if p.digit(k, n) {
+		if p.number*10 > n && p.number <= n {
+			return Action{Kind: Submit, Text: found[p.number-1].Value}
+		}
+		return Action{}
+	}
+	p.number = 0
 	switch {
 	case k == Key{Name: Enter}, k == WithCtrl('j'): // which is Enter that was pressed too early
 		if n > 0 {
@@ -72,6 +110,29 @@ func (p *Picker) Key(k Key) Action {
 		p.search(p.query + typed(string(k.Rune)))
 	}
 	return Action{}
+}
+
+// digit reports whether a key belongs to the number of an item, which is highlighted. Digits that are
+// the number of no item are searched for.
+func (p *Picker) digit(k Key, n int) bool {
+	if !p.Numbered || p.query != "" || k.Name != Char || k.Mod != 0 {
+		return false
+	}
+	if k.Rune < '0' || k.Rune > '9' {
+		if p.number > 0 && k.Rune > ' ' { // an address begins with digits
+			p.search(strconv.Itoa(p.number))
+		}
+		return false
+	}
+	number := p.number*10 + int(k.Rune-'0')
+	if number < 1 || number > n {
+		if p.number > 0 {
+			p.search(strconv.Itoa(p.number))
+		}
+		return false
+	}
+	p.number, p.chosen = number, number-1
+	return true
 }
 
 // Paste searches for pasted words, too.
@@ -117,6 +178,11 @@ func (p *Picker) found() (items []Item) {
 			items = append(items, item)
 		}
 	}
+	if len(items) == 0 && p.Free != nil && len(words) > 0 {
+		if item, ok := p.Free(strings.TrimSpace(p.query)); ok {
+			items = append(items, item)
+		}
+	}
 	return items
 }
 
@@ -124,6 +190,9 @@ func (p *Picker) found() (items []Item) {
 func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol int) {
 	paint := painter{width: max(1, width)}
 	query := sanitize.Line(p.query, 0)
+	if p.Hides != nil && p.Hides(p.query) {
+		query = strings.Repeat("*", min(utf8.RuneCountInString(p.query), 8))
+	}
 	title := p.Style.beginning(strings.TrimRight(sanitize.Line(p.Title, 0), " "), max(1, width/2, width-cells.Width(query)-2))
 	if !strings.HasSuffix(title, "：") { // which is as wide as its own gap
 		title += " "
@@ -147,9 +216,12 @@ func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol in
 		if first+i == p.chosen {
 			mark, style = "> ", p.Style.Chosen
 		}
+		if p.Numbered {
+			mark += fmt.Sprintf("%*d  ", len(strconv.Itoa(len(found))), first+i+1)
+		}
 		paint.newline()
 		paint.clipped(mark+p.Style.beginning(sanitize.Line(item.Text, 0), column), style)
-		paint.clipped(strings.Repeat(" ", max(0, column+4-paint.col)), style)
+		paint.clipped(strings.Repeat(" ", max(0, column+2+cells.Width(mark)-paint.col)), style)
 		paint.clipped(p.Style.beginning(sanitize.Line(item.Note, 0), paint.width-paint.col), style)
 	}
 	if len(found) == 0 {

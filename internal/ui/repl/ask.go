@@ -54,6 +54,10 @@ type dialogue struct {
 	whole bool           // all of what is to be approved has been shown
 	trust bool           // its card offered to trust the folder
 
+	chosen  int  // the option that is highlighted
+	flat    bool // its options stand in the stream, since there is no room below
+	touched bool // a key was pressed in it
+
 	since  time.Time // when it was put
 	called bool      // for a person who looked elsewhere
 }
@@ -80,11 +84,11 @@ func (d *dialogue) secondLook(cards term.Cards, words term.Words, line string) s
 	wants := slices.Contains(view, strings.ToLower(strings.TrimSpace(line))) && q.Purpose == uip.ConfirmRiskyAction
 	a, ok := read(words, q, line)
 	agrees := ok && (a.Option != uip.Reject || len(a.Parts) > 0) || d.trusts(line)
-	if !wants && (d.whole || !agrees || !cards.Hides(q)) {
+	if !wants && (d.whole || !agrees || !cards.Conceals(q)) {
 		return ""
 	}
 	d.whole = true
-	cards.Whole, cards.Rest = true, !wants
+	cards.Whole = true
 	text := cards.Draw(q)
 	if !wants {
 		width := 0
@@ -118,6 +122,8 @@ func (r *REPL) put(ctx context.Context, a ask) error {
 	default:
 	}
 	r.open = &dialogue{ask: a, since: r.Now()}
+	r.open.flat = !r.fits(a.question)
+	r.open.choose(r.cards())
 	r.answer.Reset()
 	r.open.called = r.call(r.titleOf(a.question), attended)
 	if err := r.show(); err != nil || r.begun.Question != a.question.ID {
@@ -157,11 +163,15 @@ func (d *dialogue) card(c term.Cards) string {
 	return c.Draw(d.question)
 }
 
-func (r *REPL) cards() term.Cards { return offering(r.render.Cards(), r.Trust) }
+func (r *REPL) cards() term.Cards {
+	c := offering(r.render.Cards(), r.Trust, r.Direct)
+	c.Live = r.open == nil || !r.open.flat
+	return c
+}
 
-// offering are cards that offer trust where one letter may give it.
-func offering(c term.Cards, trust func() bool) term.Cards {
-	c.Trust = trust != nil && trust()
+// offering are cards that offer what one of their options may do beyond the call.
+func offering(c term.Cards, trust func() bool, direct func() error) term.Cards {
+	c.Trust, c.Direct = trust != nil && trust(), direct != nil
 	return c
 }
 
@@ -211,19 +221,31 @@ func (r *REPL) entered(ctx context.Context, action lineedit.Action) error {
 // answered takes a line as the answer, if it is one. It stays on the screen as
 // it stood.
 func (r *REPL) answered(ctx context.Context, line string, draft lineedit.Draft) error {
-	d := r.open
-	q := d.current()
 	if err := r.commit(r.answerPrompt(), draft); err != nil {
 		return err
 	}
+	same, stop := numbered(r.cards().Choices(r.open.current()), line)
+	return r.decide(ctx, same, draft, stop)
+}
+
+// decide takes a line as the answer; stop says that a no ends the turn.
+func (r *REPL) decide(ctx context.Context, line string, draft lineedit.Draft, stop bool) error {
+	d := r.open
+	q := d.current()
 	if text := d.secondLook(r.cards(), r.Words, line); text != "" {
 		r.render.Saw(d.question)
+		r.swallow = r.Now().Add(calm) // an Enter that was meant for the first look
 		return r.render.Insert(text)
 	}
 	switch {
 	case d.trusts(line) && r.cards().Trust:
 		return r.look(ctx, trustInput, true)
 	case d.trusts(line): // it was given elsewhere meanwhile
+		line = "y"
+	case directs(r.cards(), q, line):
+		if err := r.Direct(); err != nil {
+			return r.remark(bad, r.Words.Said(err.Error()))
+		}
 		line = "y"
 	}
 	a, ok := read(r.Words, q, line)
@@ -232,7 +254,7 @@ func (r *REPL) answered(ctx context.Context, line string, draft lineedit.Draft) 
 		d.back = draft
 		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: hint(r.Words, r.open.seen(r.cards()), q)}})
 	}
-	a.ID, a.Author = q.ID, "user"
+	a.ID, a.Author, a.Stop = q.ID, "user", stop
 	if err := uip.Check(q, a); err != nil {
 		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: r.Words.Said(err.Error())}})
 	}
@@ -248,6 +270,12 @@ func (r *REPL) answered(ctx context.Context, line string, draft lineedit.Draft) 
 		return r.show()
 	}
 	return r.reply(uip.Response{ID: d.question.ID, Author: "user", Parts: d.parts})
+}
+
+// directs reports whether a line says yes to a command that the person typed, and to all that
+// follow, which its card offers.
+func directs(cards term.Cards, q uip.Request, line string) bool {
+	return cards.Unasks(q) && strings.EqualFold(strings.TrimSpace(line), "b")
 }
 
 // forgo keeps words that were typed at the open question, which is not answered with them:
@@ -277,20 +305,10 @@ func (r *REPL) reply(a uip.Response) error {
 // hint says which answers a question takes.
 func hint(words term.Words, cards term.Cards, q uip.Request) string {
 	if q.Kind == uip.Composite {
-		whole := ""
-		if cards.Hides(q) {
-			whole = words.T("; ") + words.T("v = view all")
-		}
-		all := []string{"y"}
-		for _, k := range []struct{ option, key string }{{uip.Session, "s"}, {uip.Always, "a"}, {uip.Below, "d"}} {
-			if offers(q, k.option) {
-				all = append(all, k.key)
-			}
-		}
 		if len(q.Parts) == 2 {
-			return words.T("answer %s for all, n for none, or 1 or 2 for that one; 2 and … adds a note", strings.Join(all, ", ")) + whole
+			return words.T("answer y for all, n for none, or 1 or 2 for that one; 2 and … tells the model more")
 		}
-		return words.T("answer %s for all, n for none, or the numbers to allow, such as 1 3; 1 3 and … adds a note", strings.Join(all, ", ")) + whole
+		return words.T("answer y for all, n for none, or the numbers to allow, such as 1 3; 1 3 and … tells the model more")
 	}
 	if q.Kind == uip.Select && q.Display.Metadata[uip.OnWords] != "" {
 		return words.T("answer with a number from 1 to %d; 1 and … adds a note", len(q.Options))
@@ -307,23 +325,20 @@ func hint(words term.Words, cards term.Cards, q uip.Request) string {
 	if q.Kind == uip.Input {
 		return words.T("an answer is required")
 	}
-	var keys []string
-	for _, k := range []struct{ option, key string }{{uip.Approve, "y"}, {uip.Some, "h 1"}, {uip.Session, "s"}, {uip.Always, "a"}, {uip.Below, "d"}, {uip.Reject, "n"}} {
-		if offers(q, k.option) {
-			keys = append(keys, k.key)
-		}
+	say := words.T("answer y or n")
+	if n := len(cards.Choices(q)); n > 0 {
+		say = words.T("answer with a number from 1 to %d, y or n", n)
 	}
-	if cards.Trusts(q) {
-		keys = append(keys, "t")
-	}
-	if cards.Hides(q) {
-		keys = append(keys, "v")
+	if hasHunks(q) {
+		say += words.T("; ") + words.T("h 1: yes to hunk 1 only")
 	}
 	if q.Author == event.ActorUser || q.Author == event.ActorVerifier { // no model asks
-		return words.T("answer %s", strings.Join(keys, ", "))
+		return say
 	}
-	return words.T("answer %s; y and … or n … adds a note", strings.Join(keys, ", "))
+	return say + words.T("; ") + words.T("y and … or n … tells the model more")
 }
+
+func hasHunks(q uip.Request) bool { return q.Display.Metadata[uip.Hunks] != "" }
 
 // decidesMode reports whether the answer to a question decides the mode: its options have
 // the names of modes.

@@ -56,7 +56,7 @@ func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	}
 }
 
-func (l *Lines) cards() term.Cards { return offering(l.Render.Cards(), l.Trust) }
+func (l *Lines) cards() term.Cards { return offering(l.Render.Cards(), l.Trust, l.Direct) }
 
 // card is the part of the question that is to be answered now, in brief where all of it was
 // shown before.
@@ -105,6 +105,11 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 			text = said
 			continue
 		}
+		line, stop := numbered(l.cards().Choices(q), h.line)
+		if h.line = line; asksWhy(q, line) {
+			text = l.cards().Why(q)
+			continue
+		}
 		if all := d.secondLook(l.cards(), l.Words, h.line); all != "" {
 			l.Render.Saw(d.question)
 			text = all
@@ -122,8 +127,15 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 			text = l.card(d, true)
 			continue
 		}
+		if directs(l.cards(), q, h.line) {
+			if err := l.Direct(); err != nil {
+				text = l.folded(l.Words.Said(err.Error()))
+				continue
+			}
+			h.line = "y"
+		}
 		a, ok := read(l.Words, q, h.line)
-		a.ID, a.Author = q.ID, "user"
+		a.ID, a.Author, a.Stop = q.ID, "user", stop
 		if ok && !unheard(q, a) && uip.Check(q, a) == nil {
 			l.now.Given = append(l.now.Given, h.line)
 			if l.Sent != nil && hasWords(l.Words, q, h.line) {

@@ -38,6 +38,9 @@ type Lines struct {
 	Dir     string
 	// Trust, which may be nil, reports whether one letter may trust the folder.
 	Trust func() bool
+	// Direct, which may be nil, sets that the commands that the person types behind ! run
+	// unasked, in the person's own settings.
+	Direct func() error
 	// After, which may be nil, is told of a finished input and its error. It
 	// may open another session. Its own error ends the program.
 	After func(ctx context.Context, input string, err error) error

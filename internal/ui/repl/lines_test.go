@@ -102,7 +102,7 @@ func TestATerminalThatCanOnlyPrintLinesIsTalkedToInLines(t *testing.T) {
 	d, leave := sitInLines(t, func(l *Lines) Session { s.person = l; return s })
 	for _, step := range [][2]string{
 		{"/w> ", "\x1b[Atidy\tuup\x7f\x7fp\r"}, {"> ", "always\r"}, {"adds a note\r\n> ", "n, keep it\r"},
-		{"so be it", ""}, {"/w> ", "\r"}, {"/w> ", "gone 字\x15again\n"}, {"n = no", ""}, {"> ", "y\r"}, {"so be it", ""}, {"/w> ", ""},
+		{"so be it", ""}, {"/w> ", "\r"}, {"/w> ", "gone 字\x15again\n"}, {"2 No, and", ""}, {"> ", "1\r"}, {"so be it", ""}, {"/w> ", ""},
 	} {
 		d.sees(step[0])
 		d.keys(step[1])
@@ -111,7 +111,7 @@ func TestATerminalThatCanOnlyPrintLinesIsTalkedToInLines(t *testing.T) {
 	if got := strings.Join(s.received, "|"); got != "tidy\tup|reject keep it|again|approve " {
 		t.Errorf("received %q", got)
 	}
-	for _, want := range []string{"context: 7 tokens · model: m\n[build] /w> ", "bash rm x", "answer y, n;", "so be it"} {
+	for _, want := range []string{"context: 7 tokens · model: m\n[build] /w> ", "bash rm x", "answer with a number from 1 to 2, y or n;", "so be it"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in:\n%s", want, out)
 		}
@@ -152,7 +152,7 @@ func TestAYesToWhatIsHiddenNeedsASecondLook(t *testing.T) {
 			if n := strings.Count(out, "rm -rf hidden"); n != tt.shown {
 				t.Errorf("all of it was shown %d times, want %d:\n%s", n, tt.shown, out)
 			}
-			if !strings.Contains(out, "v = view all") {
+			if !strings.Contains(out, "v: all of it") {
 				t.Error("the card does not say how to see it")
 			}
 		})
@@ -284,11 +284,11 @@ func TestACardInLinesTakesACommandThatOnlyLooks(t *testing.T) {
 	d, leave := sitInLines(t, func(l *Lines) Session { face = l; return s })
 	d.sees("/w> ")
 	d.keys("go\r")
-	d.sees("n = no")
+	d.sees("2 No, and")
 	d.sees("> ")
 	d.keys(" /cost \r")
 	d.sees("it cost nothing")
-	d.sees("n = no")
+	d.sees("2 No, and")
 	d.sees("> ")
 	d.keys("y\r")
 	if a := <-answers; a.Option != uip.Approve {

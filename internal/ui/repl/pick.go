@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"coder/internal/ui/lineedit"
+	"coder/internal/ui/term"
 	"coder/internal/ui/tty"
 )
 
@@ -82,6 +83,12 @@ func (r *REPL) dressed(p lineedit.Picker) *lineedit.Picker {
 	return &p
 }
 
+// Repaint shows what is printed from now on in other colours.
+func (r *REPL) Repaint(p term.Palette) {
+	r.Palette = p
+	r.render.Recolour(p)
+}
+
 // list opens the list that stands for an input, if there is one.
 func (r *REPL) list(input string) bool {
 	if r.Lists == nil || r.turn != nil {
@@ -104,7 +111,9 @@ func (r *REPL) pickKey(ctx context.Context, k lineedit.Key) error {
 	}
 	switch a := r.picker.Key(k); a.Kind {
 	case lineedit.Submit:
-		r.picker = nil
+		if r.picker = nil; r.list(a.Text) { // one list may lead to another
+			return nil
+		}
 		return r.send(ctx, a)
 	case lineedit.Cancel, lineedit.EOF:
 		r.picker = nil

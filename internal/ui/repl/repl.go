@@ -85,6 +85,9 @@ type Options struct {
 	// Trust, which may be nil, reports whether one letter may trust the folder: it has
 	// nothing that would count with it but the checks.
 	Trust func() bool
+	// Direct, which may be nil, sets that the commands that the person types behind ! run
+	// unasked, in the person's own settings.
+	Direct func() error
 	// Keys, which may be nil, is what each key does, for people.
 	Keys func() [][2]string
 	// Edit, which may be nil, lets the person write text in another program.
@@ -128,6 +131,7 @@ type REPL struct {
 	begun    Answer           // what is to stand there when that question is put
 	picker   *lineedit.Picker // the list that is open
 	typedAt  time.Time        // when there was something typed last
+	swallow  time.Time        // until when an Enter is not taken: a number has just answered
 	escaped  bool             // the last key was Esc, and there was nothing to stop or to throw away
 	stays    bool             // the last key was Ctrl+D, and a turn runs
 	leaves   bool             // the person does when the turn has stopped

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -222,7 +223,7 @@ func TestAnAnswerGoesBackToWhoAsked(t *testing.T) {
 	d.keys("go\r")
 	d.sees("[APPROVAL]")
 	d.keys("perhaps\r")
-	d.sees("answer y, a, n;")
+	d.sees("answer with a number from 1 to 3, y or n;")
 	d.keys("n, not that\r")
 	if a := <-answers; a.Option != uip.Reject || a.Comment != "not that" || a.Author != "user" || a.ID != "q" {
 		t.Errorf("answered %+v", a)
@@ -269,7 +270,7 @@ func TestTheTerminalShowsAllBeforeItTakesAYes(t *testing.T) {
 	})
 	d.sees("/w> ")
 	d.keys("go\r")
-	d.sees("v = view all")
+	d.sees("Ctrl+O: all of it")
 	d.keys("y\r")
 	d.sees("answer again")
 	select {
@@ -589,4 +590,56 @@ func TestAQuestionThatIsLeftAloneCallsThePerson(t *testing.T) {
 	if got := called(); got[0] != "which way?" {
 		t.Errorf("called for %q", got)
 	}
+}
+
+// A number answers at once, and the Enter that a habit adds to it is not taken for anything.
+func TestANumberAnswersAtOnce(t *testing.T) {
+	for key, want := range map[string]uip.Response{
+		"1\r":         {ID: "q", Author: "user", Option: uip.Approve},
+		"2":           {ID: "q", Author: "user", Option: uip.Always},
+		"3\r":         {ID: "q", Author: "user", Option: uip.Reject, Stop: true},
+		"\x1b[B\r":    {ID: "q", Author: "user", Option: uip.Always},
+		"y\r":         {ID: "q", Author: "user", Option: uip.Approve},
+		"?\r\x1b[B\r": {ID: "q", Author: "user", Option: uip.Approve},
+	} {
+		answers := make(chan uip.Response, 1)
+		d := sit(t, func(ctx context.Context, face *REPL, _ event.Sink) error {
+			a, err := face.Ask(ctx, lasting)
+			answers <- a
+			return err
+		})
+		d.sees("/w> ")
+		d.keys("go\r")
+		d.sees("[APPROVAL]")
+		d.keys("\r") // it has just appeared
+		d.keys(key)
+		if a := <-answers; !reflect.DeepEqual(a, want) {
+			t.Errorf("%q answered %+v", key, a)
+		}
+		d.sees("/w> ")
+	}
+}
+
+// What is dangerous takes no number and no Enter.
+func TestWhatIsDangerousTakesWordsAlone(t *testing.T) {
+	answers := make(chan uip.Response, 1)
+	q := approval("q", uip.Approve, uip.Reject)
+	q.Display.Description = "risk: removes files"
+	d := sit(t, func(ctx context.Context, face *REPL, _ event.Sink) error {
+		a, err := face.Ask(ctx, q)
+		answers <- a
+		return err
+	})
+	d.sees("/w> ")
+	d.keys("go\r")
+	d.sees("Type y and Enter")
+	d.keys("1\r")
+	d.sees("answer y or n")
+	d.keys("\x1b[B\x1b[A\r")
+	d.sees("answer y or n")
+	d.keys("n\r")
+	if a := <-answers; a.Option != uip.Reject || a.Stop {
+		t.Errorf("answered %+v", a)
+	}
+	d.sees("/w> ")
 }

@@ -91,6 +91,9 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 	if r.picker != nil && r.open == nil {
 		return r.pickKey(ctx, k)
 	}
+	if done, err := r.cardKey(ctx, k); done {
+		return err
+	}
 	if k == (lineedit.Key{Name: lineedit.Up}) && r.takeBack() {
 		return nil
 	}

@@ -55,6 +55,9 @@ func (r *REPL) live(ahead term.Ahead) (rows []string, row, col int) {
 	case r.open != nil:
 		r.answer.Prompt = r.answerPrompt()
 		rows := r.waiting(width, max(2, height/3))
+		if options := r.options(height - leastCard - len(rows)); len(options) > 0 {
+			rows = slices.Concat([]string{""}, rows, options)
+		}
 		line, row, col := r.answer.View(width)
 		line, row = r.around(line, row, width, height-len(rows))
 		return append(rows, line...), len(rows) + row, col

@@ -27,8 +27,9 @@ type Cards struct {
 	ASCII   bool
 	Spoken  bool // a screen reader reads it
 	Whole   bool // fold nothing
-	Rest    bool // of a long diff show only what was folded before
 	Trust   bool // the card of a check offers trust in the folder
+	Direct  bool // the card of a command that the person typed offers to ask about none
+	Live    bool // the options of an approval stand below the card: see [Cards.Options]
 
 	brief brevity
 }
@@ -60,8 +61,7 @@ func (c Cards) Again(show func(Cards) string) string {
 const (
 	foldLines  = 60   // lines of a command or text
 	foldHead   = 40   // of which so many are the first
-	foldDiff   = 400  // lines of a diff
-	foldRest   = 40   // or so many more, if that is all of it: less is not worth a second look
+	foldTail   = 15   // and of a diff so many the last
 	foldRunes  = 1000 // runes of one line
 	foldEnds   = 400  // of which so many are kept at each end
 	foldBlanks = 20   // blanks in a row
@@ -75,37 +75,51 @@ func (c Cards) Draw(q uip.Request) string {
 	d := c.drawing()
 	switch {
 	case d.brief == titlesAlone && q.Purpose == uip.ConfirmRiskyAction:
-		d.page.hung(d.width(), ink.Warn, "[APPROVAL] "+d.titles(q), setIn)
+		d.page.hung(d.width(), roleOf(q), "[APPROVAL] "+d.titles(q), setIn)
 		d.page.words(d.width(), ink.Dim, d.t("the action and the choices are above"))
 	case q.Kind == uip.Composite && q.Purpose == uip.ConfirmRiskyAction:
 		d.page.tell(ink.Warn, "[APPROVAL] "+d.t("%d calls need approval", len(q.Parts)))
 		above := d.lines()
 		for i, part := range q.Parts {
-			d.page.hung(d.width(), ink.Warn, fmt.Sprintf("%d. %s", i+1, d.title(part)), setIn)
+			d.page.hung(d.width(), roleOf(part), fmt.Sprintf("%d. %s", i+1, d.title(part)), setIn)
 			d.hunk = fmt.Sprintf("%d.", i+1)
 			d.content(part)
 			d.reasons(part)
 		}
-		d.putChoices(q)
+		d.putOptions(q)
 		d.atLast(q, above)
 	case q.Kind == uip.Composite:
 		for i, part := range q.Parts {
 			d.question(part, i+1, len(q.Parts))
 		}
 	case q.Kind == uip.Confirm:
-		d.page.hung(d.width(), ink.Warn, "[APPROVAL] "+d.title(q), setIn)
+		d.page.hung(d.width(), roleOf(q), "[APPROVAL] "+d.title(q), setIn)
 		above := d.lines()
 		d.content(q)
 		if d.again(q) {
 			above = d.lines()
 		}
 		d.reasons(q)
-		d.putChoices(q)
+		d.putOptions(q)
 		d.atLast(q, above)
 	default:
 		d.question(q, 1, 1)
 	}
 	return d.text()
+}
+
+// roleOf is the look of the title of an approval.
+func roleOf(q uip.Request) ink.Role {
+	if Dangerous(q) {
+		return ink.Bad
+	}
+	return ink.Warn
+}
+
+// Unasks reports whether q is about a command that the person typed, and offers not to ask
+// about such commands any more.
+func (c Cards) Unasks(q uip.Request) bool {
+	return c.Direct && q.Kind == uip.Confirm && q.Author == event.ActorUser && !Dangerous(q)
 }
 
 // Trusts reports whether q is about a check of the program's own and offers trust.
@@ -115,15 +129,28 @@ func (c Cards) Trusts(q uip.Request) bool {
 
 // Hides reports whether Draw leaves out part of what is to be approved.
 func (c Cards) Hides(q uip.Request) bool {
+	hides, _ := c.omits(q)
+	return hides
+}
+
+// Conceals reports whether Draw leaves out something that a person must see before they say
+// yes. The middle of a long diff is not: its size is shown and it is printed when it was made.
+func (c Cards) Conceals(q uip.Request) bool {
+	_, conceals := c.omits(q)
+	return conceals
+}
+
+func (c Cards) omits(q uip.Request) (hides, conceals bool) {
 	if c.Whole || q.Purpose != uip.ConfirmRiskyAction {
-		return false
+		return false, false
 	}
+	c.brief = whole
 	d := c.drawing()
 	for _, part := range append([]uip.Request{q}, q.Parts...) {
 		d.title(part)
 		d.content(part)
 	}
-	return *d.hides
+	return *d.hides || *d.cuts, *d.hides
 }
 
 // Saw notes that all that q asks approval of was shown to the person: a change
@@ -149,7 +176,7 @@ func (c Cards) drawing() drawing {
 	if c.Words == nil {
 		c.Words = English{}
 	}
-	return drawing{Cards: c, page: &page{palette: c.Palette}, hides: new(bool)}
+	return drawing{Cards: c, page: &page{palette: c.Palette}, hides: new(bool), cuts: new(bool)}
 }
 
 func (d drawing) text() string { return strings.TrimRight(d.page.take(), "\n") }
@@ -159,6 +186,7 @@ type drawing struct {
 	Cards
 	page  *page
 	hides *bool  // something was left out
+	cuts  *bool  // the middle of a long diff was
 	hunk  string // what stands before the numbers of hunks
 }
 
@@ -216,7 +244,11 @@ func (d drawing) lines() int { return strings.Count(d.page.b.String(), "\n") }
 // be seen above it, so many lines from the beginning. Besides there are the title and the
 // line of the answer.
 func (d drawing) atLast(q uip.Request, above int) {
-	if d.Height == nil || d.lines()-above+2 <= d.Height() {
+	below := 2
+	if d.Live {
+		below += len(d.Options(q, 0))
+	}
+	if d.Height == nil || d.lines()-above+below <= d.Height() {
 		return
 	}
 	d.page.hung(d.width(), ink.Warn, d.titles(q), setIn)
@@ -243,14 +275,23 @@ func (d drawing) reasons(q uip.Request) {
 		d.page.words(d.width(), ink.Warn, "  "+mark(d.ASCII, "•", "-")+" "+d.t("asked by the agent %s", revealedLine(by, titleRunes)))
 	}
 	for why := range strings.SplitSeq(q.Display.Description, "; ") {
-		role := ink.Warn
-		if strings.HasPrefix(why, "risk: ") {
+		role := ink.Dim
+		if isRisk(why) {
 			role = ink.Bad
+		} else if !d.Whole && d.known(q, why) {
+			continue
 		}
 		if why = dots(d.ASCII, revealedLine(why, noticeRunes)); why != "" {
 			d.page.words(d.width(), role, "  "+mark(d.ASCII, "•", "-")+" "+d.Words.Said(why))
 		}
 	}
+}
+
+// known reports whether the person knows a reason from the card itself: that the mode asks
+// about such calls, and what one of the choices is for.
+func (d drawing) known(q uip.Request, why string) bool {
+	return strings.HasPrefix(why, "rule: ") && strings.HasSuffix(why, " policy requires approval") ||
+		d.Trusts(q) && why == uip.TrustAside || d.Unasks(q) && why == uip.BangAside
 }
 
 const noticeRunes = 1000
@@ -340,6 +381,9 @@ func (d drawing) content(q uip.Request) {
 	}
 	switch b := q.Display.Content.(type) {
 	case display.Code:
+		if d.inTitle(q, b.Source) {
+			return
+		}
 		drawCode(display.Code{Lang: b.Lang, Source: d.fold(sanitize.RevealCommand(sanitize.MaskWords(b.Source)))}, d.indented())
 	case display.Text:
 		drawCode(display.Code{Source: d.fold(revealed(string(b)))}, d.indented())
@@ -348,15 +392,21 @@ func (d drawing) content(q uip.Request) {
 			d.page.tell(ink.Dim, d.t("nothing would change"))
 			return
 		}
-		text := d.foldDiff(b.Unified, q.Display.Metadata[uip.Hunks] != "")
-		if q.Display.Metadata[uip.Hunks] != "" {
+		text := b.Unified
+		if hasHunks(q) {
 			text = display.Numbered(text, func(n int) string { return d.t("[hunk %s]", d.hunk+strconv.Itoa(n)) })
 		}
-		drawDiff(text, d.page.put)
+		drawDiff(d.foldDiff(text), d.page.put)
 	case display.Table:
 		drawTable(b, d.Words.Said, d.width(), ink.Grid{ASCII: d.ASCII, Spoken: d.Spoken}, d.page.put)
 	}
 	d.page.fresh()
+}
+
+// inTitle reports whether the title of an approval shows the command in full.
+func (d drawing) inTitle(q uip.Request, source string) bool {
+	_, line, ok := strings.Cut(d.title(q), " ")
+	return ok && q.Kind == uip.Confirm && line == d.fold(sanitize.RevealCommand(sanitize.MaskWords(source)))
 }
 
 // indented puts spans with blanks before each line. One that is too long goes on below,
@@ -408,35 +458,40 @@ func (d drawing) fold(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// foldDiff is fold for a diff. The hunks of one that has numbers are all shown again.
-func (d drawing) foldDiff(unified string, numbered bool) string {
+// foldDiff is fold for a diff: of a long one the first and the last lines are shown, and of
+// those between them any that has something in it that cannot be seen.
+func (d drawing) foldDiff(unified string) string {
+	plain := strings.Split(strings.TrimRight(unified, "\n"), "\n")
 	lines := strings.Split(strings.TrimRight(revealed(unified), "\n"), "\n")
 	for i, line := range lines {
 		if strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "+++ ") {
 			lines[i] = sanitize.RevealCommand(line) // it names a file
 		}
 	}
-	long := len(lines) > foldDiff+foldRest
-	if d.Whole && d.Rest && long && !numbered && !slices.ContainsFunc(lines[:foldDiff], folded) {
-		return strings.Join(append([]string{d.t("<the first %d lines are above>", foldDiff)}, lines[foldDiff:]...), "\n")
-	}
 	if d.Whole {
 		return strings.Join(lines, "\n")
 	}
+	odd := func(i int) bool {
+		return len(plain) != len(lines) || lines[i] != strings.ReplaceAll(plain[i], "\r", "")
+	}
+	var shown []string
+	left := 0
+	tell := func() {
+		if left > 0 {
+			shown = append(shown, d.t("<%d lines not shown>", left))
+		}
+		left = 0
+	}
 	for i, line := range lines {
-		lines[i] = d.foldLine(line)
+		if len(lines) > foldLines && i >= foldHead && i < len(lines)-foldTail && !(odd(i) && len(shown) < 2*foldLines) {
+			left++
+			*d.cuts, *d.hides = true, *d.hides || odd(i)
+			continue
+		}
+		tell()
+		shown = append(shown, d.foldLine(line))
 	}
-	if long {
-		*d.hides = true
-		lines = append(lines[:foldDiff:foldDiff], d.t("<%d more lines not shown>", len(lines)-foldDiff))
-	}
-	return strings.Join(lines, "\n")
-}
-
-// folded reports whether foldLine would shorten a line.
-func folded(line string) bool {
-	hides := false
-	return drawing{hides: &hides, Cards: Cards{Words: English{}}}.foldLine(line) != line
+	return strings.Join(shown, "\n")
 }
 
 // foldLine shortens a long line and long rows of blanks in it.

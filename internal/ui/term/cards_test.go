@@ -33,14 +33,28 @@ func TestQuestionsAsPeopleKnowThem(t *testing.T) {
 
 func TestChoices(t *testing.T) {
 	for want, q := range map[string]uip.Request{
-		"y = yes, this once · n = no · y and …, n … = add a note":                                                   approval("x", "", nil, false),
-		"y = yes, this once · a = always in this project (remembers: go test) · n = no · y and …, n … = add a note": approval("x", "", nil, true),
-		"y = yes, this once · a = always · n = no · later = Ask me to^Gmo · y and …, n … = add a note":              {Kind: uip.Confirm, Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Always}, {ID: uip.Reject}, {ID: "later", Label: "Ask me to\x07mo"}}},
+		"  1 Yes\n  2 No, and tell coder what to do instead\n  ?: why":                                                approval("x", "", nil, false),
+		"  1 Yes\n  2 Always in this project: go test\n  3 No, and tell coder what to do instead\n  ?: why":           approval("x", "", nil, true),
+		"  1 Yes\n  2 Always in this project\n  3 Ask me to^Gmo\n  4 No, and tell coder what to do instead\n  ?: why": {Kind: uip.Confirm, Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Always}, {ID: uip.Reject}, {ID: "later", Label: "Ask me to\x07mo"}}},
+		"  • risk: removes files\n\n  Type y and Enter to allow it, n and Enter to refuse it.\n  ?: why":              approval("x", "rule: bash policy requires approval; risk: removes files", nil, false),
+		"  1 Yes\n  2 Yes, and never ask about commands I type after !\n  3 No\n  ?: why":                             {Kind: uip.Confirm, Author: event.ActorUser, Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Reject}}},
+		"  1 Yes\n  2 Yes, and trust this folder: checks run unasked\n  3 No\n  ?: why":                               {Kind: uip.Confirm, Author: event.ActorVerifier, Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Reject}}},
 	} {
-		lines := strings.Split(term.Cards{}.Draw(q), "\n")
-		if got := lines[len(lines)-1]; got != want {
+		if got := (term.Cards{Direct: true, Trust: true}).Draw(q); !strings.HasSuffix(got, want) || strings.Contains(got, "requires approval") {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
+	}
+}
+
+// Something dangerous has no number, and nothing is highlighted.
+func TestWhatIsDangerousHasNoNumber(t *testing.T) {
+	q := approval("bash rm x", "risk: removes files", display.Code{Lang: "sh", Source: "rm x"}, false)
+	if got := (term.Cards{Live: true}).Choices(q); !term.Dangerous(q) || got != nil {
+		t.Errorf("dangerous %v, choices %v", term.Dangerous(q), got)
+	}
+	part := q
+	if q = (uip.Request{Kind: uip.Composite, Purpose: uip.ConfirmRiskyAction, Parts: []uip.Request{approval("y", "", nil, false), part}}); !term.Dangerous(q) {
+		t.Error("one of several calls is dangerous")
 	}
 }
 
@@ -48,9 +62,12 @@ func TestWhereAnAnswerIsRemembered(t *testing.T) {
 	q := approval("edit src/a.go", "", nil, false)
 	q.Options = []uip.Option{{ID: uip.Approve}, {ID: uip.Session}, {ID: uip.Always}, {ID: uip.Below}, {ID: uip.Reject}}
 	q.Display.Metadata = map[string]string{"remembers": "changes to src/a.go", "remembers.session": "changes to src/a.go", "remembers.below": "edits below src"}
-	const want = "y = yes, this once · s = always in this session · a = always in this project (s and a remember: changes to src/a.go) · d = edits below src, this session · n = no · y and …, n … = add a note"
+	const want = "  1 Yes\n  2 Yes, and allow edits below src in this session\n  3 Always in this project: changes to src/a.go\n  4 No, and tell coder what to do instead\n  ?: why"
 	if card := (term.Cards{}).Draw(q); !strings.HasSuffix(card, "\n"+want) {
 		t.Errorf("%s", card)
+	}
+	if why := (term.Cards{}).Why(q); !strings.Contains(why, "s Yes, and allow changes to src/a.go in this session") {
+		t.Errorf("%s", why)
 	}
 }
 
@@ -91,22 +108,21 @@ func TestACardKnowsWhatItHides(t *testing.T) {
 		"one of several":                       {uip.Request{Kind: uip.Composite, Purpose: uip.ConfirmRiskyAction, Parts: []uip.Request{approval("x", "", nil, false), approval("y", "", display.Code{Source: long}, false)}}, true},
 	} {
 		card := term.Cards{}.Draw(tt.q)
-		if got := (term.Cards{}).Hides(tt.q); got != tt.want || strings.Contains(card, "v = view all") != tt.want {
+		if got := (term.Cards{}).Hides(tt.q); got != tt.want || strings.Contains(card, "v: all of it") != tt.want {
 			t.Errorf("%s: hides %v\n%.300s", name, got, card)
 		}
 		if (term.Cards{Whole: true}).Hides(tt.q) {
 			t.Errorf("%s: a whole card hides something", name)
 		}
 	}
-	rest := (term.Cards{Whole: true, Rest: true}).Draw(approval("x", "", display.Diff{Unified: strings.Repeat("+a\n", 600)}, false))
-	if strings.Count(rest, "+a\n") != 200 || !strings.Contains(rest, "<the first 400 lines are above>") {
-		t.Errorf("the rest is %d lines", strings.Count(rest, "+a\n"))
+	long60 := approval("x", "", display.Diff{Unified: strings.Repeat("+a\n", 6000) + "+b\n"}, false)
+	card := (term.Cards{}).Draw(long60)
+	if !strings.Contains(card, "<5946 lines not shown>") || !strings.Contains(card, "+b\n") || (term.Cards{}).Conceals(long60) {
+		t.Errorf("of a long diff\n%.3000s", card)
 	}
-	if long := (term.Cards{Whole: true, Rest: true}).Draw(approval("x", "", display.Diff{Unified: strings.Repeat("+a\n", 300) + "+" + strings.Repeat("b", 2000) + strings.Repeat("\n+a", 300)}, false)); strings.Count(long, "+a\n") != 600 {
-		t.Errorf("of a diff with a long line %d lines are shown", strings.Count(long, "+a\n"))
-	}
-	if card := (term.Cards{}).Draw(approval("x", "", display.Diff{Unified: strings.Repeat("+a\n", 6001)}, false)); !strings.Contains(card, "<5601 more lines not shown>") {
-		t.Errorf("a wrong count:\n%.3000s", card)
+	odd := approval("x", "", display.Diff{Unified: strings.Repeat("+a\n", 100) + "+x\u200dy\n" + strings.Repeat("+a\n", 100)}, false)
+	if card := (term.Cards{}).Draw(odd); !strings.Contains(card, "<60 lines not shown>\n+x<U+200D>y\n<85 lines not shown>") {
+		t.Errorf("what cannot be seen is left out:\n%s", card)
 	}
 }
 
@@ -127,7 +143,7 @@ func TestFolds(t *testing.T) {
 		{"a long line", display.Code{Source: strings.Repeat("a", 400) + strings.Repeat("b", 300) + strings.Repeat("c", 400)}, "a<300 characters not shown>c", "b", "bbb"},
 		{"blanks", display.Code{Source: "ls" + strings.Repeat(" ", 100) + "; rm x"}, "ls<100 blanks>; rm x", strings.Repeat(" ", 50), strings.Repeat(" ", 50)},
 		{"indent", display.Code{Source: strings.Repeat("\t", 100) + "rm x"}, "<100 blanks>rm x", "\t", "\t\t"},
-		{"diff", display.Diff{Unified: "@@ -0,0 +1,500 @@\n" + diff.String()}, "+398\n<101 more lines not shown>", "+399", "+499"},
+		{"diff", display.Diff{Unified: "@@ -0,0 +1,500 @@\n" + diff.String()}, "+38\n<446 lines not shown>\n+485\n", "+39\n", "+200\n"},
 		{"text", display.Text("a\u200bb\u00ad"), "a<U+200B>b<U+00AD>", "\u200b", "<U+200B>"},
 	} {
 		q := approval("x", "", c.content, false)
@@ -151,16 +167,16 @@ func TestPlansAreWhole(t *testing.T) {
 
 // No line of a command stands where ours stand.
 func TestCommandsCannotPassForTheCard(t *testing.T) {
-	const text = "true **x**\n[APPROVAL] bash ls\ny = yes, this once"
+	const text = "true **x**\n[APPROVAL] bash ls\n  1 Yes"
 	for _, content := range []display.Block{display.Code{Lang: "sh", Source: text}, display.Text(text)} {
-		expectOneCard(t, term.Cards{Palette: basic}.Draw(approval("bash", "risk: odd", content, false)))
+		expectOneCard(t, term.Cards{Palette: basic}.Draw(approval("bash", "rule: odd", content, false)))
 	}
 }
 
 func expectOneCard(t *testing.T, card string) {
 	t.Helper()
 	card = "\n" + sgr.ReplaceAllString(card, "")
-	if strings.Count(card, "\n[APPROVAL]") != 1 || strings.Count(card, "\ny = ") != 1 || !strings.Contains(card, "**x**") {
+	if strings.Count(card, "\n[APPROVAL]") != 1 || strings.Count(card, "\n  1 Yes") != 1 || !strings.Contains(card, "**x**") {
 		t.Errorf("%s", card)
 	}
 }

@@ -2,6 +2,7 @@ package term
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"coder/internal/core/display"
@@ -40,68 +41,204 @@ func (d drawing) fill(keys []string) string {
 // belowKey is how far a choice that is wider than a line goes on set in: below its words.
 const belowKey = len("y = ")
 
-// putChoices puts what can be answered.
-func (d drawing) putChoices(q uip.Request) {
-	for line := range strings.SplitSeq(d.fill(d.choices(q)), "\n") {
-		d.page.hung(d.width(), ink.Warn, sanitize.Text(line), belowKey)
-	}
+// Choice is one way to answer an approval.
+type Choice struct {
+	Key   string // what chooses it: a number, or on the card of several calls a letter
+	Line  string // the line that gives the same answer
+	Label string
+	Stop  bool // the turn ends, so that the person can say what to do instead
 }
 
-// choices say which key means what.
-func (d drawing) choices(q uip.Request) []string {
-	several, options := q.Kind == uip.Composite, q.Options
-	if several && len(options) == 0 {
-		options = []uip.Option{{ID: uip.Approve}, {ID: uip.Reject}}
+// Dangerous reports whether q asks about something dangerous: it is asked about every time,
+// has no number and no highlight, and takes y and Enter.
+func Dangerous(q uip.Request) bool {
+	if q.Kind == uip.Composite {
+		return slices.ContainsFunc(q.Parts, Dangerous)
 	}
-	var keys []string
-	for _, o := range options {
-		switch {
-		case o.ID == uip.Approve && several:
-			keys = append(keys, d.t("y = yes to all, this once"))
-		case o.ID == uip.Approve:
-			keys = append(keys, d.t("y = yes, this once"))
-		case o.ID == uip.Reject && several:
-			some := d.t("numbers = yes to these only, such as 1 3")
-			if len(q.Parts) == 2 {
-				some = d.t("1 or 2 = yes to this one only")
-			}
-			keys = append(keys, d.t("n = no to all"), some)
-			if i := slices.IndexFunc(q.Parts, func(part uip.Request) bool { return part.Display.Metadata[uip.Hunks] != "" }); i >= 0 {
-				keys = append(keys, d.t("%d.1 = yes to this hunk only", i+1))
-			}
-		case o.ID == uip.Some && q.Display.Metadata[uip.Hunks] == "2":
-			keys = append(keys, d.t("h 1 = yes to hunk 1 only"))
-		case o.ID == uip.Some:
-			keys = append(keys, d.t("h 1 3 = yes to these hunks only"))
-		case o.ID == uip.Reject:
-			keys = append(keys, d.t("n = no"))
-		case o.ID == uip.Session && d.alike(q):
-			keys = append(keys, d.t("s = always in this session"))
-		case o.ID == uip.Session:
-			keys = append(keys, d.t("s = always in this session (remembers: %s)", d.remembered(q, o.ID)))
-		case o.ID == uip.Always && d.alike(q):
-			keys = append(keys, d.t("a = always in this project (s and a remember: %s)", d.remembered(q, o.ID)))
-		case o.ID == uip.Always && d.remembered(q, o.ID) == "":
-			keys = append(keys, d.t("a = always"))
-		case o.ID == uip.Always:
-			keys = append(keys, d.t("a = always in this project (remembers: %s)", d.remembered(q, o.ID)))
-		case o.ID == uip.Below:
-			keys = append(keys, d.t("d = %s, this session", d.remembered(q, o.ID)))
-		default:
-			keys = append(keys, revealedLine(o.ID+" = "+d.Words.Said(o.Label), titleRunes))
+	remembers := slices.ContainsFunc(q.Options, func(o uip.Option) bool { return slices.Contains(remembering, o.ID) })
+	return q.Purpose == uip.ConfirmRiskyAction && !remembers && slices.ContainsFunc(strings.Split(q.Display.Description, "; "), isRisk)
+}
+
+var remembering = []string{uip.Session, uip.Always, uip.Below}
+
+func isRisk(why string) bool { return strings.HasPrefix(why, "risk: ") }
+
+// Choices are the ways to answer q, an approval, in the order in which they are shown. A
+// dangerous call has none: see [Dangerous].
+func (c Cards) Choices(q uip.Request) []Choice {
+	if !approves(q) || Dangerous(q) && q.Kind != uip.Composite {
+		return nil
+	}
+	d := c.drawing()
+	several := q.Kind == uip.Composite
+	all := d.approvals(q, several)
+	if d.Trusts(q) {
+		all = append(all, Choice{Line: "t", Label: d.t("Yes, and trust this folder: checks run unasked")})
+	}
+	if d.Unasks(q) {
+		all = append(all, Choice{Line: "b", Label: d.t("Yes, and never ask about commands I type after !")})
+	}
+	no := Choice{Line: "n", Label: d.t("No")}
+	switch {
+	case several:
+		no.Label = d.t("No to all")
+	case heard(q):
+		no.Label, no.Stop = d.t("No, and tell coder what to do instead"), true
+	}
+	all = append(all, no)
+	for i := range all {
+		if all[i].Key = strconv.Itoa(i + 1); several {
+			all[i].Key = all[i].Line
 		}
 	}
-	if d.Trusts(q) {
-		keys = append(keys, d.t("t = yes, and trust this folder: checks need no approval"))
+	return all
+}
+
+func approves(q uip.Request) bool {
+	return q.Kind == uip.Confirm || q.Kind == uip.Composite && q.Purpose == uip.ConfirmRiskyAction
+}
+
+// heard reports whether a model hears what the person says to q: else it is about the
+// person's own command, or a check.
+func heard(q uip.Request) bool { return q.Author != event.ActorUser && q.Author != event.ActorVerifier }
+
+// approvals are the choices that say yes.
+func (d drawing) approvals(q uip.Request, several bool) (all []Choice) {
+	yes := Choice{Line: "y", Label: d.t("Yes")}
+	if several {
+		yes.Label = d.t("Yes to all")
 	}
-	if *d.hides {
-		keys = append(keys, d.t("v = view all"))
+	all = append(all, yes)
+	offers := func(id string) bool {
+		return slices.ContainsFunc(q.Options, func(o uip.Option) bool { return o.ID == id })
 	}
-	rejects := slices.ContainsFunc(options, func(o uip.Option) bool { return o.ID == uip.Reject })
-	if rejects && q.Author != event.ActorUser && q.Author != event.ActorVerifier { // else it is the person's own command, or the program's
-		keys = append(keys, d.t("y and …, n … = add a note"))
+	switch {
+	case offers(uip.Below):
+		all = append(all, d.remembering(q, uip.Below))
+	case offers(uip.Session):
+		all = append(all, d.remembering(q, uip.Session))
 	}
-	return keys
+	if offers(uip.Always) {
+		all = append(all, d.remembering(q, uip.Always))
+	}
+	for _, o := range q.Options {
+		if !slices.Contains([]string{uip.Approve, uip.Some, uip.Session, uip.Always, uip.Below, uip.Reject}, o.ID) {
+			all = append(all, Choice{Line: o.ID, Label: revealedLine(d.Words.Said(o.Label), titleRunes)})
+		}
+	}
+	return all
+}
+
+// remembering is the choice of an option that is remembered.
+func (d drawing) remembering(q uip.Request, option string) Choice {
+	what := sanitize.Text(d.remembered(q, option))
+	switch {
+	case option == uip.Always && (what == "" || what == d.remembered(q, uip.Session) && !offersBelow(q)):
+		return Choice{Line: "a", Label: d.t("Always in this project")}
+	case option == uip.Always:
+		return Choice{Line: "a", Label: d.t("Always in this project: %s", what)}
+	case option == uip.Below:
+		return Choice{Line: "d", Label: d.t("Yes, and allow %s in this session", what)}
+	case what == "":
+		return Choice{Line: "s", Label: d.t("Yes, and allow it in this session")}
+	}
+	return Choice{Line: "s", Label: d.t("Yes, and allow %s in this session", what)}
+}
+
+func offersBelow(q uip.Request) bool {
+	return slices.ContainsFunc(q.Options, func(o uip.Option) bool { return o.ID == uip.Below })
+}
+
+// Options are the rows that say how q, an approval, can be answered, below one another:
+// its choices, one of which may be highlighted, and what else there is.
+func (c Cards) Options(q uip.Request, chosen int) []string {
+	d := c.drawing()
+	d.Hides(q)
+	d.options(q, chosen)
+	if text := d.text(); text != "" {
+		return strings.Split(text, "\n")
+	}
+	return nil
+}
+
+// putOptions puts them on the card, unless they stand below it.
+func (d drawing) putOptions(q uip.Request) {
+	if d.Live || !approves(q) {
+		return
+	}
+	d.page.gap()
+	d.options(q, -1)
+}
+
+// options puts them.
+func (d drawing) options(q uip.Request, chosen int) {
+	if !approves(q) {
+		return
+	}
+	*d.hides = d.Hides(q)
+	if Dangerous(q) {
+		d.page.hung(d.width(), ink.Bad, "  "+d.t("Type y and Enter to allow it, n and Enter to refuse it."), setIn)
+	}
+	for i, choice := range d.Choices(q) {
+		lead, role := "  ", ink.Plain
+		if i == chosen {
+			lead, role = mark(d.ASCII, "❯", ">")+" ", ink.Good
+		}
+		d.page.hung(d.width(), role, lead+choice.Key+" "+choice.Label, len("  1 "))
+	}
+	var more []string
+	if q.Kind == uip.Composite {
+		more = append(more, d.t("1 3: yes to these only"))
+	}
+	if i := slices.IndexFunc(q.Parts, hasHunks); i >= 0 {
+		more = append(more, d.t("%d.1: yes to this hunk only", i+1))
+	}
+	if hasHunks(q) {
+		more = append(more, d.t("h 1: yes to hunk 1 only"))
+	}
+	switch {
+	case *d.hides && d.Live:
+		more = append(more, d.t("Ctrl+O: all of it"))
+	case *d.hides:
+		more = append(more, d.t("v: all of it"))
+	}
+	more = append(more, d.t("?: why"))
+	d.page.hung(d.width(), ink.Dim, "  "+strings.Join(more, mark(d.ASCII, " · ", d.t("; "))), setIn)
+}
+
+func hasHunks(q uip.Request) bool { return q.Display.Metadata[uip.Hunks] != "" }
+
+// Why is what a person sees who asks why q is asked, and how else it can be answered.
+func (c Cards) Why(q uip.Request) string {
+	d := c.drawing()
+	d.Whole = true
+	for i, part := range q.Parts {
+		d.page.hung(d.width(), ink.Warn, strconv.Itoa(i+1)+" "+d.title(part), setIn)
+		d.reasons(part)
+	}
+	if len(q.Parts) == 0 {
+		d.reasons(q)
+	}
+	say := func(text string) { d.page.hung(d.width(), ink.Dim, "  "+text, setIn) }
+	for _, o := range q.Options {
+		if o.ID == uip.Session && offersBelow(q) {
+			say("s " + d.remembering(q, o.ID).Label)
+		}
+	}
+	letters := []string{"y"}
+	for _, choice := range d.Choices(q) {
+		if choice.Line != "y" {
+			letters = append(letters, choice.Line)
+		}
+	}
+	if len(letters) == 1 {
+		letters = append(letters, "n")
+	}
+	say(d.t("%s and Enter answer, too; Esc stops the turn", strings.Join(letters, ", ")))
+	if heard(q) {
+		say(d.t("y and …, n …: say more to the model"))
+	}
+	return d.text()
 }
 
 // remembered is what an answer would remember, in full and in the person's language:
@@ -142,10 +279,4 @@ func showsLine(q uip.Request, what string) bool {
 	line, exactly := strings.CutPrefix(what, "this exact command line: ")
 	code, ok := q.Display.Content.(display.Code)
 	return ok && exactly && strings.TrimSpace(line) == strings.TrimSpace(code.Source) && (strings.Contains(line, "\n") || ink.Width(line) > titleRunes)
-}
-
-// alike reports whether the session would remember what the project would.
-func (d drawing) alike(q uip.Request) bool {
-	what := d.remembered(q, uip.Always)
-	return what != "" && what == d.remembered(q, uip.Session)
 }

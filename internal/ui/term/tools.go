@@ -281,22 +281,18 @@ func wasShown(approved string, d display.Diff) bool {
 	return d.Unified == approved || d.More > 0 && d.Unified != "" && strings.HasPrefix(approved, d.Unified)
 }
 
-// Lines of a diff that are shown where there are more: of one that was made nobody else
-// shows so many, one that was only asked for is there to be had again.
+// Lines of a diff that was only looked at: where there are more it can be had again.
 const (
-	madeDiff  = 400
 	askedDiff = 80
 	diffEnd   = 20 // of which so many are the last
+	diffRest  = 40 // or so many more, if that is all of it: less is not worth a second look
 )
 
-// diff shows one, of a change that was made or else of one that was only looked at.
+// diff shows one: of a change that was made all of it, else no more than a person reads.
 func (r *Renderer) diff(unified string, made bool) {
-	most := askedDiff
-	if made {
-		most = madeDiff
-	}
+	const most = askedDiff
 	all := strings.Count(strings.TrimSuffix(unified, "\n"), "\n") + 1
-	if all <= most+foldRest {
+	if made || all <= most+diffRest {
 		drawDiff(unified, r.page.put)
 		return
 	}

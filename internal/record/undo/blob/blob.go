@@ -147,6 +147,12 @@ func Digest(content io.ReadSeeker) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
+// Exists reports whether anything was ever put in.
+func (s *Store) Exists() bool {
+	_, err := os.Lstat(s.dir + "/" + objects)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 // Has reports whether a content is kept.
 func (s *Store) Has(hash string) bool {
 	s.mu.Lock()

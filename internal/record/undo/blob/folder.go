@@ -58,6 +58,10 @@ func (f *Folder) Save(name string, text []byte, last bool) error {
 	return nil
 }
 
+// maxPlain is how long a text may be that is written as it is, since to deflate it would hold
+// up a program that is about to end.
+const maxPlain = 256 << 10
+
 func (f *Folder) write(name string, text []byte, last bool) error {
 	file, err := f.in.out.Open(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
@@ -65,8 +69,13 @@ func (f *Folder) write(name string, text []byte, last bool) error {
 	}
 	sum := sha256.Sum256(text)
 	_, err = io.WriteString(file, hex.EncodeToString(sum[:]))
-	if err == nil {
-		_, _, err = pack(file, bytes.NewReader(text))
+	switch {
+	case err != nil:
+	case len(text) <= maxPlain:
+		_, err = file.Write(append([]byte{plain}, text...))
+	default:
+		_, err = file.Write([]byte{packed})
+		err = errors.Join(err, deflate(file, bytes.NewReader(text)))
 	}
 	if err == nil && last {
 		err = file.Sync()

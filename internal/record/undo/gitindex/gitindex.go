@@ -20,6 +20,8 @@ type Entry struct {
 	File
 	Name []byte // only good until the next is read
 	ID   []byte // of the object that holds its content; likewise
+	// Program reports whether it may be run.
+	Program bool
 }
 
 // OID is the object's id as git writes it.
@@ -89,20 +91,32 @@ func (s *Source) Each(prefix string, visit func(e Entry, written int64)) error {
 // prefix and are not in conflict, in the order of their names and without the
 // prefix.
 func Read(text []byte, oidSize int, prefix string, visit func(Entry)) error {
+	_, err := read(text, oidSize, func(e Entry, mode uint32, flags uint16) {
+		below, ok := bytes.CutPrefix(e.Name, []byte(prefix))
+		if ok && mode>>12 == gitRegular && flags&flagStage == 0 {
+			e.Name, e.Program = below, mode&0o100 != 0
+			visit(e)
+		}
+	})
+	return err
+}
+
+// read calls visit for all entries of an index, and returns what follows them.
+func read(text []byte, oidSize int, visit func(e Entry, mode uint32, flags uint16)) (rest []byte, err error) {
 	if len(text) < indexHead || string(text[:4]) != "DIRC" {
-		return errFormat
+		return nil, errFormat
 	}
 	version, count := binary.BigEndian.Uint32(text[4:]), binary.BigEndian.Uint32(text[8:])
 	if version < 2 || version > 4 {
-		return errFormat
+		return nil, errFormat
 	}
 	var name []byte
-	rest := text[indexHead:]
+	rest = text[indexHead:]
 	num := func(at int) uint32 { return binary.BigEndian.Uint32(rest[at:]) }
 	for range count {
 		n := statPart + oidSize + 2
 		if len(rest) < n+2 {
-			return errFormat
+			return nil, errFormat
 		}
 		e := Entry{ID: rest[statPart : statPart+oidSize], File: File{
 			ChangeTime: int64(num(0))*int64(time.Second) + int64(num(4)),
@@ -116,7 +130,7 @@ func Read(text []byte, oidSize int, prefix string, visit func(Entry)) error {
 		if version == 4 { // a name leaves out what it has in common with the last
 			drop, size := offset(rest[n:])
 			if size == 0 || drop > len(name) {
-				return errFormat
+				return nil, errFormat
 			}
 			name, n = name[:len(name)-drop], n+size
 		} else {
@@ -124,33 +138,53 @@ func Read(text []byte, oidSize int, prefix string, visit func(Entry)) error {
 		}
 		end := bytes.IndexByte(rest[n:], 0)
 		if end < 0 {
-			return errFormat
+			return nil, errFormat
 		}
 		name = append(name, rest[n:n+end]...)
 		if n += end + 1; version < 4 { // filled up to a multiple of eight
 			n = (n + 7) / 8 * 8
 		}
 		if n > len(rest) {
+			return nil, errFormat
+		}
+		e.Name = name
+		visit(e, mode, flags)
+		rest = rest[n:]
+	}
+	return rest, nil
+}
+
+// OIDSize is the length of the hashes that the repository uses. Only with the right one
+// the parts of an index end where its own hash begins. The usual one is tried first, and
+// is the answer for what is no index.
+func OIDSize(text []byte) int {
+	for _, size := range []int{sha1.Size, sha256.Size} {
+		rest, err := read(text, size, func(Entry, uint32, uint16) {})
+		if err == nil && eachExtension(rest, size, func(string, []byte) {}) == nil {
+			return size
+		}
+	}
+	return sha1.Size
+}
+
+// eachExtension calls visit for the parts of an index that follow its entries.
+func eachExtension(rest []byte, oidSize int, visit func(name string, text []byte)) error {
+	for len(rest) != oidSize {
+		if len(rest) < extensionHead+oidSize {
 			return errFormat
 		}
-		below, ok := bytes.CutPrefix(name, []byte(prefix))
-		if ok && mode>>12 == gitRegular && flags&flagStage == 0 {
-			e.Name = below
-			visit(e)
+		size := uint64(binary.BigEndian.Uint32(rest[4:]))
+		if size > uint64(len(rest)-extensionHead-oidSize) {
+			return errFormat
 		}
-		rest = rest[n:]
+		end := extensionHead + int(size)
+		visit(string(rest[:4]), rest[extensionHead:end])
+		rest = rest[end:]
 	}
 	return nil
 }
 
-// OIDSize finds out which hash the repository uses: an index ends with one over
-// all of it. Where it was left out (it may be) the hash is the usual one.
-func OIDSize(text []byte) int {
-	if n := len(text) - sha256.Size; n >= 0 && sha256.Sum256(text[:n]) == [sha256.Size]byte(text[n:]) {
-		return sha256.Size
-	}
-	return sha1.Size
-}
+const extensionHead = 8 // name and size
 
 // offset reads a number in the way of git's pack files, and tells how many bytes
 // it takes; none if it is longer than that of any name.

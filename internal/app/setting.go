@@ -1,0 +1,173 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"coder/internal/config"
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/repofile"
+	"coder/internal/policy/trust"
+)
+
+// Change is a setting that you change.
+type Change struct {
+	Key, Value string
+	Unset      bool // removes it instead
+	Project    bool // in the settings of the project, not in your own
+}
+
+// Changed says what a change did.
+type Changed struct {
+	Path string // of the file
+	Was  bool   // the file had the setting
+	Rows []config.Row
+	// Over is where the setting comes from that takes precedence over the file; zero if none does.
+	Over config.Origin
+}
+
+// ChangeSetting writes one setting into a settings file and leaves the rest of the file, comments
+// included, as it is. Trust in the project outlives your own change.
+func (s *Settings) ChangeSetting(env Env, o Options, c Change) (done Changed, err error) {
+	if o.Ephemeral {
+		return done, inputf("--no-session-persistence saves nothing")
+	}
+	edit := func(text []byte) (out []byte, err error) {
+		if c.Unset {
+			out, done.Was, err = config.Unset(text, c.Key)
+			return out, err
+		}
+		return config.SetText(text, c.Key, c.Value)
+	}
+	if c.Project && !c.Unset {
+		if err := s.Report.ProjectMay(c.Key, c.Value, s.Trusted == trust.Trusted); err != nil {
+			return done, s.projectMayNot(c.Key, err)
+		}
+	}
+	if c.Project {
+		done.Path, err = s.editProject(edit)
+	} else {
+		done.Path, err = s.editOwn(edit)
+	}
+	if err != nil {
+		return done, inputf("%v", err)
+	}
+	next, err := Load(env, o)
+	if err != nil {
+		return done, err
+	}
+	for _, r := range next.Report.Rows() {
+		if r.Key == c.Key || strings.HasPrefix(r.Key, c.Key+".") {
+			done.Rows = append(done.Rows, r)
+		}
+	}
+	if at := next.Report.Origin(c.Key); !c.Unset && at.Source != "" && at.Source != done.Path {
+		done.Over = at
+	}
+	return done, nil
+}
+
+// projectMayNot says why a project's settings may not have a key, if it is not that it is unknown.
+func (s *Settings) projectMayNot(key string, why error) error {
+	if _, unknown := config.AboutKey(key); unknown != nil {
+		return inputf("%v", unknown)
+	}
+	if s.Trusted == trust.Trusted || strings.Contains(why.Error(), "want ") || strings.Contains(why.Error(), "never a project's") {
+		return inputf("not saved in the project: %v", why)
+	}
+	return inputf("not saved: an untrusted project may not set %s; run coder trust first, or save it in your own settings", key)
+}
+
+// editOwn changes the user's own settings.
+func (s *Settings) editOwn(edit func([]byte) ([]byte, error)) (path string, err error) {
+	if s.Home == "" {
+		return "", errors.New("no folder for your settings: set HOME or CODER_HOME")
+	}
+	path = filepath.Join(s.Home, "config.json")
+	text, err := repofile.Own(path, maxNamedFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return path, err
+	}
+	now, err := edit(text)
+	if err != nil || string(now) == string(text) {
+		return path, err
+	}
+	if err := os.MkdirAll(s.Home, 0o700); err != nil {
+		return path, err
+	}
+	return path, atomicfile.Write(path, now, 0o600)
+}
+
+// editProject changes the settings of the project. A trusted project stays trusted.
+func (s *Settings) editProject(edit func([]byte) ([]byte, error)) (path string, err error) {
+	root := s.Project
+	path = filepath.Join(root, ".coder", "config.json")
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	text, err := repofile.Below(root).Read(filepath.Join(".coder", "config.json"), maxNamedFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return path, err
+	}
+	now, err := edit(text)
+	if err != nil || string(now) == string(text) {
+		return path, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return path, err
+	}
+	trusted, _ := s.Trust.Of(root) // what cannot be read is not trusted
+	if err := atomicfile.Write(path, now, mode); err != nil {
+		return path, err
+	}
+	if trusted == trust.Trusted {
+		return path, s.Trust.Give(root)
+	}
+	return path, nil
+}
+
+// settingsFor is the settings a person changes during a session.
+type settingsFor struct{ *App }
+
+// Rows are the settings that apply now.
+func (a settingsFor) Rows() []config.Row { return a.settings() }
+
+// Change saves a setting. What can apply at once does; said is what else there is to know.
+func (a settingsFor) Change(key, value string, unset bool) (said string, err error) {
+	done, err := a.ChangeSetting(a.Env, a.Options, Change{Key: key, Value: value, Unset: unset})
+	if err != nil {
+		return "", err
+	}
+	now := ""
+	for _, r := range done.Rows {
+		if r.Key == key {
+			now = strings.Trim(r.Value, `"`)
+		}
+	}
+	switch {
+	case unset && !done.Was:
+		return fmt.Sprintf("%s is not set in %s", key, done.Path), nil
+	case done.Over.Source != "":
+		return fmt.Sprintf("saved to %s, but %s takes precedence", done.Path, done.Over.Shown()), nil
+	case key == "provider.effort":
+		a.UseEffort(now)
+	case key == "ui.theme":
+		a.theme.Store(&now)
+	default:
+		return fmt.Sprintf("saved to %s; it applies from the next start", done.Path), nil
+	}
+	return fmt.Sprintf("saved to %s", done.Path), nil
+}
+
+// Theme is the theme of the screen: that of the settings, or the one chosen since.
+func (a *App) Theme() string {
+	if t := a.theme.Load(); t != nil {
+		return *t
+	}
+	return a.Config.UI.Theme
+}

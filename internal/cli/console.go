@@ -1,0 +1,284 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"coder/internal/core/display"
+	"coder/internal/core/sanitize"
+	"coder/internal/host/stdio"
+	"coder/internal/ui/i18n"
+	"coder/internal/ui/lineedit"
+	"coder/internal/ui/term"
+	"coder/internal/ui/term/ink"
+	"coder/internal/ui/tty"
+)
+
+// console asks you for lines, choices and secrets, outside a session. At a terminal lists have arrows;
+// in plain lines, in a pipe and in tests they have numbers.
+type console struct {
+	words   *i18n.Printer
+	out     io.Writer
+	in      *stdio.Reader // nil where nobody answers
+	keys    *os.File      // the terminal that in reads, if it is one
+	tty     *os.File      // the terminal that out writes to, if it is one
+	ascii   bool
+	lines   bool // draw nothing again
+	palette term.Palette
+	onStuck func(func()) // says how the terminal is given back if the program hangs; may be nil
+}
+
+// errUnanswered reports that nobody answered: the input ended.
+var errUnanswered = errors.New("no answer")
+
+// asker asks questions at the terminal; nil without one.
+func (inv *invocation) asker(ctx context.Context) *console {
+	in, out, ok := inv.Terminal()
+	if !ok {
+		return nil
+	}
+	return inv.console(stdio.NewReader(in), stdio.NewWriter(ctx, out), in, out)
+}
+
+// console asks at a terminal that is already open.
+func (inv *invocation) console(lines *stdio.Reader, printer io.Writer, in, out *os.File) *console {
+	c := &console{words: inv.words, out: printer, in: lines, keys: in, tty: out, ascii: inv.ascii(), lines: inv.inLines(), palette: inv.palette(true)}
+	if inv.exit != nil {
+		c.onStuck = inv.exit.onStuck
+	}
+	return c
+}
+
+// say prints lines. What looks like a key in them is masked.
+func (c *console) say(lines ...string) {
+	fmt.Fprintln(c.out, ink.Folded(sanitize.Mask(strings.Join(lines, "\n")), c.width()))
+}
+
+func (c *console) table(t display.Table) {
+	text := display.Blocks{t}.Translated(c.words.Said, ink.Width)
+	if wide := c.width(); wide > 0 {
+		text = term.Text(display.Blocks{t}, wide-2, term.Options{Words: c.words, ASCII: c.ascii})
+	}
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		fmt.Fprintln(c.out, "  "+line)
+	}
+}
+
+// width is how many columns there are now; 0: any.
+func (c *console) width() int {
+	if c.tty == nil {
+		return 0
+	}
+	return width(c.tty)
+}
+
+// foldedQuestion is a question broken between words for a terminal of this width, with the
+// blank before what is typed.
+func foldedQuestion(question string, width int) string {
+	words := strings.TrimRight(question, " ")
+	return ink.Folded(words, width) + question[len(words):]
+}
+
+// keysDoNothing is said where keys were pressed that are no letters.
+const keysDoNothing = "arrows and similar keys do nothing here: type the answer"
+
+// hasKeys reports whether keys were pressed that are no letters: the terminal sends what it
+// calls them.
+func hasKeys(line string) bool {
+	return strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) })
+}
+
+// line asks for one line.
+func (c *console) line(ctx context.Context, question string) (string, error) {
+	for {
+		fmt.Fprint(c.out, foldedQuestion(question, c.width()))
+		line, err := c.read(ctx)
+		if err != nil {
+			fmt.Fprintln(c.out)
+			return "", err
+		}
+		if !hasKeys(line) {
+			return line, nil
+		}
+		c.say(c.words.T(keysDoNothing))
+	}
+}
+
+func (c *console) read(ctx context.Context) (string, error) {
+	line, err := c.in.Line(ctx, promptLimit)
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err != nil:
+		return "", errUnanswered
+	}
+	return strings.TrimSpace(line), nil
+}
+
+// secret asks for a line that is not shown, nor kept by the terminal.
+func (c *console) secret(ctx context.Context, question string) (string, error) {
+	fmt.Fprint(c.out, foldedQuestion(question, c.width()))
+	if c.keys != nil {
+		show, err := tty.Hide(c.keys)
+		if err != nil {
+			return "", fmt.Errorf("ask for the key: %w", err)
+		}
+		again := func() { _ = show() } // a terminal that is gone shows nothing
+		defer again()
+		if c.onStuck != nil {
+			c.onStuck(again)
+		}
+	}
+	line, err := c.read(ctx)
+	fmt.Fprintln(c.out)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(sanitize.Text(line)), nil
+}
+
+// confirm asks a yes-or-no question. Where nobody answers it is no.
+func (c *console) confirm(ctx context.Context, question string, byDefault bool) (bool, error) {
+	for {
+		line, err := c.line(ctx, question)
+		if errors.Is(err, errUnanswered) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		switch answer := strings.ToLower(line); {
+		case answer == "":
+			return byDefault, nil
+		case slices.Contains([]string{"y", "yes", "是", "好"}, answer):
+			return true, nil
+		case slices.Contains([]string{"n", "no", "q", "quit", "exit", "否", "不"}, answer):
+			return false, nil
+		}
+		c.say(c.words.T("answer %s", "y, n"))
+	}
+}
+
+// choose lets you choose from a list: with arrows, by a number, or by words. Enter takes the
+// highlighted item. It returns errUnanswered if you leave the list.
+func (c *console) choose(ctx context.Context, p lineedit.Picker) (value string, err error) {
+	p.Numbered = true
+	if c.keys == nil || c.tty == nil || c.lines {
+		return c.chooseByLine(ctx, p)
+	}
+	paint := func(r ink.Role) string { head, _, _ := strings.Cut(c.palette.Paint(r, "x"), "x"); return head }
+	p.Style = lineedit.Style{Menu: "", Chosen: paint(ink.Good), Note: paint(ink.Dim), Search: "", ASCII: c.ascii}
+	p.Help, p.Nothing = c.words.T("a number, or Up, Down and Enter · type to search · Esc leaves"), c.words.T("nothing matches")
+	keys, err := tty.Open(c.keys, c.tty, tty.Options{Writer: c.out})
+	if err != nil {
+		return "", fmt.Errorf("open the terminal: %w", err)
+	}
+	defer func() { err = errors.Join(err, keys.Close()) }()
+	if c.onStuck != nil {
+		c.onStuck(func() { _ = keys.Restore() }) // nobody is left to tell
+	}
+	if err := keys.Raw(); err != nil {
+		return "", fmt.Errorf("open the terminal: %w", err)
+	}
+	l := list{picker: &p, keys: keys, screen: tty.NewScreen(c.out, keys.Size, tty.ScreenOptions{}), words: c.words}
+	return l.run(ctx)
+}
+
+// chooseByLine prints the list with numbers and asks for a line.
+func (c *console) chooseByLine(ctx context.Context, p lineedit.Picker) (string, error) {
+	first, items := p.Chosen(), p.Items
+	for {
+		var t display.Table
+		for i, item := range items[:min(len(items), mostOffered)] {
+			t.Rows = append(t.Rows, display.Data(strconv.Itoa(i+1), item.Text, item.Note))
+		}
+		c.table(t)
+		if more := len(items) - mostOffered; more > 0 {
+			c.say(c.words.T("and %d more; type part of a name to filter them", more))
+		}
+		answer, err := c.line(ctx, c.words.T("%s (a number or words) [%d]: ", strings.TrimRight(p.Title, ":： "), first+1))
+		if err != nil {
+			return "", err
+		}
+		n, notNumber := strconv.Atoi(answer)
+		switch found := p.Find(answer); {
+		case answer == "" && len(items) > 0:
+			return items[first].Value, nil
+		case notNumber == nil && n >= 1 && n <= len(items):
+			return items[n-1].Value, nil
+		case notNumber == nil:
+			c.say(c.words.T(display.Form(len(items), "the only number is %d", "the last number is %d"), len(items)))
+		case len(found) == 0:
+			c.say(c.words.T("nothing matches"))
+			first, items = 0, p.Items
+		case len(found) == 1, strings.TrimSpace(found[0].Text) == answer:
+			return found[0].Value, nil
+		default:
+			first, items = 0, found
+		}
+	}
+}
+
+// mostOffered is how many items of a list are printed at a time.
+const mostOffered = 20
+
+// list is a list that is open at a terminal.
+type list struct {
+	picker *lineedit.Picker
+	keys   *tty.Terminal
+	screen *tty.Screen
+	words  *i18n.Printer
+}
+
+// run lets you choose, and leaves one line behind that says what you chose.
+func (l *list) run(ctx context.Context) (value string, err error) {
+	defer func() { err = errors.Join(err, l.screen.SetLive(nil, 0, 0)) }()
+	for {
+		cols, rows := l.keys.Size()
+		if err := l.screen.SetLive(l.picker.View(cols, max(3, rows-2))); err != nil {
+			return "", err
+		}
+		batch, err := l.keys.Read(ctx)
+		if errors.Is(err, io.EOF) {
+			return "", errUnanswered
+		}
+		if err != nil {
+			return "", err
+		}
+		for _, e := range batch {
+			if value, done, err := l.event(e); done || err != nil {
+				return value, err
+			}
+		}
+	}
+}
+
+func (l *list) event(e tty.Event) (value string, done bool, err error) {
+	switch e := e.(type) {
+	case tty.Paste:
+		l.picker.Paste(e.Text)
+	case tty.Resumed:
+		return "", false, l.screen.Show()
+	case tty.Key:
+		switch a := l.picker.Key(lineedit.Key(e)); a.Kind {
+		case lineedit.Submit:
+			return a.Text, true, l.screen.Print(l.picker.Title + l.picker.Label(a.Text) + "\n")
+		case lineedit.Cancel, lineedit.EOF:
+			return "", true, errUnanswered
+		case lineedit.Interrupt:
+			return "", true, &exitError{code: ExitInterrupted}
+		case lineedit.Suspend:
+			return "", false, errors.Join(l.screen.Hide(), l.keys.Suspend())
+		case lineedit.Redraw:
+			return "", false, l.screen.Clear()
+		}
+	}
+	return "", false, nil
+}

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"coder/internal/app"
+	"coder/internal/config"
+)
+
+// configVerbs are what coder config does.
+var configVerbs = []string{"show", "list", "get", "set", "unset", "path", "schema"}
+
+// settingRow is a setting, for programs.
+type settingRow struct {
+	Key    string          `json:"key"`
+	Value  json.RawMessage `json:"value"`
+	Origin string          `json:"origin"`
+	About  string          `json:"about,omitempty"`
+}
+
+func rowOf(r config.Row) settingRow {
+	about, _ := config.AboutKey(r.Key) // a row has a key that is known
+	return settingRow{Key: r.Key, Value: json.RawMessage(r.Value), Origin: r.Origin.String(), About: about.Doc}
+}
+
+// listSettings prints the settings that have some words in their names or descriptions.
+func (inv *invocation) listSettings(words []string) error {
+	if inv.loadErr != nil {
+		return inv.loadErr
+	}
+	rows := []settingRow{}
+	var lines []string
+	for _, r := range inv.settings.Report.Rows() {
+		row := rowOf(r)
+		text, has := strings.ToLower(row.Key+" "+row.About), true
+		for _, w := range words {
+			has = has && strings.Contains(text, strings.ToLower(w))
+		}
+		if has {
+			rows = append(rows, row)
+			lines = append(lines, row.Key+" = "+oneLine(r.Value)+"  ("+inv.words.Said(r.Origin.Shown())+")", "    "+row.About)
+		}
+	}
+	switch {
+	case inv.flags.json:
+		return inv.printJSON(rows)
+	case len(rows) == 0:
+		return inputf("no setting matches %s", oneLine(strings.Join(words, " ")))
+	}
+	return inv.tell(lines...)
+}
+
+// getSetting prints the value of a setting: text as it is, all else as JSON.
+func (inv *invocation) getSetting(args []string) error {
+	if len(args) != 1 {
+		return usagef("coder config get needs the name of a setting: coder config get KEY")
+	}
+	if inv.loadErr != nil {
+		return inv.loadErr
+	}
+	key := args[0]
+	var found []config.Row
+	for _, r := range inv.settings.Report.Rows() {
+		if r.Key == key {
+			found = []config.Row{r}
+			break
+		}
+		if strings.HasPrefix(r.Key, key+".") {
+			found = append(found, r)
+		}
+	}
+	_, err := config.AboutKey(key)
+	switch {
+	case len(found) == 0 && err != nil:
+		return inputf("%v", err)
+	case len(found) == 0:
+		return inputf("%s is not set", key)
+	case inv.flags.json && len(found) == 1:
+		return inv.printJSON(rowOf(found[0]))
+	case inv.flags.json:
+		rows := make([]settingRow, len(found))
+		for i, r := range found {
+			rows[i] = rowOf(r)
+		}
+		return inv.printJSON(rows)
+	case len(found) == 1:
+		text := found[0].Value
+		if s, err := strconv.Unquote(text); err == nil {
+			text = s
+		}
+		return inv.print(inv.foreign(text))
+	}
+	lines := make([]string, len(found))
+	for i, r := range found {
+		lines[i] = r.Key + " = " + inv.foreign(r.Value)
+	}
+	return inv.print(lines...)
+}
+
+// changeSetting sets or removes a setting in your settings or in those of the project.
+func (inv *invocation) changeSetting(verb string, args []string) error {
+	fl := inv.flags
+	switch {
+	case verb == "set" && len(args) != 2:
+		return usagef("usage: coder config set KEY VALUE [--project]")
+	case verb == "unset" && len(args) != 1:
+		return usagef("usage: coder config unset KEY [--project]")
+	case inv.settings.Root == "":
+		return inv.loadErr
+	}
+	c := app.Change{Key: args[0], Unset: verb == "unset", Project: fl.inProject}
+	if verb == "set" {
+		c.Value = args[1]
+	}
+	done, err := inv.settings.ChangeSetting(inv.Env.Env, fl.Options, c)
+	if err != nil {
+		return err
+	}
+	if fl.json {
+		rows := make([]settingRow, len(done.Rows))
+		for i, r := range done.Rows {
+			rows[i] = rowOf(r)
+		}
+		return inv.printJSON(map[string]any{"file": done.Path, "changed": verb == "set" || done.Was, "settings": rows})
+	}
+	var lines []string
+	switch {
+	case verb == "unset" && !done.Was:
+		lines = append(lines, inv.words.T("%s is not set in %s", c.Key, done.Path))
+	case verb == "unset":
+		lines = append(lines, inv.words.T("Removed %s from %s.", c.Key, done.Path))
+	default:
+		lines = append(lines, inv.words.T("Saved to %s:", done.Path))
+	}
+	for _, r := range done.Rows {
+		lines = append(lines, "  "+r.Key+" = "+oneLine(r.Value)+"  ("+inv.words.Said(r.Origin.Shown())+")")
+	}
+	if done.Over.Source != "" {
+		lines = append(lines, inv.words.T("%s takes precedence over this file.", inv.words.Said(done.Over.Shown())))
+	}
+	return inv.tell(lines...)
+}

@@ -1,0 +1,154 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// SetText is [Set] with the value as people write it: text for text, true or 5 as in a file, and
+// lists as JSON or separated by commas.
+func SetText(content []byte, key, text string) ([]byte, error) {
+	v, err := Value(key, text)
+	if err != nil {
+		return nil, err
+	}
+	return Set(content, key, v)
+}
+
+// Value is the value of a setting that text stands for.
+func Value(key, text string) (any, error) {
+	root := fields()
+	f, words, ok := root.find(key)
+	if !ok {
+		return nil, errors.New(unknownKey(root, f, words, key))
+	}
+	v, err := literal(f, words, text)
+	if list := strings.TrimSpace(text); err == nil && strings.HasPrefix(list, "[") && (f.kind == texts || f.kind == command || f.kind == reach) {
+		v, err = hujson.Parse([]byte(list))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	v.Standardize()
+	return json.RawMessage(v.Pack()), nil
+}
+
+// Unset removes one key from the text of a settings file and leaves the rest of it, comments
+// included, as it is. It reports whether the key was there.
+func Unset(content []byte, key string) (out []byte, was bool, err error) {
+	root := fields()
+	if f, words, ok := root.find(key); !ok {
+		return nil, false, errors.New(unknownKey(root, f, words, key))
+	}
+	content, hadBOM := bytes.CutPrefix(content, bom)
+	src, err := parse("settings", content)
+	if err != nil {
+		return nil, false, err
+	}
+	e := &editor{content: content}
+	out, was = e.unset(src.root, split(key))
+	if hadBOM {
+		out = append(bytes.Clone(bom), out...)
+	}
+	return out, was, nil
+}
+
+// unset removes the member at words, seen from v.
+func (e *editor) unset(v hujson.Value, words []string) ([]byte, bool) {
+	o, err := asObject(v)
+	if err != nil {
+		return e.content, false
+	}
+	i := slices.IndexFunc(o.Members, func(m hujson.ObjectMember) bool { return memberName(m) == words[0] })
+	if i < 0 {
+		return e.content, false
+	}
+	m := o.Members[i]
+	if len(words) > 1 {
+		return e.unset(m.Value, words[1:])
+	}
+	from, to := m.Name.StartOffset, m.Value.EndOffset
+	comma := to + len(m.Value.AfterExtra)
+	text := e.content
+	switch {
+	case text[comma] == ',' && comma == to:
+		to++
+	case text[comma] == ',': // a comment stands before it
+		text = slices.Concat(text[:comma], text[comma+1:])
+	case i > 0: // the comma before it ends nothing any more
+		before := o.Members[i-1].Value
+		at := before.EndOffset + len(before.AfterExtra)
+		text = slices.Concat(text[:at], text[at+1:])
+		from, to = from-1, to-1
+	}
+	start := bytes.LastIndexByte(text[:from], '\n') + 1
+	end := len(text)
+	if n := bytes.IndexByte(text[to:], '\n'); n >= 0 {
+		end = to + n + 1
+	}
+	switch alone := len(bytes.TrimSpace(text[start:from])) == 0; {
+	case alone && len(bytes.TrimSpace(text[to:end])) == 0:
+		from, to = start, end
+	case !alone && i == len(o.Members)-1:
+		from = len(bytes.TrimRight(text[:from], " \t"))
+	default:
+		to += len(text[to:]) - len(bytes.TrimLeft(text[to:], " \t"))
+	}
+	return slices.Concat(text[:from], text[to:]), true
+}
+
+// ProjectMay says why the settings of a project may not set key to a value, whoever writes them;
+// nil if they may. With an untrusted project it is what would be ignored.
+func (r Report) ProjectMay(key string, value any, trusted bool) error {
+	l := newLoader(Options{})
+	l.cfg = r.cfg
+	f, words, ok := l.root.find(key)
+	if !ok {
+		return errors.New(unknownKey(l.root, f, words, key))
+	}
+	v, err := literal(f, words, value)
+	if err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	y := layer{loader: l, name: "value", project: true, untrusted: !trusted, floor: l.strictest()}
+	y.at(key, v)
+	switch {
+	case len(l.errs) > 0:
+		return errors.Join(l.errs...)
+	case len(l.report.Warnings) > 0:
+		why := strings.TrimPrefix(l.report.Warnings[0].Text, "ignored: ")
+		return errors.New(strings.TrimPrefix(why, "ignored in an untrusted project: "))
+	}
+	return nil
+}
+
+// About describes a setting for people.
+type About struct {
+	Key, Doc string
+	Wanted   string   // what its values look like
+	Values   []string // all of them, if they are few
+	Secret   bool
+}
+
+// AboutKey describes the setting of a key, or of an entry in one.
+func AboutKey(key string) (About, error) {
+	root := fields()
+	f, words, ok := root.find(key)
+	if !ok {
+		return About{}, errors.New(unknownKey(root, f, words, key))
+	}
+	a := About{Key: key, Doc: f.doc(), Wanted: f.wanted(), Values: f.enum(), Secret: f.secret()}
+	if f.kind == boolean {
+		a.Values = []string{"true", "false"}
+	}
+	if f.kind == rules {
+		a.Wanted = oneOf(f.enum())
+	}
+	return a, nil
+}

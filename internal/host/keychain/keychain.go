@@ -1,0 +1,128 @@
+// Package keychain saves API keys: in the keychain of the system, or in files that only the
+// user can read. A key belongs to the server it was entered for and is found by its address.
+package keychain
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/repofile"
+
+	"github.com/zalando/go-keyring"
+)
+
+// Place is where a key is saved, as the setting provider.key_store names it.
+type Place string
+
+// The places.
+const (
+	System Place = "keychain"
+	File   Place = "file"
+)
+
+const (
+	service = "coder"
+	maxKey  = 16 << 10
+	// wait is the longest wait for the keychain, which may ask the user for a password.
+	wait = time.Minute
+)
+
+// Store saves keys. Dir is the folder for files; Getenv reads the environment.
+type Store struct {
+	Dir    string
+	Getenv func(string) string
+}
+
+// Save saves the key of the server at address, in the keychain of the system if there is one,
+// otherwise in a file. It returns the place.
+func (s Store) Save(ctx context.Context, address, key string) (Place, error) {
+	if s.hasSystem() {
+		err := within(ctx, func() error { return keyring.Set(service, account(address), key) })
+		if err == nil || ctx.Err() != nil {
+			_ = os.Remove(s.file(address)) // an older key
+			return System, ctx.Err()
+		}
+	}
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return "", fmt.Errorf("save the API key: %w", err)
+	}
+	if err := atomicfile.Write(s.file(address), []byte(key+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("save the API key: %w", err)
+	}
+	return File, nil
+}
+
+// Load reads the key of the server at address.
+func (s Store) Load(ctx context.Context, place Place, address string) (key string, err error) {
+	switch {
+	case place == File:
+		var text []byte
+		text, err = repofile.Own(s.file(address), maxKey)
+		key = string(text)
+	case !s.hasSystem():
+		err = errors.New("this session has no keychain")
+	default:
+		err = within(ctx, func() (err error) {
+			key, err = keyring.Get(service, account(address))
+			return err
+		})
+	}
+	if err == nil && strings.TrimSpace(key) == "" || errors.Is(err, fs.ErrNotExist) || errors.Is(err, keyring.ErrNotFound) {
+		err = fmt.Errorf("no key is saved for %s", account(address))
+	}
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(key), nil
+}
+
+// hasSystem reports whether the system has a keychain for this session. On systems with D-Bus the
+// library would start a bus of its own where the session has none.
+func (s Store) hasSystem() bool {
+	switch runtime.GOOS {
+	case "darwin", "windows":
+		return true
+	case "linux", "freebsd", "openbsd", "netbsd", "dragonfly":
+		return s.Getenv("DBUS_SESSION_BUS_ADDRESS") != ""
+	}
+	return false
+}
+
+// within runs do until ctx ends or wait is over.
+func within(ctx context.Context, do func() error) error {
+	ctx, stop := context.WithTimeout(ctx, wait)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// account is the server of an address: a key goes to no other server.
+func account(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return address
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Host)
+}
+
+func (s Store) file(address string) string {
+	sum := sha256.Sum256([]byte(account(address)))
+	return filepath.Join(s.Dir, hex.EncodeToString(sum[:16]))
+}

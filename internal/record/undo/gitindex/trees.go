@@ -1,0 +1,99 @@
+package gitindex
+
+import (
+	"bytes"
+	"encoding/hex"
+	"path"
+	"strconv"
+)
+
+// Trees are the folders of an index whose files are the same as in a tree that git stored,
+// by name, "" being the root: each with the id of that tree.
+type Trees map[string]string
+
+// maxDepth is how deep folders may be nested.
+const maxDepth = 1000
+
+// ReadTrees reads the trees that an index names. Git removes the name of a tree when it
+// stages something in the folder. There is an error where the index does not say it all:
+// one that is split, sparse or damaged, and one that names no trees.
+func ReadTrees(text []byte, oidSize int) (Trees, error) {
+	files := 0
+	rest, err := read(text, oidSize, func(Entry, uint32, uint16) { files++ })
+	if err != nil {
+		return nil, err
+	}
+	var stored []byte
+	whole := true
+	err = eachExtension(rest, oidSize, func(name string, text []byte) {
+		switch name {
+		case "TREE":
+			stored = text
+		case "link", "sdir":
+			whole = false
+		}
+	})
+	if err != nil || !whole || stored == nil {
+		return nil, errFormat
+	}
+	p := treeReader{rest: stored, oidSize: oidSize, found: make(Trees)}
+	if n := p.read("", 0); p.failed || len(p.rest) > 0 || n >= 0 && n != files {
+		return nil, errFormat
+	}
+	return p.found, nil
+}
+
+// treeReader takes the trees of an index apart.
+type treeReader struct {
+	rest    []byte
+	oidSize int
+	found   Trees
+	failed  bool
+}
+
+// read reads a folder and those in it, and returns how many files the folder has; -1 where
+// no stored tree has the same.
+func (p *treeReader) read(above string, depth int) (files int) {
+	name := string(p.until(0))
+	files, below := p.number(' '), p.number('\n')
+	if (name == "") != (depth == 0) || files < -1 || below < 0 || below > len(p.rest) || depth > maxDepth {
+		p.failed = true
+	}
+	if p.failed {
+		return -1
+	}
+	folder := path.Join(above, name)
+	if files >= 0 {
+		if len(p.rest) < p.oidSize {
+			p.failed = true
+			return -1
+		}
+		p.found[folder] = hex.EncodeToString(p.rest[:p.oidSize])
+		p.rest = p.rest[p.oidSize:]
+	}
+	within := 0
+	for range below {
+		if p.failed {
+			break
+		}
+		within += max(p.read(folder, depth+1), 0)
+	}
+	if files >= 0 && within > files {
+		p.failed = true
+	}
+	return files
+}
+
+// until cuts off the text before a byte.
+func (p *treeReader) until(end byte) []byte {
+	before, after, ok := bytes.Cut(p.rest, []byte{end})
+	p.failed = p.failed || !ok
+	p.rest = after
+	return before
+}
+
+func (p *treeReader) number(end byte) int {
+	n, err := strconv.Atoi(string(p.until(end)))
+	p.failed = p.failed || err != nil
+	return n
+}

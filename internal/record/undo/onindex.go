@@ -1,0 +1,157 @@
+package undo
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"coder/internal/record/undo/gitindex"
+)
+
+// The files of a start are told by what is different from the index of git that is saved
+// with them. That is named by the modes that git does not know, and by the folder of the
+// repository that is the workspace,
+//
+//	index:<mode of files>,<of programs>,<of directories>,<folder>
+const onIndexPrefix = "index:"
+
+func isOnIndex(name string) bool { return strings.HasPrefix(name, onIndexPrefix) }
+
+// encodeStart writes a tree as what is different from an index that is saved with it.
+func (k *Keeper) encodeStart(t *tree, index []byte) []byte {
+	r := k.repoOf(".")
+	if r == nil || index == nil {
+		return encodeTree(nil, t)
+	}
+	c := indexed{t: t, same: make(map[string][]bool)}
+	if err := eachIndexed(index, r.prefix, c.file); err != nil {
+		return encodeTree(nil, t)
+	}
+	name := fmt.Sprintf("%s%o,%o,%o,%s", onIndexPrefix, c.h.file, c.h.program, c.h.dirs, url.PathEscape(r.prefix))
+	b := encodeHead(name, t)
+	for _, e := range c.edits() {
+		b = appendNode(appendString(b, e.path), e.node)
+	}
+	return b
+}
+
+// indexed compares a tree with an index.
+type indexed struct {
+	t    *tree
+	h    headRoot          // the modes of the first of each kind
+	same map[string][]bool // by folder, which of its nodes the index tells
+	gone []edit            // what the tree does not have
+	last string            // the folder of the last file
+}
+
+// file takes in a file of the index.
+func (c *indexed) file(dir, base string, e gitindex.Entry) {
+	if dir != c.last {
+		c.last = dir
+		for up := dir; up != "." && c.same[up] == nil; up = path.Dir(up) {
+			c.same[up] = make([]bool, c.t.folders[up].len()+1) // never empty
+			c.mark(path.Dir(up), path.Base(up), func(st stamp, hash string) bool {
+				return hash == packedDir && st.mode == fs.ModeDir|first(&c.h.dirs, st.mode)
+			})
+		}
+	}
+	c.mark(dir, base, func(st stamp, hash string) bool {
+		mode := &c.h.file
+		if e.Program {
+			mode = &c.h.program
+		}
+		return len(hash) == len(packedGit)+len(e.ID) && hash[:len(packedGit)] == packedGit && hash[len(packedGit):] == string(e.ID) &&
+			st == stamp{mode: first(mode, st.mode), size: int64(e.Size), mtime: e.ModTime, ctime: e.ChangeTime, ino: uint64(e.Ino)}
+	})
+}
+
+// first is the first permission that was met.
+func first(mode *fs.FileMode, met fs.FileMode) fs.FileMode {
+	if *mode == 0 {
+		*mode = met.Perm()
+	}
+	return *mode
+}
+
+// mark notes whether a node is as the index tells it. Of several by one name the last counts.
+func (c *indexed) mark(dir, base string, as func(st stamp, hash string) bool) {
+	f := c.t.folders[dir]
+	i, ok := f.index(base)
+	if !ok {
+		if rel := path.Join(dir, base); isName(rel) {
+			c.gone = append(c.gone, edit{path: rel})
+		}
+		return
+	}
+	if c.same[dir] == nil {
+		c.same[dir] = make([]bool, f.len()+1)
+	}
+	c.same[dir][i] = f.flag(i) == 0 && as(f.stamp(i), f.hashes[i])
+}
+
+// edits are what makes the tree of the index the one that was compared, in order.
+func (c *indexed) edits() []edit {
+	list := c.gone
+	for dir, f := range c.t.folders {
+		same := c.same[dir]
+		for i := range f.len() {
+			if same == nil || !same[i] {
+				n := f.node(i)
+				list = append(list, edit{path.Join(dir, n.name), n})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b edit) int {
+		return cmp.Or(strings.Compare(path.Dir(a.path), path.Dir(b.path)), strings.Compare(a.path, b.path))
+	})
+	return list
+}
+
+// eachIndexed calls visit for the files of an index below a folder.
+func eachIndexed(index []byte, prefix string, visit func(dir, base string, e gitindex.Entry)) error {
+	dir := "."
+	return gitindex.Read(index, gitindex.OIDSize(index), prefix, func(e gitindex.Entry) {
+		at := bytes.LastIndexByte(e.Name, '/')
+		switch {
+		case at <= 0:
+			dir = "."
+		case string(e.Name[:at]) != dir:
+			dir = string(e.Name[:at])
+		}
+		visit(dir, string(e.Name[at+1:]), e)
+	})
+}
+
+// treeOfIndex is the tree that a name tells of an index.
+func treeOfIndex(name string, index []byte) (*tree, error) {
+	f := strings.Split(strings.TrimPrefix(name, onIndexPrefix), ",")
+	if len(f) != 4 {
+		return nil, errTree
+	}
+	h := headRoot{root: "."}
+	prefix, err := url.PathUnescape(f[3])
+	if err = errors.Join(err, h.parseModes(f)); err != nil {
+		return nil, errTree
+	}
+	base := (&tree{folders: make(map[string]*folder)}).grown(h, func(yield func(edit) bool) {
+		more := true
+		err = eachIndexed(index, prefix, func(dir, base string, e gitindex.Entry) {
+			n := &node{name: base, hash: gitPrefix + e.OID(), stamp: stamp{
+				mode: h.file, size: int64(e.Size), mtime: e.ModTime, ctime: e.ChangeTime, ino: uint64(e.Ino),
+			}}
+			if e.Program {
+				n.stamp.mode = h.program
+			}
+			if rel := path.Join(dir, base); more && isName(rel) {
+				more = yield(edit{rel, n})
+			}
+		})
+	}, nil)
+	return base, err
+}

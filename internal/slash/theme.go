@@ -1,0 +1,29 @@
+package slash
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"coder/internal/config"
+)
+
+// Theme shows the theme of the screen, or changes it at once and for later.
+func Theme(p Preferences) Command {
+	about, _ := config.AboutKey(themeKey) // there is such a setting
+	return Command{
+		Name: "theme", Looks: true, Args: "[" + strings.Join(about.Values, "|") + "]", Help: "show the theme of the screen, or change it",
+		Run: func(_ context.Context, c call) (outcome, error) {
+			name := strings.TrimSpace(c.Args)
+			if name != "" {
+				return changed(p, themeKey, name, false)
+			}
+			rows := p.Rows()
+			i := slices.IndexFunc(rows, func(r config.Row) bool { return r.Key == themeKey })
+			return say(fmt.Sprintf("theme: %s", strings.Trim(rows[i].Value, `"`)))
+		},
+	}
+}
+
+const themeKey = "ui.theme"

@@ -1,0 +1,162 @@
+//go:build unix
+
+package repl
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/ui/lineedit"
+	"coder/internal/ui/term"
+)
+
+// calm is how long a card that has just appeared takes no Enter, unless a key was pressed in
+// it, and how long an Enter that follows a number is swallowed.
+const calm = 500 * time.Millisecond
+
+// unchosen is the place of the highlight while there is none.
+const unchosen = -1
+
+// choose opens the options of the question that is put: the first is highlighted, unless
+// something dangerous is asked about.
+func (d *dialogue) choose(cards term.Cards) {
+	d.chosen = unchosen
+	if !d.flat && !term.Dangerous(d.question) && len(cards.Choices(d.question)) > 0 {
+		d.chosen = 0
+	}
+}
+
+// cardKey does what a key means at the open question as long as nothing is typed there. It
+// reports whether the key meant anything.
+func (r *REPL) cardKey(ctx context.Context, k lineedit.Key) (done bool, err error) {
+	enter := k == lineedit.Key{Name: lineedit.Enter}
+	swallows := r.Now().Before(r.swallow)
+	if r.swallow = (time.Time{}); swallows && enter {
+		return true, nil
+	}
+	d := r.open
+	if d == nil {
+		return false, nil
+	}
+	if enter && !d.touched && d.question.Author != event.ActorRecovery && r.Now().Sub(d.since) < calm {
+		return true, nil
+	}
+	d.touched = true
+	if !r.answer.Empty() || r.answer.Asks() {
+		return false, nil
+	}
+	if k == lineedit.WithCtrl('o') && r.cards().Hides(d.question) && !d.whole {
+		return true, r.wholeCard()
+	}
+	choices := r.cards().Choices(d.current())
+	if len(choices) == 0 && !term.Dangerous(d.current()) {
+		return false, nil
+	}
+	return r.choiceKey(ctx, k, choices)
+}
+
+// choiceKey does what a key means at the options of an approval.
+func (r *REPL) choiceKey(ctx context.Context, k lineedit.Key, choices []term.Choice) (done bool, err error) {
+	d := r.open
+	switch {
+	case k == lineedit.Typed('?'), k == lineedit.Typed('？'):
+		d.chosen, r.swallow = unchosen, r.Now().Add(calm)
+		return true, r.render.Insert(r.cards().Why(d.current()))
+	case term.Dangerous(d.current()):
+		return false, nil
+	case d.flat: // there is no highlight to move
+	case k == lineedit.Key{Name: lineedit.Down}, k == lineedit.WithCtrl('n'):
+		d.chosen = min(d.chosen+1, len(choices)-1)
+		return true, nil
+	case k == lineedit.Key{Name: lineedit.Up} && d.chosen <= 0 && r.takeBack():
+		return true, nil
+	case k == lineedit.Key{Name: lineedit.Up}, k == lineedit.WithCtrl('p'):
+		d.chosen = max(d.chosen-1, 0)
+		return true, nil
+	case k == lineedit.Key{Name: lineedit.Enter} && d.chosen >= 0 && d.chosen < len(choices):
+		return true, r.choice(ctx, choices[d.chosen])
+	}
+	if d.current().Kind != uip.Confirm { // numbers choose calls there
+		return false, nil
+	}
+	i := slices.IndexFunc(choices, func(c term.Choice) bool { return len(c.Key) == 1 && k == lineedit.Typed(rune(c.Key[0])) })
+	if i < 0 || !r.editor.Empty() && r.Now().Sub(d.since) < calm { // that may have been meant for the draft
+		return false, nil
+	}
+	r.swallow = r.Now().Add(calm)
+	return true, r.choice(ctx, choices[i])
+}
+
+// choice answers with one of the options.
+func (r *REPL) choice(ctx context.Context, c term.Choice) error {
+	var shown, line lineedit.Editor
+	shown.SetText(c.Key + " " + c.Label)
+	line.SetText(c.Line)
+	if err := r.commit(r.answerPrompt(), shown.Draft()); err != nil {
+		return err
+	}
+	return r.decide(ctx, c.Line, line.Draft(), c.Stop)
+}
+
+// wholeCard shows all of what the open question is about.
+func (r *REPL) wholeCard() error {
+	d, cards := r.open, r.cards()
+	d.whole, cards.Whole = true, true
+	r.render.Saw(d.question)
+	return r.render.Insert(cards.Draw(d.question))
+}
+
+// options are the rows of the options of the open question, at most so many; none if they
+// stand in the stream.
+func (r *REPL) options(most int) []string {
+	d := r.open
+	if d.flat || d.inParts() {
+		return nil
+	}
+	chosen := d.chosen
+	if !r.answer.Empty() {
+		chosen = unchosen
+	}
+	rows := d.seen(r.cards()).Options(d.question, chosen)
+	if len(rows) > most { // the terminal has become smaller
+		return rows[max(0, min(chosen, len(rows)-most)):][:most]
+	}
+	return rows
+}
+
+// leastCard is how many rows stay for the card above its options.
+const leastCard = 3
+
+// fits reports whether the options of a question can stand below its card.
+func (r *REPL) fits(q uip.Request) bool {
+	rows := r.cards().Options(q, unchosen)
+	return len(rows) > 0 && len(rows)+leastCard+1 < r.height()
+}
+
+// numbered is a line that begins with the number of an option, as the words that mean the
+// same: 1 is y, 4 use b is n use b.
+func numbered(choices []term.Choice, line string) (same string, stop bool) {
+	word, _, rest := firstWord(strings.TrimSpace(line))
+	for _, c := range choices {
+		switch {
+		case c.Key != word || c.Key == c.Line:
+		case rest == "":
+			return c.Line, c.Stop
+		case c.Line == "n":
+			return c.Line + " " + rest, false
+		case c.Line == "y":
+			return c.Line + strings.TrimPrefix(strings.TrimSpace(line), word), false
+		}
+	}
+	return line, false
+}
+
+// asksWhy reports whether a line asks why an approval is asked for.
+func asksWhy(q uip.Request, line string) bool {
+	line = strings.TrimSpace(line)
+	return (line == "?" || line == "？") && q.Purpose == uip.ConfirmRiskyAction && q.Kind != uip.Select
+}

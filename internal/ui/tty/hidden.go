@@ -1,0 +1,28 @@
+//go:build unix
+
+package tty
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Hide stops a terminal in its usual mode from showing what is typed. The result shows it again.
+func Hide(in *os.File) (show func() error, err error) {
+	fd := int(in.Fd())
+	found, err := unix.IoctlGetTermios(fd, getModes)
+	if err != nil {
+		return nil, errors.Join(ErrNotTerminal, err)
+	}
+	hidden := *found
+	hidden.Lflag &^= unix.ECHO
+	hidden.Lflag |= unix.ICANON | unix.ISIG
+	hidden.Iflag |= unix.ICRNL
+	if err := unix.IoctlSetTermios(fd, setModes, &hidden); err != nil {
+		return nil, fmt.Errorf("hide what is typed: %w", err)
+	}
+	return func() error { return unix.IoctlSetTermios(fd, setModes, found) }, nil
+}
