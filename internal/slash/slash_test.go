@@ -199,7 +199,7 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 		{"/jobs", "job-1  running        3s        serve", ""},
 		{"/jobs", "job-2  ended, exit 0            make     runs/2.log", ""},
 		{"/tasks", "running          > look", ""},
-		{"/tasks", "question         edit a.txt", ""},
+		{"/tasks", "open question    edit a.txt", ""},
 		{"/context", "of 1000 tokens used", ""},
 		{"/cost", "all         30  0       3    $0.5000", ""},
 		{"/diff", "in this session: 1 changed\n  a.txt  +1 -1", ""},

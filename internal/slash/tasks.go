@@ -40,7 +40,7 @@ func Tasks(read func(context.Context) ([]Task, error)) Command {
 			t.Rows = append(t.Rows, []display.Cell{{Text: task.Created.Local().Format("2006-01-02 15:04")}, {Text: task.Status, Words: true}, {Text: title}})
 			if asks := task.Waits; asks.Text != "" {
 				asks.Text = sanitize.Line(asks.Text, 200)
-				t.Rows = append(t.Rows, []display.Cell{{}, {Text: "question", Words: true}, asks})
+				t.Rows = append(t.Rows, []display.Cell{{}, {Text: "open question", Words: true}, asks})
 			}
 		}
 		if more := len(all) - tasksShown; more > 0 {
