@@ -81,8 +81,8 @@ func (f *Follower) Golden(ctx context.Context, g Golden) (*Golden, error) {
 		}
 		g.Start, g.files[s.Path] = append(g.Start, s), data
 	}
-	became := make(map[uint64]uint64, len(f.pairs)) // the records of the rerun, by those of the take
-	for _, p := range f.pairs {
+	became := make(map[uint64]uint64, len(f.made)) // the records of the rerun, by those of the take
+	for _, p := range align(f.take, f.made) {
 		r, err := f.portable(ctx, p.is, &g)
 		if err != nil {
 			return nil, err

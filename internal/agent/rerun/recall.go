@@ -99,7 +99,7 @@ func (f *Follower) Recall(ctx context.Context, callID string) (res tool.Result, 
 // call, before the process under way ends.
 func (f *Follower) handedOn(callID string) bool {
 	for stream := callID; len(f.take.streams[stream]) > 0; stream += "+" {
-		if r, ok := f.next(stream); ok && !f.beyond(r) {
+		if len(f.left[stream]) > 0 {
 			return true
 		}
 	}
@@ -109,17 +109,16 @@ func (f *Follower) handedOn(callID string) bool {
 // cutOff waits with a call that the end of the process cut off. If the record goes on
 // in its stream as if the call had come to its end, that is a difference.
 func (f *Follower) cutOff(ctx context.Context, c call) error {
-	goesOn := slices.IndexFunc(f.left[c.stream], func(r event.Record) bool {
+	goesOn := slices.ContainsFunc(f.left[c.stream], func(r event.Record) bool {
 		switch r.Event.(type) {
 		case event.ToolCallRequested, event.ToolCallCompleted, event.InteractionRequested, event.InteractionResponded:
-			return f.beyond(r) // else it is of a call beside this one
+			return false // of a call beside this one
 		}
 		return true
 	})
-	if goesOn < 0 && len(f.ends) > 0 || goesOn >= 0 && f.beyond(f.left[c.stream][goesOn]) {
+	if !goesOn && f.cut {
 		return f.wait(ctx)
 	}
-	f.left[c.stream] = f.left[c.stream][max(goesOn, 0):]
 	return f.part(c.stream, event.Record{Event: event.ToolCallCompleted{Tool: keyOf(c.asked.Event).about, Unknown: true}})
 }
 
@@ -208,7 +207,7 @@ func byPerson(list []event.Record) (chat.Message, bool) {
 func (f *Follower) steer() []chat.Words {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if m, ok := byPerson(f.left[main]); ok && !f.beyond(f.left[main][0]) {
+	if m, ok := byPerson(f.left[main]); ok {
 		return []chat.Words{chat.From(chat.Typed, f.here(m.Text()))}
 	}
 	return nil

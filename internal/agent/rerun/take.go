@@ -102,6 +102,20 @@ func (t *Take) end(seq uint64) {
 	t.ends = append(t.ends, seq)
 }
 
+// process is what the nth process made, by stream.
+func (t *Take) process(n int) map[string][]event.Record {
+	part := make(map[string][]event.Record)
+	for stream, list := range t.streams {
+		for _, r := range list {
+			later := slices.IndexFunc(t.ends, func(end uint64) bool { return end > r.Seq })
+			if later == n || later < 0 && n == len(t.ends) {
+				part[stream] = append(part[stream], r)
+			}
+		}
+	}
+	return part
+}
+
 // namer names the streams of records. A subtask's is its call, with a sign more for each that
 // worked for the call before.
 type namer map[string]string // by the task
