@@ -306,10 +306,13 @@ func (l leaf) String() string {
 	return text
 }
 
+// nothing describes no record at all.
+const nothing = "nothing: the session ends here\n"
+
 // describe is an event that has no counterpart.
 func (r *reader) describe(e event.Event) string {
 	if e == nil {
-		return "nothing: the record ends here\n"
+		return nothing
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "record: %s\n", nameOf(e))
