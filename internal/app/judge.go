@@ -52,7 +52,7 @@ func (a *App) newJudge(c *confine.Confiner, p *protectedFiles) (*judge.Judge, er
 		Network: hostList(a.Config.Safety.Network), Bounds: func() bool { return c.Bounds(context.Background()) },
 		Given: given, Lines: a.ownLines(), Allow: allow, Deny: deny,
 		Exact: a.Config.Permission.AllowlistMatch == "exact",
-		Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now, Settings: a.gitSettingsNamed(),
+		Ignored: p.ignored(), Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now, Settings: a.gitSettingsNamed(),
 		Unasked: unasked, Fearless: unasked && approval.DangerousNoninteractive == "allow",
 	}), nil
 }
