@@ -12,7 +12,6 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
-	"coder/internal/core/uip"
 	"coder/internal/policy/mode"
 	"coder/internal/tool"
 )
@@ -36,8 +35,7 @@ type Follower struct {
 	cut     bool                      // it is to end there, before its books are closed
 	ended   bool                      // it did
 	streams namer                     // of the rerun's tasks
-	calls   map[string]call           // by the id that a call has now
-	asked   map[string]uip.Request    // by the id that a question has now, the one on record
+	asked   map[string]made           // calls and questions on record, by the ids that they have now
 	open    bool                      // a turn is
 	mode    string                    // of the last record that changed it
 	run     event.Run                 // of the last turn
@@ -48,17 +46,11 @@ type Follower struct {
 	window  int                       // that the server told of; 0 if it did not yet
 }
 
-// call is the request of a call on record, and its stream.
-type call struct {
-	asked  event.Record
-	stream string
-}
-
 // Follow begins to follow a rerun of take, in the copy that world was laid out in.
 func Follow(take *Take, was, is Side, world *World) *Follower {
 	f := &Follower{
-		take: take, was: was, is: is, world: world, mode: mode.Build, calls: make(map[string]call),
-		asked: make(map[string]uip.Request), cancel: func() {}, change: func(string) {},
+		take: take, was: was, is: is, world: world, mode: mode.Build, asked: make(map[string]made),
+		cancel: func() {}, change: func(string) {},
 	}
 	f.clock.Store(take.Start())
 	f.begin(0)
@@ -165,22 +157,18 @@ func (f *Follower) add(ctx context.Context, r event.Record) error {
 	f.left[stream] = f.left[stream][1:]
 	f.made = append(f.made, made{stream, r})
 	f.tick()
-	switch e := was.Event.(type) {
-	case event.TaskCreated:
-		f.open = f.open || stream == main
-	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
-		f.open = f.open && stream != main
-	case event.ModeChanged:
+	f.open = isOpen(f.open, stream, r.Event)
+	if e, ok := was.Event.(event.ModeChanged); ok {
 		f.mode = e.Mode
 	}
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
-		f.calls[e.CallID] = call{was, stream}
+		f.asked[e.CallID] = made{stream, was}
 	case event.InteractionRequested:
-		f.asked[e.ID] = was.Event.(event.InteractionRequested).Request
+		f.asked[e.ID] = made{stream, was}
 	}
-	if run, ok := runOf(was.Event); ok && stream == main {
-		f.run = run
+	if run := runOf(was.Event); run != nil && stream == main {
+		f.run = *run
 	}
 	if err := f.world.apply(ctx, was.Seq); err != nil {
 		return fmt.Errorf("do what others did to files after record %d: %w", was.Seq, err)
@@ -247,26 +235,22 @@ func (f *Follower) Window() int {
 // what the last one was.
 func (f *Follower) nextRun() event.Run {
 	for _, r := range f.left[main] {
-		if run, ok := runOf(r.Event); ok {
-			return run
+		if run := runOf(r.Event); run != nil {
+			return *run
 		}
 	}
 	return f.run
 }
 
 // runOf is what a turn is run with that a record begins or takes up.
-func runOf(e event.Event) (run event.Run, ok bool) {
-	of := (*event.Run)(nil)
+func runOf(e event.Event) *event.Run {
 	switch e := e.(type) {
 	case event.TaskCreated:
-		of, ok = e.Run, true
+		return cmp.Or(e.Run, new(event.Run))
 	case event.TaskStarted:
-		of, ok = e.Run, e.Run != nil
+		return e.Run
 	}
-	if of != nil {
-		run = *of
-	}
-	return run, ok
+	return nil
 }
 
 // Written is what another program wrote for a command of the turn.

@@ -30,7 +30,6 @@ type Take struct {
 
 	streams map[string][]event.Record // the records that are compared
 	ends    []uint64                  // the first records after a process ended without closing the books
-	done    map[uint64]event.Record   // of the request of a call, its completion
 	rest    []event.Record            // what comes after it
 }
 
@@ -49,22 +48,11 @@ func (t *Take) Until(n int) *Take {
 // New reads a session, oldest record first.
 func New(id, root string, records []event.Record) *Take {
 	t := &Take{ID: id, Root: root, Records: records}
-	t.streams, t.done = make(map[string][]event.Record), make(map[uint64]event.Record)
-	streams, p, requests, open := namer{}, process{}, make(map[string]uint64), false
+	t.streams = make(map[string][]event.Record)
+	streams, p, open := namer{}, process{}, false
 	for _, r := range records {
 		stream := streams.of(r)
-		switch e := r.Event.(type) {
-		case event.TaskCreated:
-			open = open || stream == main
-		case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
-			open = open && stream != main
-		case event.ToolCallRequested:
-			requests[stream+"\x00"+e.CallID] = r.Seq
-		case event.ToolCallCompleted:
-			if seq, ok := requests[stream+"\x00"+e.CallID]; ok {
-				t.done[seq] = r
-			}
-		}
+		open = isOpen(open, stream, r.Event)
 		if skipped(r.Event) {
 			continue
 		}
@@ -77,6 +65,28 @@ func New(id, root string, records []event.Record) *Take {
 		t.cutOff()
 	}
 	return t
+}
+
+// isOpen reports whether the session is in a turn after an event, if it was before.
+func isOpen(before bool, stream string, e event.Event) bool {
+	switch e.(type) {
+	case event.TaskCreated:
+		return before || stream == main
+	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
+		return before && stream != main
+	}
+	return before
+}
+
+// done is what came of a call that was requested, if it came to its end. Ids may come again.
+func (t *Take) done(asked made) (event.ToolCallCompleted, bool) {
+	request, _ := asked.Event.(event.ToolCallRequested)
+	for r, e := range each[event.ToolCallCompleted](t.streams[asked.stream]) {
+		if e.CallID == request.CallID && r.Seq > asked.Seq {
+			return e, r.Actor != event.ActorRecovery
+		}
+	}
+	return event.ToolCallCompleted{}, false
 }
 
 // cutOff has the last process end after the last record.
@@ -264,12 +274,13 @@ func (t *Take) replies() (all []event.Record) {
 }
 
 // step is how many replies there were by a record.
-func (t *Take) step(seq uint64) int {
-	all := t.replies()
-	if n := slices.IndexFunc(all, func(r event.Record) bool { return r.Seq > seq }); n >= 0 {
-		return n
+func (t *Take) step(seq uint64) (n int) {
+	for _, r := range t.replies() {
+		if r.Seq <= seq {
+			n++
+		}
 	}
-	return len(all)
+	return n
 }
 
 // Model is the model that replied first, or "".
