@@ -46,7 +46,7 @@ func (f *Follower) Again(ctx context.Context, open Open) error {
 		switch {
 		case ctx.Err() != nil: // what the session became then is this one's doing
 			return ctx.Err()
-		case parted, ended && len(f.take.process(n + 1)[main]) == 0:
+		case parted, ended && n == len(f.take.processes)-1:
 			return nil
 		case !ended:
 			return err
@@ -63,7 +63,7 @@ func (f *Follower) inputs(ctx context.Context, s *supervisor.Session, resumed bo
 		f.mu.Lock()
 		r, ok := f.next(main)
 		made := len(f.made)
-		ok = ok && !f.ended && !f.parted
+		ok = (ok || resumed && f.more()) && !f.ended && !f.parted
 		do, err := f.input(r, resumed)
 		turn, cancel := context.WithCancel(ctx)
 		f.cancel = cancel

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,7 +62,8 @@ func Follow(take *Take, was, is Side, world *World) *Follower {
 func (f *Follower) begin(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.left, f.cut, f.ended = f.take.process(n), n < len(f.take.ends), false
+	f.left, f.ended = maps.Clone(f.take.processes[n]), false
+	f.cut = f.take.cut || n < len(f.take.processes)-1
 	f.tick()
 }
 
@@ -87,6 +89,16 @@ func (f *Follower) next(stream string) (event.Record, bool) {
 		return list[0], true
 	}
 	return event.Record{}, false
+}
+
+// more reports whether the process under way has more to make, in any stream.
+func (f *Follower) more() bool {
+	for _, list := range f.left {
+		if len(list) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Store is where the records of the rerun go: to store, as far as they are those of the
@@ -179,7 +191,7 @@ func (f *Follower) add(ctx context.Context, r event.Record) error {
 
 // intervene does what the person did after a record, and ends the process where it ended.
 func (f *Follower) intervene(stream string, was event.Record) {
-	then, more := f.next(stream)
+	then, _ := f.next(stream)
 	switch e := then.Event.(type) {
 	case event.ToolCallRequested:
 		if e.Verdict == event.Cancelled && then.Actor != event.ActorRecovery {
@@ -191,10 +203,7 @@ func (f *Follower) intervene(stream string, was event.Record) {
 			f.change(e.Mode) // between two steps
 		}
 	}
-	for _, list := range f.left {
-		more = more || len(list) > 0
-	}
-	if !more && f.cut {
+	if f.cut && !f.more() {
 		f.ended = true
 		f.cancel()
 	}

@@ -28,9 +28,10 @@ type Take struct {
 	Root    string // the workspace, where it was then
 	Records []event.Record
 
-	streams map[string][]event.Record // the records that are compared
-	ends    []uint64                  // the first records after a process ended without closing the books
-	rest    []event.Record            // what comes after it
+	streams   map[string][]event.Record   // the records that are compared
+	processes []map[string][]event.Record // the same, as each process made them
+	cut       bool                        // the last one ended without closing the books, as those before it did
+	rest      []event.Record              // what comes after it
 }
 
 // main is the stream of the session itself; a subtask's is that of its call.
@@ -39,30 +40,35 @@ const main = ""
 // Until is a take of the first n records. It ends as if its process had.
 func (t *Take) Until(n int) *Take {
 	part := New(t.ID, t.Root, t.Records[:n])
-	if part.rest = t.Records[n:]; len(part.rest) > 0 {
-		part.cutOff()
-	}
+	part.rest = t.Records[n:]
+	part.cut = part.cut || len(part.rest) > 0
 	return part
 }
 
 // New reads a session, oldest record first.
 func New(id, root string, records []event.Record) *Take {
-	t := &Take{ID: id, Root: root, Records: records}
-	t.streams = make(map[string][]event.Record)
-	streams, p, open := namer{}, process{}, false
+	now := make(map[string][]event.Record)
+	t := &Take{ID: id, Root: root, Records: records, streams: make(map[string][]event.Record)}
+	t.processes = append(t.processes, now)
+	streams, p := namer{}, process{}
 	for _, r := range records {
 		stream := streams.of(r)
-		open = isOpen(open, stream, r.Event)
+		t.cut = isOpen(t.cut, stream, r.Event)
 		if skipped(r.Event) {
 			continue
 		}
-		t.streams[stream] = append(t.streams[stream], r)
 		if p.another(r, stream) {
-			t.end(r.Seq)
+			before, n := now[main], len(now[main])
+			for ; n > 1; n-- { // it put the mode it was begun in on record first
+				if _, ok := before[n-1].Event.(event.ModeChanged); !ok {
+					break
+				}
+			}
+			now[main], now = before[:n:n], map[string][]event.Record{main: before[n:]}
+			t.processes = append(t.processes, now)
 		}
-	}
-	if open {
-		t.cutOff()
+		now[stream] = append(now[stream], r)
+		t.streams[stream] = append(t.streams[stream], r)
 	}
 	return t
 }
@@ -87,43 +93,6 @@ func (t *Take) done(asked made) (event.ToolCallCompleted, bool) {
 		}
 	}
 	return event.ToolCallCompleted{}, false
-}
-
-// cutOff has the last process end after the last record.
-func (t *Take) cutOff() {
-	if n := len(t.Records); n > 0 && (len(t.ends) == 0 || t.ends[len(t.ends)-1] <= t.Records[n-1].Seq) {
-		t.ends = append(t.ends, t.Records[n-1].Seq+1)
-	}
-}
-
-// end takes note that a process ended before a record was made. The next one
-// put the mode it was begun in on record first.
-func (t *Take) end(seq uint64) {
-	list := t.streams[main]
-	for n := len(list) - 1; n > 0; n-- {
-		if list[n].Seq == seq {
-			continue
-		}
-		if _, ok := list[n].Event.(event.ModeChanged); !ok || typed(list, n+1) {
-			break
-		}
-		seq = list[n].Seq
-	}
-	t.ends = append(t.ends, seq)
-}
-
-// process is what the nth process made, by stream.
-func (t *Take) process(n int) map[string][]event.Record {
-	part := make(map[string][]event.Record)
-	for stream, list := range t.streams {
-		for _, r := range list {
-			later := slices.IndexFunc(t.ends, func(end uint64) bool { return end > r.Seq })
-			if later == n || later < 0 && n == len(t.ends) {
-				part[stream] = append(part[stream], r)
-			}
-		}
-	}
-	return part
 }
 
 // namer names the streams of records. A subtask's is its call, with a sign more for each that
