@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -160,12 +159,17 @@ const maxAgain = 3
 // is learnt unless the rerun takes another course.
 func (a *App) again(ctx context.Context, s staging) (report *rerun.Report, learnt *rerun.Golden, err error) {
 	var runs []*rerun.Follower
+	var after []func()
+	defer func() {
+		for _, do := range slices.Backward(after) {
+			do()
+		}
+	}()
 	for range 1 + maxAgain {
-		f, gone, err := a.once(ctx, s)
+		f, err := a.once(ctx, s, func(do func()) { after = append(after, do) })
 		if err != nil {
 			return nil, nil, err
 		}
-		defer gone()
 		runs = append(runs, f)
 		if report = runs[0].Compare(s.except, runs[1:]...); report.Difference == nil || !report.Difference.Chancy() {
 			break
@@ -177,43 +181,43 @@ func (a *App) again(ctx context.Context, s staging) (report *rerun.Report, learn
 	return report, learnt, err
 }
 
-// once runs a take again in a folder of its own, which stays until gone is called.
-func (a *App) once(ctx context.Context, s staging) (f *rerun.Follower, gone func(), err error) {
+// once runs a take again in a folder of its own, which is there until what is handed to after
+// is done.
+func (a *App) once(ctx context.Context, s staging, after func(do func())) (*rerun.Follower, error) {
 	stage, err := a.stage()
 	if err != nil {
-		return nil, nil, fmt.Errorf("make a folder for the copy: %w", err)
+		return nil, fmt.Errorf("make a folder for the copy: %w", err)
 	}
-	var open []io.Closer
-	clean := func() {
-		for _, c := range open {
-			_ = c.Close()
-		}
-		removeAll(stage)
-	}
-	defer func() {
-		if err != nil {
-			clean()
-		}
-	}()
+	after(func() { removeAll(stage) })
 	root, home := filepath.Join(stage, "work", s.within, filepath.Base(s.take.Root)), filepath.Join(stage, "home")
-	if err = errors.Join(os.MkdirAll(root, 0o755), os.MkdirAll(home, 0o700)); err != nil {
-		return nil, nil, err
+	if err := errors.Join(os.MkdirAll(root, 0o755), os.MkdirAll(home, 0o700)); err != nil {
+		return nil, err
 	}
-	world, files, err := a.layOut(ctx, s, root, home)
+	if err := errors.Join(s.furnish(ctx, root), a.copyHome(s.take, home, root)); err != nil {
+		return nil, err
+	}
+	files, err := os.OpenRoot(root)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	open = append(open, files)
+	after(func() { _ = files.Close() })
+	world, err := s.world.LayOut(ctx, files, s.kept)
+	if err != nil {
+		return nil, inputf("session %s: %v", s.take.ID, err)
+	}
+	if err := s.date(files); err != nil {
+		return nil, err
+	}
 	copied, err := workspace.Open(root)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	open = append(open, copied)
+	after(func() { _ = copied.Close() })
 	was := rerun.Side{Paths: map[string]string{s.take.Root: placeholder}, Kept: s.kept}
 	is := rerun.Side{Paths: map[string]string{root: placeholder, home: a.Home}}
 	maps.Copy(was.Paths, s.was)
 	maps.Copy(is.Paths, s.is)
-	f = rerun.Follow(s.take, was, is, world)
+	f := rerun.Follow(s.take, was, is, world)
 	err = f.Again(ctx, func(ctx context.Context, resume bool) (*supervisor.Session, error) {
 		b, err := a.another(ctx, s, f, root, home)
 		if err != nil {
@@ -229,7 +233,7 @@ func (a *App) once(ctx context.Context, s staging) (f *rerun.Follower, gone func
 	if unfit, ok := errors.AsType[*rerun.UnfitError](err); ok {
 		err = inputf("session %s: %v", s.take.ID, unfit)
 	}
-	return f, clean, err
+	return f, err
 }
 
 // placeholder stands for the workspace in what is compared.

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -48,27 +47,6 @@ func (a *App) stage() (string, error) {
 
 // stageAge is how old a folder must be for nobody to work in it any more.
 const stageAge = 24 * time.Hour
-
-// layOut puts everything into a copy that a session began with.
-func (a *App) layOut(
-	ctx context.Context, s staging, root, home string,
-) (world *rerun.World, files *os.Root, err error) {
-	if err := errors.Join(s.furnish(ctx, root), a.copyHome(s.take, home, root)); err != nil {
-		return nil, nil, err
-	}
-	if files, err = os.OpenRoot(root); err != nil {
-		return nil, nil, err
-	}
-	if world, err = s.world.LayOut(ctx, files, s.kept); err != nil {
-		err = inputf("session %s: %v", s.take.ID, err)
-	} else {
-		err = s.date(files)
-	}
-	if err != nil {
-		files.Close()
-	}
-	return world, files, err
-}
 
 // date gives files of the copy the times of then: those that they still have, or one
 // before the session.

@@ -228,49 +228,46 @@ const maxGolden = 256 << 20
 
 // ReadGolden reads a folder.
 func ReadGolden(dir string) (*Golden, error) {
-	in := repofile.Below(dir)
-	text, err := in.Read(manifest, maxGolden)
-	if err != nil {
-		return nil, err
+	in, err := repofile.Below(dir), error(nil)
+	read := func(name string) (text []byte) {
+		if err == nil {
+			text, err = in.Read(name, maxGolden)
+		}
+		return text
 	}
 	var g Golden
-	if err := json.Unmarshal(text, &g); err != nil {
-		return nil, fmt.Errorf("%s: %w", manifest, err)
+	if text := read(manifest); err == nil {
+		if bad := json.Unmarshal(text, &g); bad != nil {
+			return nil, fmt.Errorf("%s: %w", manifest, bad)
+		}
 	}
-	if g.Form == 1 && g.Branch != "" {
-		const old = "%s: an earlier version saved it, without the history of its repository: save it again"
-		return nil, fmt.Errorf(old, manifest)
-	}
-	if g.Form < 1 || g.Form > goldenForm || g.Root == "" || g.Session == "" {
+	switch {
+	case err != nil:
+		return nil, err
+	case g.Form == 1 && g.Branch != "":
+		return nil, fmt.Errorf("%s: an earlier version saved it, without the history of its repository: save it again", manifest)
+	case g.Form < 1 || g.Form > goldenForm || g.Root == "" || g.Session == "":
 		return nil, fmt.Errorf("%s: this is not a golden session of form %d", manifest, goldenForm)
-	}
-	if g.Within != "" {
-		if !filepath.IsLocal(g.Within) || path.Clean(g.Within) != g.Within {
-			return nil, fmt.Errorf("%s: the workspace lies nowhere in a repository", manifest)
-		}
-		if g.State, err = in.Read(stateFile, maxGolden); err != nil {
-			return nil, err
-		}
-		if g.Pack, err = in.Read(packFile, maxGolden); err != nil {
-			return nil, err
-		}
+	case g.Within != "" && (!filepath.IsLocal(g.Within) || path.Clean(g.Within) != g.Within):
+		return nil, fmt.Errorf("%s: the workspace lies nowhere in a repository", manifest)
+	case g.Within != "":
+		g.State, g.Pack = read(stateFile), read(packFile)
 	}
 	for _, name := range []string{model, expected} {
-		text, err := in.Read(name, maxGolden)
-		if err != nil {
-			return nil, err
-		}
 		n := 0
-		for line := range bytes.Lines(text) {
+		for line := range bytes.Lines(read(name)) {
 			n++
-			r, err := decode(line)
-			if err != nil {
-				return nil, fmt.Errorf("%s:%d: %w", name, n, err)
+			r, bad := decode(line)
+			if bad != nil {
+				return nil, fmt.Errorf("%s:%d: %w", name, n, bad)
 			}
 			g.Records = append(g.Records, r)
 		}
 	}
-	slices.SortFunc(g.Records, func(a, b event.Record) int { return int(a.Seq) - int(b.Seq) })
+	slices.SortFunc(g.Records, func(a, b event.Record) int { return cmp.Compare(a.Seq, b.Seq) })
+	if err != nil {
+		return nil, err
+	}
 	return &g, nil
 }
 
