@@ -2,6 +2,7 @@ package rerun
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -138,6 +139,44 @@ func TestADamagedSessionIsReadAsFarAsItGoes(t *testing.T) {
 			t.Errorf("%s: %+v, want record %d", name, d, tt.record)
 		case d != nil && d.What != ofCourse && d.What != ofResult && d.What != ofDecision:
 			t.Errorf("%s: a difference of %s", name, d.What)
+		}
+	}
+}
+
+// TestTheTableNamesFieldsThatRecordsHave, so that a field which is renamed does not go on to be
+// compared, or not, by its old name.
+func TestTheTableNamesFieldsThatRecordsHave(t *testing.T) {
+	have := make(map[string]bool)
+	var add func(of reflect.Type, path string)
+	add = func(of reflect.Type, path string) {
+		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+			of = of.Elem()
+		}
+		if have[path] = true; of.Kind() != reflect.Struct || strings.Count(path, ".") > 3 {
+			return
+		}
+		for i := range of.NumField() {
+			f := of.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			switch {
+			case name != "" && name != "-":
+				add(f.Type, path+"."+name)
+			case f.Anonymous:
+				add(f.Type, path)
+			}
+		}
+	}
+	for _, e := range []event.Event{
+		event.TaskCreated{}, event.TaskStarted{}, event.TaskFailed{}, event.ToolCallRequested{}, event.ToolCallCompleted{}, event.MessageAdded{},
+		event.ContextReplaced{}, event.ContextRewound{}, event.LocalAdded{}, event.InteractionRequested{},
+	} {
+		add(reflect.TypeOf(e), nameOf(e))
+	}
+	for _, rule := range MayDiffer {
+		for _, field := range strings.Fields(rule.Fields) {
+			if rule.Record != "*" && !have[rule.Record+"."+field] {
+				t.Errorf("%s has no field %s", rule.Record, field)
+			}
 		}
 	}
 }
