@@ -1,6 +1,7 @@
 package rerun
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -159,10 +160,10 @@ func TestTheTableNamesFieldsThatRecordsHave(t *testing.T) {
 			f := of.Field(i)
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			switch {
-			case name != "" && name != "-":
-				add(f.Type, path+"."+name)
 			case f.Anonymous:
 				add(f.Type, path)
+			case name != "-":
+				add(f.Type, path+"."+cmp.Or(name, strings.ToLower(f.Name))) // a display is written so
 			}
 		}
 	}
