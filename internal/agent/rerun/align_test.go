@@ -2,6 +2,7 @@ package rerun
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -179,5 +180,52 @@ func TestTheTableNamesFieldsThatRecordsHave(t *testing.T) {
 				t.Errorf("%s has no field %s", rule.Record, field)
 			}
 		}
+	}
+}
+
+// TestAnIdMayComeAgain: what came of a call is looked for after its request.
+func TestAnIdMayComeAgain(t *testing.T) {
+	list := numbered(created("t"), requested("t", "c", "read", `{}`), completed("t", "c", "read", `{"n":1}`),
+		requested("t", "c", "read", `{}`), completed("t", "c", "read", `{"n":2}`), requested("t", "c", "read", `{}`))
+	take := New("s", "/ws", list)
+	for seq, want := range map[int]string{2: `{"n":1}`, 4: `{"n":2}`, 6: ""} {
+		if done, ok := take.done(made{main, list[seq-1]}); string(done.Output) != want || ok != (want != "") {
+			t.Errorf("of record %d came %s, %v", seq, done.Output, ok)
+		}
+	}
+}
+
+// TestASubtaskThatGoesOnAloneIsRun by the process that takes it up.
+func TestASubtaskThatGoesOnAloneIsRun(t *testing.T) {
+	sub := of("u", "", event.TaskCreated{TaskID: "u", ParentID: "t", CallID: "c"})
+	recovered := of("u", event.ActorRecovery, event.ToolCallCompleted{CallID: "d", Tool: "read"})
+	whole := New("s", "/ws", numbered(created("t"), requested("t", "c", "task", `{}`), sub, requested("u", "d", "read", `{}`), recovered))
+	r := follow(t, whole, keeper{}, nil)
+	if err := r.make(whole.Records[:4]...); err != nil || !r.Follower.ended {
+		t.Fatalf("the first process: %v, ended %v", err, r.Follower.ended)
+	}
+	r.begin(1)
+	if _, ok := r.next(main); ok || !r.more() || len(whole.processes) != 2 {
+		t.Errorf("the second has %v", r.left)
+	}
+	if err := r.make(recovered); err != nil || !r.Follower.ended {
+		t.Errorf("it makes that: %v, ended %v", err, r.Follower.ended)
+	}
+}
+
+// TestTheBeginningOfATurnIsCutOff even where its last record closed the books of the one before.
+func TestTheBeginningOfATurnIsCutOff(t *testing.T) {
+	whole := New("s", "/ws", numbered(created("t"), of("t", "", event.TaskCompleted{TaskID: "t"}), created("u")))
+	if part := whole.Until(2); !part.cut || New("s", "/ws", whole.Records[:2]).cut {
+		t.Errorf("cut %v", part.cut)
+	}
+	sub := of("u", "", event.TaskCreated{TaskID: "u", ParentID: "t", CallID: "c"})
+	two := New("s", "/ws", numbered(created("t"), requested("t", "c", "task", `{}`), sub, replied("u", "one"), replied("u", "two"), replied("t", "x")))
+	r := follow(t, two.Until(5), keeper{}, nil)
+	if err := r.make(created("t"), requested("t", "c", "task", `{}`), sub); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.make(replied("t", "x")); !errors.Is(err, errEnded) || r.Parted() {
+		t.Errorf("the session goes on beyond the end: %v", err)
 	}
 }
