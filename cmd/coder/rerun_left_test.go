@@ -68,6 +68,9 @@ func TestASubtaskThatWasCutOffComesToTheSameAgain(t *testing.T) {
 				t.Fatalf("going on ended with %d: %s", code, stderr)
 			}
 			p.comesToTheSame(0)
+			for m := n + 1; m < n+6; m++ { // within what the next process made of it
+				p.comesToTheSame(m)
+			}
 		})
 	}
 }
