@@ -48,6 +48,8 @@ type Golden struct {
 	// which.
 	Start []event.FileState            `json:"start"`
 	Later map[uint64][]event.FileState `json:"later,omitempty"`
+	// Count is how many records there are; 0 if an earlier version saved it.
+	Count int `json:"records,omitempty"`
 
 	Records  []event.Record    `json:"-"`
 	contents map[string][]byte // what others left later, and calls that were not made again, by hash
@@ -212,6 +214,7 @@ func (g *Golden) WriteExpected(dir string) error {
 		}
 		to.Write(append(line, '\n'))
 	}
+	g.Count = len(g.Records)
 	about, err := json.MarshalIndent(g, "", "  ")
 	if err != nil {
 		return err
@@ -232,6 +235,9 @@ func ReadGolden(dir string) (*Golden, error) {
 	read := func(name string) (text []byte) {
 		if err == nil {
 			text, err = in.Read(name, maxGolden)
+		}
+		if err != nil && name != manifest {
+			err = fmt.Errorf("%s: %v", name, err) // it is there, but for this
 		}
 		return text
 	}
@@ -265,6 +271,9 @@ func ReadGolden(dir string) (*Golden, error) {
 		}
 	}
 	slices.SortFunc(g.Records, func(a, b event.Record) int { return cmp.Compare(a.Seq, b.Seq) })
+	if n := len(g.Records); err == nil && (n == 0 || g.Count > 0 && g.Count != n) {
+		err = fmt.Errorf("%s and %s are not as they were saved: restore them, or save the session again", model, expected)
+	}
 	if err != nil {
 		return nil, err
 	}
