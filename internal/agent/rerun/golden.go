@@ -233,11 +233,11 @@ const maxGolden = 256 << 20
 func ReadGolden(dir string) (*Golden, error) {
 	in, err := repofile.Below(dir), error(nil)
 	read := func(name string) (text []byte) {
-		if err == nil {
-			text, err = in.Read(name, maxGolden)
+		if err != nil {
+			return nil
 		}
-		if err != nil && name != manifest {
-			err = fmt.Errorf("%s: %v", name, err) // it is there, but for this
+		if text, err = in.Read(name, maxGolden); err != nil && name != manifest {
+			err = fmt.Errorf("%s: %v", name, err) // the folder is there, but for this
 		}
 		return text
 	}

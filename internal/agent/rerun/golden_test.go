@@ -166,8 +166,20 @@ func TestAFolderThatIsNoGoldenSessionIsRefused(t *testing.T) {
 		if _, err := ReadGolden(dir); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v", why, err)
 		}
-		if _, err := ReadGolden(dir); errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: there is a golden session", why)
+	}
+	for _, name := range []string{model, expected} {
+		dir := t.TempDir()
+		for _, part := range []string{manifest, model, expected} {
+			if err := os.WriteFile(filepath.Join(dir, part), []byte(fine), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, model), nil, 0o644), os.Remove(filepath.Join(dir, name))); err != nil {
+			t.Fatal(err)
+		}
+		_, err := ReadGolden(dir)
+		if errors.Is(err, fs.ErrNotExist) || err == nil || !strings.HasPrefix(err.Error(), name+": ") {
+			t.Errorf("without %s: %v", name, err)
 		}
 	}
 	if _, err := ReadGolden(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
