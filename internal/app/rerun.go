@@ -60,7 +60,7 @@ func (a *App) worldOf(
 ) (*rerun.World, []byte, error) {
 	r, name := take.Repository()
 	if _, err := past.State(name); errors.Is(err, undo.ErrDamaged) {
-		return nil, nil, inputf("session %s: the saved files that it began with cannot be read: %v", take.ID, err)
+		return nil, nil, inputf("session %s: its initial files cannot be read: %v", take.ID, err)
 	}
 	world, err := rerun.Trace(ctx, whole, take, files) // what comes later may tell what was before
 	if err == nil && !world.Whole && len(take.Requests()) > 0 {
@@ -100,11 +100,11 @@ const leastHost = 4
 func (a *App) missing(id string, world *rerun.World, state []byte) string {
 	switch _, repository := gitstate.Find(a.Root); {
 	case !world.Whole && a.Store().copied(id):
-		return "it was imported, and with a session come only the files that it changed"
+		return "it was imported, and an imported session has only the files that it changed"
 	case !world.Whole && world.Tree != "":
-		return "the undo store does not have the state of all files any more"
+		return "the undo store no longer has the state of all files"
 	case repository && state == nil:
-		return "the state of the git repository was not saved, or is not kept any more"
+		return "the state of the git repository was not saved, or no longer exists"
 	}
 	return ""
 }
@@ -120,7 +120,7 @@ func (a *App) withSettingsOf(id string, take *rerun.Take) (*App, error) {
 	o.ConfigFile = run.Config
 	settings, err := Load(a.Env, o)
 	if err != nil {
-		return nil, inputf("session %s was run with the settings of %s: %v; --config names others", id, run.Config, err)
+		return nil, inputf("session %s ran with the settings of %s: %v; choose others with --config", id, run.Config, err)
 	}
 	return New(a.Env, o, settings, a.warn)
 }
@@ -220,7 +220,7 @@ func (o *Options) asThen(run event.Run) error {
 		if len(*list) == 0 && was != "" {
 			specs, err := rule.ParseSpecs(was)
 			if err != nil {
-				return inputf("the rules of the run on record cannot be read: %v", err)
+				return inputf("the rules of the recorded run cannot be read: %v", err)
 			}
 			*list = specs
 		}

@@ -59,7 +59,7 @@ const stageAge = 24 * time.Hour
 func (a *App) once(ctx context.Context, s staging, after func(do func())) (*rerun.Follower, error) {
 	stage, err := a.stage()
 	if err != nil {
-		return nil, fmt.Errorf("make a folder for the copy: %w", err)
+		return nil, fmt.Errorf("create a folder for the copy: %w", err)
 	}
 	after(func() { removeAll(stage) })
 	root, home := filepath.Join(stage, "work", s.within, filepath.Base(s.take.Root)), filepath.Join(stage, "home")
