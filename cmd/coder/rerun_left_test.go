@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"coder/internal/agent/rerun"
 	"coder/internal/agent/supervisor"
 	"coder/internal/app"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/model/scripted"
+	"coder/internal/policy/rule"
 )
 
 // killed is a session whose process was killed after its n-th record.
@@ -27,11 +29,28 @@ func killed(t *testing.T, n int, script string) *program {
 	return p
 }
 
+// cutOffScript has another agent read a file.
+const cutOffScript = "call task {\"description\": \"d\", \"prompt\": \"SUB go\", \"subagent_type\": \"explore\"}\n---\n" +
+	"to SUB\ncall read {\"path\": \"a.txt\"}\n---\nto SUB\nsay sub end\n---\nsay all done\n"
+
 // comesToTheSame runs the session of a program again, up to its n-th record or, if that is 0,
 // to its end.
 func (p *program) comesToTheSame(n int) {
 	p.t.Helper()
-	a := p.app(app.Options{})
+	report, err := p.again(app.Options{}, n)
+	if err != nil {
+		skipWithoutSandbox(p.t, err)
+		p.t.Fatalf("up to record %d: %v", n, err)
+	}
+	if d := report.Difference; d != nil {
+		p.t.Errorf("up to record %d: record %d, %s of %s:\n%s\nis now\n%s", n, d.Record, d.What, d.About, d.Was, d.Is)
+	}
+}
+
+// again runs the session again with these flags, up to its n-th record or, if that is 0, to its end.
+func (p *program) again(o app.Options, n int) (*rerun.Report, error) {
+	p.t.Helper()
+	a := p.app(o)
 	var records []event.Record
 	for r, err := range a.Store().Logs.Read(p.t.Context(), "s", 0) {
 		if err != nil {
@@ -44,31 +63,44 @@ func (p *program) comesToTheSame(n int) {
 	}
 	ctx, stop := context.WithTimeout(p.t.Context(), hangGuard)
 	defer stop()
-	report, err := a.Verify(ctx, "s", records, n)
-	if err != nil {
-		skipWithoutSandbox(p.t, err)
-		p.t.Fatalf("up to record %d: %v", n, err)
-	}
-	if d := report.Difference; d != nil {
-		p.t.Errorf("up to record %d: record %d, %s of %s:\n%s\nis now\n%s", n, d.Record, d.What, d.About, d.Was, d.Is)
-	}
+	return a.Verify(ctx, "s", records, n)
 }
 
 // TestASubtaskThatWasCutOffComesToTheSameAgain kills the process while another agent
 // works: the session is run again up to that, and beyond when it was taken up.
 func TestASubtaskThatWasCutOffComesToTheSameAgain(t *testing.T) {
-	const script = "call task {\"description\": \"d\", \"prompt\": \"SUB go\", \"subagent_type\": \"explore\"}\n---\n" +
-		"to SUB\ncall read {\"path\": \"a.txt\"}\n---\nto SUB\nsay sub end\n---\nsay all done\n"
 	for _, n := range []int{7, 8, 12, 13} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
-			p := killed(t, n, script)
+			p := killed(t, n, cutOffScript)
 			p.comesToTheSame(0)
 			more := p.file("more", "to SUB\nsay sub end\nrepeat\n---\nsay went on\nrepeat\n")
 			if _, stderr, code := p.run("-p", "--mode", "yolo", "-r", "s", "--script", more); code != 0 {
 				t.Fatalf("going on ended with %d: %s", code, stderr)
 			}
 			p.comesToTheSame(0)
+			for m := n + 1; m < n+6; m++ { // within what the next process made of it
+				p.comesToTheSame(m)
+			}
 		})
+	}
+}
+
+// TestACallThatIsDeniedTodayIsNamed, also where the process ended while another agent worked for it.
+func TestACallThatIsDeniedTodayIsNamed(t *testing.T) {
+	p := killed(t, 12, cutOffScript)
+	denied, err := rule.ParseSpecs("task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{8, 12} {
+		report, err := p.again(app.Options{DenyTools: denied}, n)
+		if err != nil {
+			skipWithoutSandbox(t, err)
+			t.Fatalf("up to record %d: %v", n, err)
+		}
+		if d := report.Difference; d == nil || d.Record != 7 || d.What != "decision" || d.About != "task" {
+			t.Errorf("up to record %d: %+v", n, d)
+		}
 	}
 }
 

@@ -4,15 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"coder/internal/agent/rerun"
-	"coder/internal/agent/supervisor"
 	"coder/internal/core/event"
 	"coder/internal/host/workspace"
 	"coder/internal/policy/rule"
@@ -160,12 +156,17 @@ const maxAgain = 3
 // is learnt unless the rerun takes another course.
 func (a *App) again(ctx context.Context, s staging) (report *rerun.Report, learnt *rerun.Golden, err error) {
 	var runs []*rerun.Follower
+	var after []func()
+	defer func() {
+		for _, do := range slices.Backward(after) {
+			do()
+		}
+	}()
 	for range 1 + maxAgain {
-		f, gone, err := a.once(ctx, s)
+		f, err := a.once(ctx, s, func(do func()) { after = append(after, do) })
 		if err != nil {
 			return nil, nil, err
 		}
-		defer gone()
 		runs = append(runs, f)
 		if report = runs[0].Compare(s.except, runs[1:]...); report.Difference == nil || !report.Difference.Chancy() {
 			break
@@ -175,61 +176,6 @@ func (a *App) again(ctx context.Context, s staging) (report *rerun.Report, learn
 		learnt, err = runs[0].Golden(ctx, *s.learn)
 	}
 	return report, learnt, err
-}
-
-// once runs a take again in a folder of its own, which stays until gone is called.
-func (a *App) once(ctx context.Context, s staging) (f *rerun.Follower, gone func(), err error) {
-	stage, err := a.stage()
-	if err != nil {
-		return nil, nil, fmt.Errorf("create a folder for the copy: %w", err)
-	}
-	var open []io.Closer
-	clean := func() {
-		for _, c := range open {
-			_ = c.Close()
-		}
-		removeAll(stage)
-	}
-	defer func() {
-		if err != nil {
-			clean()
-		}
-	}()
-	root, home := filepath.Join(stage, "work", s.within, filepath.Base(s.take.Root)), filepath.Join(stage, "home")
-	if err = errors.Join(os.MkdirAll(root, 0o755), os.MkdirAll(home, 0o700)); err != nil {
-		return nil, nil, err
-	}
-	world, files, err := a.layOut(ctx, s, root, home)
-	if err != nil {
-		return nil, nil, err
-	}
-	open = append(open, files)
-	copied, err := workspace.Open(root)
-	if err != nil {
-		return nil, nil, err
-	}
-	open = append(open, copied)
-	was := rerun.Side{Paths: map[string]string{s.take.Root: placeholder}, Kept: s.kept}
-	is := rerun.Side{Paths: map[string]string{root: placeholder, home: a.Home}}
-	maps.Copy(was.Paths, s.was)
-	maps.Copy(is.Paths, s.is)
-	f = rerun.Follow(s.take, was, is, world)
-	err = f.Again(ctx, func(ctx context.Context, resume bool) (*supervisor.Session, error) {
-		b, err := a.another(ctx, s, f, root, home)
-		if err != nil {
-			return nil, err
-		}
-		f.LookUp(b.kept(copied))
-		which := Which{ID: s.take.ID}
-		if resume {
-			which = Which{Resume: s.take.ID}
-		}
-		return b.Open(ctx, b.Supervise(f), which, event.Discard)
-	})
-	if unfit, ok := errors.AsType[*rerun.UnfitError](err); ok {
-		err = inputf("session %s: %v", s.take.ID, unfit)
-	}
-	return f, clean, err
 }
 
 // placeholder stands for the workspace in what is compared.

@@ -3,7 +3,9 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,7 +13,10 @@ import (
 	"time"
 
 	"coder/internal/agent/rerun"
+	"coder/internal/agent/supervisor"
+	"coder/internal/core/event"
 	"coder/internal/host/repofile"
+	"coder/internal/host/workspace"
 	"coder/internal/policy/judge"
 	"coder/internal/record/gitstate"
 )
@@ -49,25 +54,59 @@ func (a *App) stage() (string, error) {
 // stageAge is how old a folder must be for nobody to work in it any more.
 const stageAge = 24 * time.Hour
 
-// layOut puts everything into a copy that a session began with.
-func (a *App) layOut(
-	ctx context.Context, s staging, root, home string,
-) (world *rerun.World, files *os.Root, err error) {
-	if err := errors.Join(s.furnish(ctx, root), a.copyHome(s.take, home, root)); err != nil {
-		return nil, nil, err
-	}
-	if files, err = os.OpenRoot(root); err != nil {
-		return nil, nil, err
-	}
-	if world, err = s.world.LayOut(ctx, files, s.kept); err != nil {
-		err = inputf("session %s: %v", s.take.ID, err)
-	} else {
-		err = s.date(files)
-	}
+// once runs a take again in a folder of its own, which is there until what is handed to after
+// is done.
+func (a *App) once(ctx context.Context, s staging, after func(do func())) (*rerun.Follower, error) {
+	stage, err := a.stage()
 	if err != nil {
-		files.Close()
+		return nil, fmt.Errorf("create a folder for the copy: %w", err)
 	}
-	return world, files, err
+	after(func() { removeAll(stage) })
+	root, home := filepath.Join(stage, "work", s.within, filepath.Base(s.take.Root)), filepath.Join(stage, "home")
+	if err := errors.Join(os.MkdirAll(root, 0o755), os.MkdirAll(home, 0o700)); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(s.furnish(ctx, root), a.copyHome(s.take, home, root)); err != nil {
+		return nil, err
+	}
+	files, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	after(func() { _ = files.Close() })
+	world, err := s.world.LayOut(ctx, files, s.kept)
+	if err != nil {
+		return nil, inputf("session %s: %v", s.take.ID, err)
+	}
+	if err := s.date(files); err != nil {
+		return nil, err
+	}
+	copied, err := workspace.Open(root)
+	if err != nil {
+		return nil, err
+	}
+	after(func() { _ = copied.Close() })
+	was := rerun.Side{Paths: map[string]string{s.take.Root: placeholder}, Kept: s.kept}
+	is := rerun.Side{Paths: map[string]string{root: placeholder, home: a.Home}}
+	maps.Copy(was.Paths, s.was)
+	maps.Copy(is.Paths, s.is)
+	f := rerun.Follow(s.take, was, is, world)
+	err = f.Again(ctx, func(ctx context.Context, resume bool) (*supervisor.Session, error) {
+		b, err := a.another(ctx, s, f, root, home)
+		if err != nil {
+			return nil, err
+		}
+		f.LookUp(b.kept(copied))
+		which := Which{ID: s.take.ID}
+		if resume {
+			which = Which{Resume: s.take.ID}
+		}
+		return b.Open(ctx, b.Supervise(f), which, event.Discard)
+	})
+	if unfit, ok := errors.AsType[*rerun.UnfitError](err); ok {
+		err = inputf("session %s: %v", s.take.ID, unfit)
+	}
+	return f, err
 }
 
 // date gives files of the copy the times of then: those that they still have, or one

@@ -137,7 +137,7 @@ var plan = []struct {
 	{"agent/hooks", "bash chat clip dialect event jsonx nearest tool toolrun uip"},
 	{"agent/orchestrator", "chat clock clip compact complexity conversation display event frontmatter hooks jsonx mention mode nearest prompt provider rulefile secret skills tool toolrun uip usercommand verify"},
 	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator sanitize seal session task timeline tool toolrun uip undo"},
-	{"agent/rerun", "atomicfile chat compact event lazy mode orchestrator provider repofile secret supervisor tool uip undo"},
+	{"agent/rerun", "atomicfile chat compact event lazy mode orchestrator patch provider repofile secret supervisor tool uip undo"},
 
 	// what is read of a session
 	{"report/telemetry", "chat event"},

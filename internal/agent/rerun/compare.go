@@ -76,17 +76,70 @@ func (x Exceptions) without(text string) string {
 	return text
 }
 
+// made is a record that a rerun made, and its stream.
+type made struct {
+	stream string
+	event.Record
+}
+
+// pair is a record and the one that a rerun made in its place. One without the other stands
+// alone.
+type pair struct{ was, is event.Record }
+
+// keyOf is what two records have in common that stand in each other's place: their kind, who
+// says what they add to the conversation, and which tool they are about.
+func keyOf(e event.Event) (key struct{ kind, about string }) {
+	key.kind = nameOf(e)
+	switch e := e.(type) {
+	case event.MessageAdded:
+		key.about = string(e.Message.Role)
+	case event.ToolCallRequested:
+		key.about = e.Tool
+	case event.ToolCallCompleted:
+		key.about = e.Tool
+	}
+	return key
+}
+
+// align puts records and those of a rerun side by side, by their place in their streams, up to
+// the first of another key in each. What the rerun did not come to is its difference only if
+// it did not take another course before.
+func align(take *Take, rerun []made) (pairs []pair) {
+	at, parted := make(map[string]int), make(map[string]bool)
+	for _, m := range rerun {
+		list, p := take.streams[m.stream], pair{is: m.Record}
+		if n := at[m.stream]; n < len(list) {
+			p.was = list[n]
+		} else if len(list) > 0 {
+			p.was.Seq = list[len(list)-1].Seq
+		}
+		if at[m.stream]++; !parted[m.stream] {
+			pairs = append(pairs, p)
+		}
+		if keyOf(p.was.Event) != keyOf(p.is.Event) {
+			parted[m.stream] = true
+		}
+	}
+	for stream, list := range take.streams {
+		if n := at[stream]; n < len(list) && len(parted) == 0 {
+			pairs = append(pairs, pair{was: list[n]})
+		}
+	}
+	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(a.was.Seq, b.was.Seq) })
+	return pairs
+}
+
 // Compare compares the rerun with the record. Again are other reruns in the same world:
 // what differs between them may differ from the record.
 func (f *Follower) Compare(except Exceptions, again ...*Follower) *Report {
 	c := newComparison(f.take, f.was, f.is, except)
 	c.later = f.world.later
 	for _, other := range again {
-		c.add(other.pairs)
+		c.add(align(f.take, other.made))
 	}
 	return &Report{
-		Session: f.take.ID, Steps: len(f.take.replies()), Records: len(f.pairs),
-		Difference: c.first(slices.Clone(f.pairs)), Unsure: f.world.Unsure,
+		Session: f.take.ID, Steps: len(f.take.replies()), Records: len(f.made),
+		Difference: c.first(align(f.take, f.made)), Unsure: f.world.Unsure,
 	}
 }
 
@@ -95,11 +148,11 @@ type comparison struct {
 	take    *Take
 	was, is *reader
 	except  Exceptions
+	pairs   []pair
 	again   []map[uint64]event.Record          // of the other reruns, by the record
 	calls   map[string]event.ToolCallRequested // on record, by id
 	jobs    bool                               // there are commands in the background
-	pairs   []pair
-	later   map[uint64][]event.FileState // what others left, or a command in the background
+	later   map[uint64][]event.FileState       // what others left, or a command in the background
 }
 
 func newComparison(take *Take, was, is Side, except Exceptions) *comparison {
@@ -124,7 +177,6 @@ func (c *comparison) add(pairs []pair) {
 // first is the first difference of pairs that the other reruns do not explain.
 func (c *comparison) first(pairs []pair) *Difference {
 	c.pairs = pairs
-	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(a.was.Seq, b.was.Seq) })
 	for i, p := range pairs {
 		d := c.differing(p)
 		if d == nil || slices.Contains(c.except.Records, p.was.Seq) {
@@ -157,7 +209,7 @@ func (c *comparison) differing(p pair) *Difference {
 	then, now := c.was.leaves(p.was.Event), c.is.leaves(p.is.Event)
 	var again []map[string]leaf
 	for _, other := range c.again {
-		if r, ok := other[p.was.Seq]; ok && nameOf(r.Event) == nameOf(p.was.Event) {
+		if r := other[p.was.Seq]; nameOf(r.Event) == nameOf(p.was.Event) {
 			again = append(again, c.is.leaves(r.Event))
 		}
 	}

@@ -30,30 +30,28 @@ func (e *UnfitError) Error() string {
 // Again runs the take again, one process after the other. The error is for what kept it
 // from being run at all.
 func (f *Follower) Again(ctx context.Context, open Open) error {
-	for resume, over := false, false; !over; resume = true {
-		s, err := open(ctx, resume)
+	for n := 0; ; n++ {
+		f.begin(n)
+		s, err := open(ctx, n > 0)
 		if err == nil {
 			s.Steer(f.steer)
 			f.mu.Lock()
 			f.change = func(mode string) { _ = s.Change(ctx, mode, event.Discard) } // a turn runs, so it only takes note
 			f.mu.Unlock()
-			err = errors.Join(f.inputs(ctx, s, resume), s.Close())
+			err = errors.Join(f.inputs(ctx, s, n > 0), s.Close())
 		}
 		f.mu.Lock()
-		_, more := f.next(main)
-		ended, parted := f.ended, f.parted
-		if over = parted || !ended || !more; !over {
-			f.ended, f.ends = false, f.ends[1:]
-		}
+		parted, ended := f.parted, f.ended
 		f.mu.Unlock()
 		switch {
 		case ctx.Err() != nil: // what the session became then is this one's doing
 			return ctx.Err()
-		case !parted && !ended && err != nil:
+		case parted, ended && n == len(f.take.processes)-1:
+			return nil
+		case !ended:
 			return err
 		}
 	}
-	return nil
 }
 
 // input is what makes a session go on.
@@ -64,22 +62,22 @@ func (f *Follower) inputs(ctx context.Context, s *supervisor.Session, resumed bo
 	for ; ctx.Err() == nil; resumed = false {
 		f.mu.Lock()
 		r, ok := f.next(main)
-		made, over := len(f.pairs), f.ended || f.parted
+		made := len(f.made)
+		ok = (ok || resumed && f.more()) && !f.ended && !f.parted
 		do, err := f.input(r, resumed)
 		turn, cancel := context.WithCancel(ctx)
 		f.cancel = cancel
 		f.mu.Unlock()
-		if ok && !over && err == nil {
+		if ok && err == nil {
 			err = do(turn, s)
 		}
 		cancel()
-		if !ok || over {
-			return nil
-		}
 		f.mu.Lock()
-		stuck := len(f.pairs) == made && !f.parted && !f.ended
+		stuck := len(f.made) == made && !f.parted && !f.ended
 		f.mu.Unlock()
 		switch {
+		case !ok:
+			return nil
 		case stuck && err != nil:
 			return fmt.Errorf("record %d: %w", r.Seq, err)
 		case stuck:

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"coder/internal/agent/supervisor"
 	"coder/internal/core/event"
@@ -18,9 +19,9 @@ import (
 	"coder/internal/tool"
 )
 
-// A Rule is a field of records that may differ. Record "*" is any, and then Field is a
+// A Rule names fields of records that may differ. Record "*" is any, and then a field is a
 // name at any depth.
-type Rule struct{ Record, Field, Why string }
+type Rule struct{ Record, Fields, Why string }
 
 const (
 	newIDs   = "a rerun makes new ids"
@@ -29,47 +30,60 @@ const (
 	measured = "it measures the machine"
 	ofToday  = "the flags of today count, and the record stands in for those not given"
 	notTold  = "records of earlier versions do not have it" // these may lack it, and no more
-	servers  = "language servers answer when they are ready"
 )
 
 // MayDiffer lists the fields that are not compared. All others are.
 var MayDiffer = []Rule{
-	{"*", "taskId", newIDs}, {"*", "parentTaskId", newIDs}, {"*", "toolCallId", newIDs}, {"*", "tool_call_id", newIDs},
-	{"*", "interactionId", newIDs}, {"*", "callDigest", newIDs}, {"*", "pid", newIDs}, {"*", "commit", newIDs},
-	{"*", "timestamp", itsTime}, {"*", "durationMs", itsTime}, {"*", "duration_ms", itsTime},
-	{"*", "diagnostics", servers}, {"*", "new_diagnostics", servers},
-	{"*", "sandbox", "a rerun is always confined"}, {"*", "authorActorId", "a rerun is run by nobody"},
-	{"TaskCreated", "title", forMen}, {"TaskCreated", "run", ofToday}, {"TaskStarted", "run", ofToday},
-	{"TaskFailed", "reason", forMen}, {"TaskFailed", "says", notTold}, {"TaskFailed", "steps", notTold},
-	{"ToolCallRequested", "reasons", forMen}, {"ToolCallRequested", "title", forMen},
-	{"ToolCallRequested", "readOnly", forMen}, {"ToolCallCompleted", "summary", forMen},
-	{"ToolCallRequested", "tree", newIDs}, {"ToolCallRequested", "repository", newIDs},
-	{"ToolCallRequested", "unasked", ofToday}, {"ToolCallRequested", "keyless", notTold},
-	{"MessageAdded", "reminded", forMen}, {"MessageAdded", "model", ofToday}, {"MessageAdded", "usage", measured},
-	{"MessageAdded", "stop", measured}, {"MessageAdded", "window", measured}, {"MessageAdded", "tools", measured},
-	{"MessageAdded", "blocks", forMen},
+	{"*", "taskId parentTaskId toolCallId tool_call_id interactionId callDigest pid commit", newIDs},
+	{"*", "timestamp durationMs duration_ms", itsTime},
+	{"*", "diagnostics new_diagnostics", "language servers answer when they are ready"},
+	{"*", "sandbox", "a rerun is always confined"},
+	{"*", "authorActorId", "a rerun is run by nobody"},
+	{"TaskCreated", "title", forMen},
+	{"TaskCreated", "run", ofToday},
+	{"TaskStarted", "run", ofToday},
+	{"TaskFailed", "reason", forMen},
+	{"TaskFailed", "says steps", notTold},
+	{"ToolCallRequested", "reasons title readOnly", forMen},
+	{"ToolCallRequested", "tree repository", newIDs},
+	{"ToolCallRequested", "unasked", ofToday},
+	{"ToolCallRequested", "keyless", notTold},
+	{"ToolCallCompleted", "summary", forMen},
+	{"MessageAdded", "reminded blocks", forMen},
+	{"MessageAdded", "model", ofToday},
+	{"MessageAdded", "usage stop window tools", measured},
 	{"MessageAdded", "sent", "the record answers in the model's place, and no request goes over a network"},
-	{"ContextReplaced", "tokensBefore", measured}, {"ContextReplaced", "tokensAfter", measured},
-	{"ContextReplaced", "window", measured}, {"ContextReplaced", "done", forMen},
-	{"ContextRewound", "to", newIDs}, {"ContextRewound", "undone", measured},
-	{"LocalAdded", "output", "the records of what the command did are compared"}, {"LocalAdded", "blocks", forMen},
-	{"UserInteractionRequested", "display.metadata", forMen}, {"UserInteractionRequested", "display.description", forMen},
+	{"ContextReplaced", "tokensBefore tokensAfter window", measured},
+	{"ContextReplaced", "done", forMen},
+	{"ContextRewound", "to", newIDs},
+	{"ContextRewound", "undone", measured},
+	{"LocalAdded", "output", "the records of what the command did are compared"},
+	{"LocalAdded", "blocks", forMen},
+	{"UserInteractionRequested", "display.metadata display.description options.label", forMen},
 	{"UserInteractionRequested", "display.content", "the call and its files are compared"},
-	{"UserInteractionRequested", "options.label", forMen},
 }
+
+// reasons are the reasons of the table, by the record and the field.
+var reasons = sync.OnceValue(func() map[[2]string]string {
+	all := make(map[[2]string]string)
+	for _, r := range MayDiffer {
+		for _, field := range strings.Fields(r.Fields) {
+			all[[2]string{r.Record, field}] = r.Why
+		}
+	}
+	return all
+})
 
 // mayDiffer is why a field at a path may differ, "" if it may not.
 func mayDiffer(record, path string) string {
 	for strings.HasPrefix(path, "parts.") { // of a question: they are questions
 		path = strings.TrimPrefix(path, "parts.")
 	}
-	for _, r := range MayDiffer {
-		named := r.Record == record && (path == r.Field || strings.HasPrefix(path, r.Field+"."))
-		if named || r.Record == "*" && path[strings.LastIndexByte(path, '.')+1:] == r.Field {
-			return r.Why
-		}
+	why := reasons()[[2]string{"*", path[strings.LastIndexByte(path, '.')+1:]}]
+	for at := path; at != "" && why == ""; at = at[:max(strings.LastIndexByte(at, '.'), 0)] {
+		why = reasons()[[2]string{record, at}]
 	}
-	return ""
+	return why
 }
 
 // Side is one of the two that are compared: the session as it was, or its rerun.
@@ -292,10 +306,13 @@ func (l leaf) String() string {
 	return text
 }
 
+// nothing describes no record at all.
+const nothing = "nothing: the session ends here\n"
+
 // describe is an event that has no counterpart.
 func (r *reader) describe(e event.Event) string {
 	if e == nil {
-		return "nothing: the record ends here\n"
+		return nothing
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "record: %s\n", nameOf(e))

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,7 +13,6 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
-	"coder/internal/core/uip"
 	"coder/internal/policy/mode"
 	"coder/internal/tool"
 )
@@ -25,49 +24,54 @@ var (
 	errEnded   = errors.New("the process ended here")
 )
 
-// Follower runs a take again: it stands in for what came from outside, and pairs each
-// record that is made with one of the take. It is safe for concurrent use.
+// Follower runs a take again: it stands in for what came from outside, at the place of the
+// record where it came in. It is safe for concurrent use.
 type Follower struct {
 	take    *Take
 	was, is Side
 	world   *World
-	clock   atomic.Value // of time.Time
-	mu      sync.Mutex   // guards the fields below
-	left    map[string][]event.Record
-	streams namer                  // of the rerun's tasks
-	calls   map[string]call        // by the id that a call has now
-	asked   map[string]uip.Request // by the id that a question has now, the one on record
-	ends    []uint64               // of processes, that are still to come
-	ended   bool                   // the process under way
-	open    bool                   // a turn is
-	cancel  context.CancelFunc     // of the input under way
-	change  func(mode string)      // has the turn under way go on in another mode
-	parted  bool                   // the rerun took another course, which ended it
-	pairs   []pair                 // what it came to so far
-	window  int                    // that the server told of; 0 if it did not yet
-}
-
-// pair is a record and the one that a rerun made in its place. Without one the record
-// stands alone, and where the rerun made one more there is no record.
-type pair struct{ was, is event.Record }
-
-// call is the request of a call on record, and its stream.
-type call struct {
-	asked  event.Record
-	stream string
+	clock   atomic.Value              // of time.Time
+	mu      sync.Mutex                // guards the fields below
+	left    map[string][]event.Record // what the process under way has still to make, by stream
+	cut     bool                      // it is to end there, before its books are closed
+	ended   bool                      // it did
+	streams namer                     // of the rerun's tasks
+	asked   map[string]made           // calls and questions on record, by the ids that they have now
+	open    bool                      // a turn is
+	mode    string                    // of the last record that changed it
+	run     event.Run                 // of the last turn
+	cancel  context.CancelFunc        // of the input under way
+	change  func(mode string)         // has the turn under way go on in another mode
+	parted  bool                      // the rerun took another course, which ended it
+	made    []made                    // what it came to so far
+	window  int                       // that the server told of; 0 if it did not yet
 }
 
 // Follow begins to follow a rerun of take, in the copy that world was laid out in.
 func Follow(take *Take, was, is Side, world *World) *Follower {
 	f := &Follower{
-		take: take, was: was, is: is, world: world, ends: slices.Clone(take.ends), left: make(map[string][]event.Record),
-		calls: make(map[string]call), asked: make(map[string]uip.Request), cancel: func() {}, change: func(string) {},
-	}
-	for stream, list := range take.streams {
-		f.left[stream] = list
+		take: take, was: was, is: is, world: world, mode: mode.Build, asked: make(map[string]made),
+		cancel: func() {}, change: func(string) {},
 	}
 	f.clock.Store(take.Start())
+	f.begin(0)
 	return f
+}
+
+// begin begins the nth process.
+func (f *Follower) begin(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.left, f.ended = maps.Clone(f.take.processes[n]), false
+	f.cut = f.take.cut || n < len(f.take.processes)-1
+	f.tick()
+}
+
+// tick sets the clock to the time of the record that comes next.
+func (f *Follower) tick() {
+	if then, ok := f.next(main); ok {
+		f.clock.Store(then.Time)
+	}
 }
 
 // LookUp says where the contents of the rerun's files are looked up.
@@ -79,7 +83,7 @@ func (f *Follower) Parted() bool { return f.parted }
 // Now is the time of the rerun: that of the record that comes next.
 func (f *Follower) Now() time.Time { return f.clock.Load().(time.Time) }
 
-// next is the record that comes next in a stream.
+// next is the record that the process under way makes next in a stream.
 func (f *Follower) next(stream string) (event.Record, bool) {
 	if list := f.left[stream]; len(list) > 0 {
 		return list[0], true
@@ -87,8 +91,15 @@ func (f *Follower) next(stream string) (event.Record, bool) {
 	return event.Record{}, false
 }
 
-// beyond reports whether a record was made after the process under way ended.
-func (f *Follower) beyond(r event.Record) bool { return len(f.ends) > 0 && r.Seq >= f.ends[0] }
+// more reports whether the process under way has more to make, in any stream.
+func (f *Follower) more() bool {
+	for _, list := range f.left {
+		if len(list) > 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // Store is where the records of the rerun go: to store, as far as they are those of the
 // take.
@@ -111,15 +122,15 @@ func (s following) Append(ctx context.Context, last uint64, rs ...event.Record) 
 		return err
 	}
 	for _, r := range rs {
-		if err := s.f.pair(ctx, r); err != nil {
+		if err := s.f.add(ctx, r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// expect finds the record that one of the rerun is made in place of. A rerun that makes
-// another kind of record has taken another course.
+// expect reports whether the session goes on with a record. A rerun that makes another kind
+// of record has taken another course.
 func (f *Follower) expect(r event.Record) error {
 	switch {
 	case f.parted:
@@ -130,9 +141,8 @@ func (f *Follower) expect(r event.Record) error {
 		return nil
 	}
 	stream := f.streams.of(r)
-	want, ok := f.next(stream)
-	switch {
-	case ok && f.beyond(want):
+	switch want, ok := f.next(stream); {
+	case !ok && f.cut:
 		return errEnded
 	case !ok || keyOf(want.Event) != keyOf(r.Event):
 		return f.part(stream, r)
@@ -143,52 +153,34 @@ func (f *Follower) expect(r event.Record) error {
 // part takes down that the rerun took another course with a record, and ends it.
 func (f *Follower) part(stream string, is event.Record) error {
 	if !f.parted {
-		was, ok := f.next(stream)
-		if list := f.take.streams[stream]; !ok && len(list) > 0 {
-			was.Seq = list[len(list)-1].Seq
-		}
-		f.parted, f.pairs = true, append(f.pairs, pair{was, is})
+		f.parted, f.made = true, append(f.made, made{stream, is})
 		f.cancel()
 	}
 	return errDiffers
 }
 
-// keyOf is what two records have in common that stand in each other's place: their kind, who
-// says what they add to the conversation, and which tool they are about.
-func keyOf(e event.Event) (key struct{ kind, about string }) {
-	key.kind = nameOf(e)
-	switch e := e.(type) {
-	case event.MessageAdded:
-		key.about = string(e.Message.Role)
-	case event.ToolCallRequested:
-		key.about = e.Tool
-	case event.ToolCallCompleted:
-		key.about = e.Tool
-	}
-	return key
-}
-
-// pair takes note of a record that was made again, and has happen what happened next.
-func (f *Follower) pair(ctx context.Context, r event.Record) error {
+// add takes in a record that was made again, and has happen what happened next.
+func (f *Follower) add(ctx context.Context, r event.Record) error {
 	if skipped(r.Event) {
 		return nil
 	}
 	stream := f.streams.of(r)
 	was := f.left[stream][0]
 	f.left[stream] = f.left[stream][1:]
-	f.pairs = append(f.pairs, pair{was, r})
-	if then, ok := f.next(main); ok {
-		f.clock.Store(then.Time)
+	f.made = append(f.made, made{stream, r})
+	f.tick()
+	f.open = isOpen(f.open, stream, r.Event)
+	if e, ok := was.Event.(event.ModeChanged); ok {
+		f.mode = e.Mode
 	}
 	switch e := r.Event.(type) {
-	case event.TaskCreated:
-		f.open = f.open || stream == main
-	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
-		f.open = f.open && stream != main
 	case event.ToolCallRequested:
-		f.calls[e.CallID] = call{was, stream}
+		f.asked[e.CallID] = made{stream, was}
 	case event.InteractionRequested:
-		f.asked[e.ID] = was.Event.(event.InteractionRequested).Request
+		f.asked[e.ID] = made{stream, was}
+	}
+	if run := runOf(was.Event); run != nil && stream == main {
+		f.run = *run
 	}
 	if err := f.world.apply(ctx, was.Seq); err != nil {
 		return fmt.Errorf("repeat others' file changes after record %d: %w", was.Seq, err)
@@ -207,16 +199,11 @@ func (f *Follower) intervene(stream string, was event.Record) {
 		}
 	case event.ModeChanged:
 		byHand := then.Actor == event.ActorUser && !typed(f.left[main], 1) && !handsOver(was.Event)
-		if stream == main && f.open && !f.beyond(then) && byHand {
+		if stream == main && f.open && byHand {
 			f.change(e.Mode) // between two steps
 		}
 	}
-	over := len(f.ends) > 0
-	for stream := range f.left {
-		r, more := f.next(stream)
-		over = over && (!more || f.beyond(r))
-	}
-	if over && !f.ended {
+	if f.cut && !f.more() {
 		f.ended = true
 		f.cancel()
 	}
@@ -240,47 +227,39 @@ func handsOver(e event.Event) bool {
 func (f *Follower) Run() event.Run {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, next := f.runs()
-	return next
+	return f.nextRun()
 }
 
 // Window is the model's window: what the server told of since, else that of the turn.
 func (f *Follower) Window() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	last, next := f.runs()
 	if f.open {
-		next = last
+		return cmp.Or(f.window, f.run.Window)
 	}
-	return cmp.Or(f.window, next.Window)
+	return cmp.Or(f.window, f.nextRun().Window)
 }
 
-// runs are what the last turn was run with, and what the next one is that the process under
-// way runs or takes up.
-func (f *Follower) runs() (last, next event.Run) {
-	list, of := f.take.streams[main], (*event.Run)(nil)
-	made, found := len(list)-len(f.left[main]), false
-	for n, r := range list {
-		switch e := r.Event.(type) {
-		case event.TaskCreated:
-			of = cmp.Or(e.Run, new(event.Run))
-		case event.TaskStarted:
-			of = e.Run
-		default:
-			of = nil
-		}
-		switch {
-		case of == nil:
-		case n < made:
-			last = *of
-		case !found && !f.beyond(r):
-			next, found = *of, true
+// nextRun is what the turn is run with that the process under way runs or takes up next, else
+// what the last one was.
+func (f *Follower) nextRun() event.Run {
+	for _, r := range f.left[main] {
+		if run := runOf(r.Event); run != nil {
+			return *run
 		}
 	}
-	if !found {
-		next = last
+	return f.run
+}
+
+// runOf is what a turn is run with that a record begins or takes up.
+func runOf(e event.Event) *event.Run {
+	switch e := e.(type) {
+	case event.TaskCreated:
+		return cmp.Or(e.Run, new(event.Run))
+	case event.TaskStarted:
+		return e.Run
 	}
-	return last, next
+	return nil
 }
 
 // Written is what another program wrote for a command of the turn.
@@ -304,12 +283,10 @@ func (f *Follower) Written(command string) (text string, ok bool) {
 func (f *Follower) Mode() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now, list := mode.Build, f.take.streams[main]
-	made := len(list) - len(f.left[main])
-	for n, r := range list[:min(made+1, len(list))] {
-		if e, ok := r.Event.(event.ModeChanged); ok && (n < made || !typed(list, n+1)) {
-			now = e.Mode
+	if r, ok := f.next(main); ok && !typed(f.left[main], 1) {
+		if e, ok := r.Event.(event.ModeChanged); ok {
+			return e.Mode
 		}
 	}
-	return now
+	return f.mode
 }

@@ -48,6 +48,8 @@ type Golden struct {
 	// which.
 	Start []event.FileState            `json:"start"`
 	Later map[uint64][]event.FileState `json:"later,omitempty"`
+	// Count is how many records there are; 0 if an earlier version saved it.
+	Count int `json:"records,omitempty"`
 
 	Records  []event.Record    `json:"-"`
 	contents map[string][]byte // what others left later, and calls that were not made again, by hash
@@ -81,8 +83,8 @@ func (f *Follower) Golden(ctx context.Context, g Golden) (*Golden, error) {
 		}
 		g.Start, g.files[s.Path] = append(g.Start, s), data
 	}
-	became := make(map[uint64]uint64, len(f.pairs)) // the records of the rerun, by those of the take
-	for _, p := range f.pairs {
+	became := make(map[uint64]uint64, len(f.made)) // the records of the rerun, by those of the take
+	for _, p := range align(f.take, f.made) {
 		r, err := f.portable(ctx, p.is, &g)
 		if err != nil {
 			return nil, err
@@ -212,6 +214,7 @@ func (g *Golden) WriteExpected(dir string) error {
 		}
 		to.Write(append(line, '\n'))
 	}
+	g.Count = len(g.Records)
 	about, err := json.MarshalIndent(g, "", "  ")
 	if err != nil {
 		return err
@@ -228,49 +231,52 @@ const maxGolden = 256 << 20
 
 // ReadGolden reads a folder.
 func ReadGolden(dir string) (*Golden, error) {
-	in := repofile.Below(dir)
-	text, err := in.Read(manifest, maxGolden)
-	if err != nil {
-		return nil, err
+	in, err := repofile.Below(dir), error(nil)
+	read := func(name string) (text []byte) {
+		if err != nil {
+			return nil
+		}
+		if text, err = in.Read(name, maxGolden); err != nil && name != manifest {
+			err = fmt.Errorf("%s: %v", name, err) // the folder is there, but for this
+		}
+		return text
 	}
 	var g Golden
-	if err := json.Unmarshal(text, &g); err != nil {
-		return nil, fmt.Errorf("%s: %w", manifest, err)
+	if text := read(manifest); err == nil {
+		if bad := json.Unmarshal(text, &g); bad != nil {
+			return nil, fmt.Errorf("%s: %w", manifest, bad)
+		}
 	}
-	if g.Form == 1 && g.Branch != "" {
-		const old = "%s: saved by an earlier version, without its repository history: save it again"
-		return nil, fmt.Errorf(old, manifest)
-	}
-	if g.Form < 1 || g.Form > goldenForm || g.Root == "" || g.Session == "" {
+	switch {
+	case err != nil:
+		return nil, err
+	case g.Form == 1 && g.Branch != "":
+		return nil, fmt.Errorf("%s: saved by an earlier version, without its repository history: save it again", manifest)
+	case g.Form < 1 || g.Form > goldenForm || g.Root == "" || g.Session == "":
 		return nil, fmt.Errorf("%s: not a golden session of format %d", manifest, goldenForm)
-	}
-	if g.Within != "" {
-		if !filepath.IsLocal(g.Within) || path.Clean(g.Within) != g.Within {
-			return nil, fmt.Errorf("%s: the workspace is not in a repository", manifest)
-		}
-		if g.State, err = in.Read(stateFile, maxGolden); err != nil {
-			return nil, err
-		}
-		if g.Pack, err = in.Read(packFile, maxGolden); err != nil {
-			return nil, err
-		}
+	case g.Within != "" && (!filepath.IsLocal(g.Within) || path.Clean(g.Within) != g.Within):
+		return nil, fmt.Errorf("%s: the workspace is not in a repository", manifest)
+	case g.Within != "":
+		g.State, g.Pack = read(stateFile), read(packFile)
 	}
 	for _, name := range []string{model, expected} {
-		text, err := in.Read(name, maxGolden)
-		if err != nil {
-			return nil, err
-		}
 		n := 0
-		for line := range bytes.Lines(text) {
+		for line := range bytes.Lines(read(name)) {
 			n++
-			r, err := decode(line)
-			if err != nil {
-				return nil, fmt.Errorf("%s:%d: %w", name, n, err)
+			r, bad := decode(line)
+			if bad != nil {
+				return nil, fmt.Errorf("%s:%d: %w", name, n, bad)
 			}
 			g.Records = append(g.Records, r)
 		}
 	}
-	slices.SortFunc(g.Records, func(a, b event.Record) int { return int(a.Seq) - int(b.Seq) })
+	slices.SortFunc(g.Records, func(a, b event.Record) int { return cmp.Compare(a.Seq, b.Seq) })
+	if n := len(g.Records); err == nil && (n == 0 || g.Count > 0 && g.Count != n) {
+		err = fmt.Errorf("%s and %s are not as they were saved: restore them, or save the session again", model, expected)
+	}
+	if err != nil {
+		return nil, err
+	}
 	return &g, nil
 }
 

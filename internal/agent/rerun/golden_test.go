@@ -3,6 +3,7 @@ package rerun
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -151,7 +152,10 @@ func TestAFolderThatIsNoGoldenSessionIsRefused(t *testing.T) {
 		"saved by an earlier version":      {`{"form":1,"session":"s","root":"/w","branch":"main"}`, "", ""},
 		model + ":1":                       {fine, record + "\n", ""},
 		expected + ":1: unknown kind":      {fine, "", strange + "\n"},
-		"no such file":                     {`{"form":2,"session":"s","root":"/w","within":"."}`, "", ""},
+		stateFile + ": ":                   {`{"form":2,"session":"s","root":"/w","within":"."}`, "", ""},
+		"not as they were saved":           {fine, "", ""},
+		"restore them":                     {`{"form":2,"session":"s","root":"/w","records":2}`, "", string(line) + "\n"},
+		"or save the session again":        {`{"form":2,"session":"s","root":"/w","records":1}`, "", string(line) + "\n" + string(line) + "\n"},
 	} {
 		dir := t.TempDir()
 		for name, text := range map[string]string{manifest: tt.manifest, model: tt.model, expected: tt.expected} {
@@ -163,8 +167,23 @@ func TestAFolderThatIsNoGoldenSessionIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", why, err)
 		}
 	}
-	if _, err := ReadGolden(t.TempDir()); err == nil {
-		t.Error("an empty folder is one")
+	for _, name := range []string{model, expected} {
+		dir := t.TempDir()
+		for _, part := range []string{manifest, model, expected} {
+			if err := os.WriteFile(filepath.Join(dir, part), []byte(fine), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, model), nil, 0o644), os.Remove(filepath.Join(dir, name))); err != nil {
+			t.Fatal(err)
+		}
+		_, err := ReadGolden(dir)
+		if errors.Is(err, fs.ErrNotExist) || err == nil || !strings.HasPrefix(err.Error(), name+": ") {
+			t.Errorf("without %s: %v", name, err)
+		}
+	}
+	if _, err := ReadGolden(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an empty folder is one: %v", err)
 	}
 }
 
@@ -173,7 +192,8 @@ func TestAGoldenSessionLiesInItsRepository(t *testing.T) {
 	for within, ok := range map[string]bool{".": true, "part": true, "a/b": true, "..": false, "a/../../..": false, "a/../b": false, "./a": false, "/tmp": false, "a//b": false} {
 		dir := t.TempDir()
 		text, _ := json.Marshal(map[string]any{"form": 2, "session": "s", "root": "/w", "within": within})
-		for name, data := range map[string][]byte{manifest: text, stateFile: nil, packFile: nil, model: nil, expected: nil} {
+		line, _ := event.Encode(numbered(created("t"))[0])
+		for name, data := range map[string][]byte{manifest: text, stateFile: nil, packFile: nil, model: nil, expected: line} {
 			if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 				t.Fatal(err)
 			}

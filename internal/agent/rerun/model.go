@@ -37,7 +37,7 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 	defer f.mu.Unlock()
 	stream := f.streamFor(tool.CallID(ctx))
 	r, ok := f.next(stream)
-	if ok && f.beyond(r) { // the process ended before the reply was there
+	if !ok && f.cut { // the process ended before the reply was there
 		return nil, f.wait(ctx)
 	}
 	var then event.Record
@@ -97,7 +97,7 @@ func (f *Follower) wait(ctx context.Context) error {
 // none.
 func (f *Follower) streamFor(callID string) string {
 	stream := callID
-	for next := stream + "+"; callID != "" && len(f.left[next]) < len(f.take.streams[next]); next += "+" {
+	for next := stream + "+"; callID != "" && f.streams["\x00"+next] != ""; next += "+" {
 		stream = next
 	}
 	return stream

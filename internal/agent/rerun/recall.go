@@ -69,11 +69,9 @@ func interrupted(e event.ToolCallCompleted) bool {
 func (f *Follower) Recall(ctx context.Context, callID string) (res tool.Result, known bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c, found := f.calls[callID]
-	last, completed := f.take.done[c.asked.Seq]
-	asked, _ := c.asked.Event.(event.ToolCallRequested)
-	done, _ := last.Event.(event.ToolCallCompleted)
-	completed = completed && last.Actor != event.ActorRecovery
+	c := f.asked[callID]
+	asked, found := c.Event.(event.ToolCallRequested)
+	done, completed := f.take.done(c)
 	switch {
 	case !found:
 		return res, true, errDiffers
@@ -99,7 +97,7 @@ func (f *Follower) Recall(ctx context.Context, callID string) (res tool.Result, 
 // call, before the process under way ends.
 func (f *Follower) handedOn(callID string) bool {
 	for stream := callID; len(f.take.streams[stream]) > 0; stream += "+" {
-		if r, ok := f.next(stream); ok && !f.beyond(r) {
+		if len(f.left[stream]) > 0 {
 			return true
 		}
 	}
@@ -108,19 +106,18 @@ func (f *Follower) handedOn(callID string) bool {
 
 // cutOff waits with a call that the end of the process cut off. If the record goes on
 // in its stream as if the call had come to its end, that is a difference.
-func (f *Follower) cutOff(ctx context.Context, c call) error {
-	goesOn := slices.IndexFunc(f.left[c.stream], func(r event.Record) bool {
+func (f *Follower) cutOff(ctx context.Context, c made) error {
+	goesOn := slices.ContainsFunc(f.left[c.stream], func(r event.Record) bool {
 		switch r.Event.(type) {
 		case event.ToolCallRequested, event.ToolCallCompleted, event.InteractionRequested, event.InteractionResponded:
-			return f.beyond(r) // else it is of a call beside this one
+			return false // of a call beside this one
 		}
 		return true
 	})
-	if goesOn < 0 && len(f.ends) > 0 || goesOn >= 0 && f.beyond(f.left[c.stream][goesOn]) {
+	if !goesOn && f.cut {
 		return f.wait(ctx)
 	}
-	f.left[c.stream] = f.left[c.stream][max(goesOn, 0):]
-	return f.part(c.stream, event.Record{Event: event.ToolCallCompleted{Tool: keyOf(c.asked.Event).about, Unknown: true}})
+	return f.part(c.stream, event.Record{Event: event.ToolCallCompleted{Tool: keyOf(c.Event).about, Unknown: true}})
 }
 
 // upcoming is the first request that is still to come of a call with an id, or else of a tool.
@@ -174,7 +171,8 @@ func (f *Follower) Ask(ctx context.Context, q uip.Request) (uip.Response, error)
 		f.cancel() // it was withdrawn, or the process ended
 		return uip.Response{}, f.wait(ctx)
 	}
-	answer, asked := a.Response, f.asked[q.ID]
+	answer := a.Response
+	asked, _ := f.asked[q.ID].Event.(event.InteractionRequested)
 	answer.ID, answer.TaskID = q.ID, q.TaskID
 	answer.Parts = slices.Clone(answer.Parts)
 	for i, part := range answer.Parts {
@@ -208,7 +206,7 @@ func byPerson(list []event.Record) (chat.Message, bool) {
 func (f *Follower) steer() []chat.Words {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if m, ok := byPerson(f.left[main]); ok && !f.beyond(f.left[main][0]) {
+	if m, ok := byPerson(f.left[main]); ok {
 		return []chat.Words{chat.From(chat.Typed, f.here(m.Text()))}
 	}
 	return nil

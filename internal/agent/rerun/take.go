@@ -28,10 +28,10 @@ type Take struct {
 	Root    string // the workspace, where it was then
 	Records []event.Record
 
-	streams map[string][]event.Record // the records that are compared
-	ends    []uint64                  // the first records after a process ended without closing the books
-	done    map[uint64]event.Record   // of the request of a call, its completion
-	rest    []event.Record            // what comes after it
+	streams   map[string][]event.Record   // the records that are compared
+	processes []map[string][]event.Record // the same, as each process made them
+	cut       bool                        // the last one ended without closing the books, as those before it did
+	rest      []event.Record              // what comes after it
 }
 
 // main is the stream of the session itself; a subtask's is that of its call.
@@ -40,66 +40,59 @@ const main = ""
 // Until is a take of the first n records. It ends as if its process had.
 func (t *Take) Until(n int) *Take {
 	part := New(t.ID, t.Root, t.Records[:n])
-	if part.rest = t.Records[n:]; len(part.rest) > 0 {
-		part.cutOff()
-	}
+	part.rest = t.Records[n:]
+	part.cut = part.cut || len(part.rest) > 0
 	return part
 }
 
 // New reads a session, oldest record first.
 func New(id, root string, records []event.Record) *Take {
-	t := &Take{ID: id, Root: root, Records: records}
-	t.streams, t.done = make(map[string][]event.Record), make(map[uint64]event.Record)
-	streams, p, requests, open := namer{}, process{}, make(map[string]uint64), false
+	now := make(map[string][]event.Record)
+	t := &Take{ID: id, Root: root, Records: records, streams: make(map[string][]event.Record)}
+	t.processes = append(t.processes, now)
+	streams, p := namer{}, process{}
 	for _, r := range records {
 		stream := streams.of(r)
-		switch e := r.Event.(type) {
-		case event.TaskCreated:
-			open = open || stream == main
-		case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
-			open = open && stream != main
-		case event.ToolCallRequested:
-			requests[stream+"\x00"+e.CallID] = r.Seq
-		case event.ToolCallCompleted:
-			if seq, ok := requests[stream+"\x00"+e.CallID]; ok {
-				t.done[seq] = r
-			}
-		}
+		t.cut = isOpen(t.cut, stream, r.Event)
 		if skipped(r.Event) {
 			continue
 		}
-		t.streams[stream] = append(t.streams[stream], r)
 		if p.another(r, stream) {
-			t.end(r.Seq)
+			before, n := now[main], len(now[main])
+			for ; n > 1; n-- { // it put the mode it was begun in on record first
+				if _, ok := before[n-1].Event.(event.ModeChanged); !ok {
+					break
+				}
+			}
+			now[main], now = before[:n:n], map[string][]event.Record{main: before[n:]}
+			t.processes = append(t.processes, now)
 		}
-	}
-	if open {
-		t.cutOff()
+		now[stream] = append(now[stream], r)
+		t.streams[stream] = append(t.streams[stream], r)
 	}
 	return t
 }
 
-// cutOff has the last process end after the last record.
-func (t *Take) cutOff() {
-	if n := len(t.Records); n > 0 && (len(t.ends) == 0 || t.ends[len(t.ends)-1] <= t.Records[n-1].Seq) {
-		t.ends = append(t.ends, t.Records[n-1].Seq+1)
+// isOpen reports whether the session is in a turn after an event, if it was before.
+func isOpen(before bool, stream string, e event.Event) bool {
+	switch e.(type) {
+	case event.TaskCreated:
+		return before || stream == main
+	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
+		return before && stream != main
 	}
+	return before
 }
 
-// end takes note that a process ended before a record was made. The next one
-// put the mode it was begun in on record first.
-func (t *Take) end(seq uint64) {
-	list := t.streams[main]
-	for n := len(list) - 1; n > 0; n-- {
-		if list[n].Seq == seq {
-			continue
+// done is what came of a call that was requested, if it came to its end. Ids may come again.
+func (t *Take) done(asked made) (event.ToolCallCompleted, bool) {
+	request, _ := asked.Event.(event.ToolCallRequested)
+	for r, e := range each[event.ToolCallCompleted](t.streams[asked.stream]) {
+		if e.CallID == request.CallID && r.Seq > asked.Seq {
+			return e, r.Actor != event.ActorRecovery
 		}
-		if _, ok := list[n].Event.(event.ModeChanged); !ok || typed(list, n+1) {
-			break
-		}
-		seq = list[n].Seq
 	}
-	t.ends = append(t.ends, seq)
+	return event.ToolCallCompleted{}, false
 }
 
 // namer names the streams of records. A subtask's is its call, with a sign more for each that
@@ -250,12 +243,13 @@ func (t *Take) replies() (all []event.Record) {
 }
 
 // step is how many replies there were by a record.
-func (t *Take) step(seq uint64) int {
-	all := t.replies()
-	if n := slices.IndexFunc(all, func(r event.Record) bool { return r.Seq > seq }); n >= 0 {
-		return n
+func (t *Take) step(seq uint64) (n int) {
+	for _, r := range t.replies() {
+		if r.Seq <= seq {
+			n++
+		}
 	}
-	return len(all)
+	return n
 }
 
 // Model is the model that replied first, or "".

@@ -84,7 +84,7 @@ func TestACallWithoutItsKeysBeginsAProcess(t *testing.T) {
 			{Seq: 2, Task: "t", Event: call},
 			{Seq: 3, Task: "t", Event: event.ToolCallCompleted{CallID: "c", Tool: "write", Output: []byte(`{"error":"any words"}`)}},
 		})
-		if got := len(take.ends); (got == 2) != keyless {
+		if got := len(ends(take)); (got == 2) != keyless {
 			t.Errorf("keyless %v: %d processes ended", keyless, got)
 		}
 	}

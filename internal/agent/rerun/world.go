@@ -55,16 +55,17 @@ func NewWorld(start []event.FileState, later map[uint64][]event.FileState) *Worl
 type MissingError struct{ Files []string }
 
 func (e *MissingError) Error() string {
-	const lost = "the files that the session began with cannot be had: "
 	if i := slices.IndexFunc(e.Files, path.IsAbs); i >= 0 {
-		return lost + e.Files[i] + " lies outside of the workspace, in a folder of --add-dir, which is not copied"
+		const outside = "the files that the session began with cannot be had: %s lies outside of the workspace, in a folder of --add-dir"
+		return fmt.Sprintf(outside, e.Files[i])
 	}
 	list, more := e.Files, ""
 	if len(list) > shownMissing {
-		list, more = list[:shownMissing], fmt.Sprintf(" and %d more", len(list)-shownMissing)
+		list, more = list[:shownMissing], fmt.Sprintf(" (+%d)", len(list)-shownMissing)
 	}
-	return lost + "what " + strings.Join(list, ", ") + more +
-		" held was not kept, and neither git nor the workspace has it any more"
+	const lost = "the files that the session began with cannot be had: " +
+		"what %s held was not kept, and neither git nor the workspace has it any more"
+	return fmt.Sprintf(lost, strings.Join(list, ", ")+more)
 }
 
 const shownMissing = 5

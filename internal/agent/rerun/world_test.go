@@ -237,7 +237,7 @@ func TestLayingOutIsInterrupted(t *testing.T) {
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	for want, files := range map[string][]string{
 		"what a.txt held was not kept":                        {"a.txt"},
-		"what a, b, c, d, e and 1 more held":                  {"a", "b", "c", "d", "e", "f"},
+		"what a, b, c, d, e (+1) held":                        {"a", "b", "c", "d", "e", "f"},
 		"/far/n.txt lies outside of the workspace, in a fold": {"a.txt", "/far/n.txt"},
 	} {
 		if got := (&MissingError{files}).Error(); !strings.Contains(got, want) {

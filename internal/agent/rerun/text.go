@@ -8,6 +8,7 @@ import (
 
 	"coder/internal/agent/compact"
 	"coder/internal/core/lazy"
+	"coder/internal/host/patch"
 )
 
 // Normalisations are what may differ in any text between a session and its rerun, by name.
@@ -100,45 +101,32 @@ func alike(a, b string) bool {
 	return true
 }
 
-// alikeButCut reports whether two texts of which parts were left out are the same
-// but for where exactly: how much is left out depends on how long the words for
-// durations and paths are.
+// nearGap is how many lines at a gap may be on one side only.
+const nearGap = 36
+
+// alikeButCut reports whether two texts of which parts were left out are the same but for where
+// exactly: how much is left out depends on how long the words for durations and paths are.
 func alikeButCut(a, b string) bool {
-	x, y := compact.Gaps(a), compact.Gaps(b)
-	if len(x) == 1 || len(x) != len(y) {
-		return false
-	}
-	for i := range x {
-		if !alikeWithin(strings.Split(x[i], "\n"), strings.Split(y[i], "\n"), i > 0, i < len(x)-1) {
+	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
+	gaps := len(compact.Gaps(a))
+	return gaps > 1 && gaps == len(compact.Gaps(b)) && addsAtGaps(x, y) && addsAtGaps(y, x)
+}
+
+// addsAtGaps reports whether the lines that only b has are few, and stand where a part was left out.
+func addsAtGaps(a, b []string) bool {
+	added, gap := 0, true
+	for i, from := range append(patch.Match(a, b), 0) {
+		cut := i < len(b) && len(compact.Gaps(b[i])) > 1
+		switch {
+		case cut || from < 0:
+			gap, added = gap && added > 0 || cut, added+1
+		case !gap || added > nearGap:
 			return false
+		default:
+			added = 0
 		}
 	}
 	return true
-}
-
-// nearGap is how many lines on either side of a gap may be on one side only.
-const nearGap = 16
-
-// alikeWithin reports whether two runs of lines are the same but for a few at the
-// beginning, after a gap, and at the end, before one. The line that was cut is not compared.
-func alikeWithin(a, b []string, after, before bool) bool {
-	for skip := -nearGap; skip <= nearGap; skip++ {
-		x, y := a[min(max(skip, 0), len(a)):], b[min(max(-skip, 0), len(b)):]
-		from, to := 0, min(len(x), len(y))
-		if !after && skip != 0 || before && max(len(x), len(y)) > to+nearGap || !before && len(x) != len(y) {
-			continue
-		}
-		if after {
-			from = min(2, to)
-		}
-		if before {
-			to = max(to-1, from)
-		}
-		if slices.Equal(x[from:to], y[from:to]) {
-			return true
-		}
-	}
-	return false
 }
 
 // oneline is a commit in a list of git's whose short id happens to have no letter.
@@ -176,4 +164,76 @@ func swap(text, from, to string) string {
 		}
 		text = after
 	}
+}
+
+// What stands for that which two texts do not have in common: within a line, and some lines.
+// Neither is a character.
+const (
+	gap   = "\uffff"
+	lines = "\ufffe"
+)
+
+// common is what two texts from the same world have in common, in order, with a gap wherever
+// they differ: within a line, so that what varies stays in it, or else whole lines.
+func common(a, b string) string {
+	x, y := strings.SplitAfter(a, "\n"), strings.SplitAfter(b, "\n")
+	if len(x) != len(y) {
+		return between(x, y, lines)
+	}
+	for i := range x {
+		x[i] = between(tokens(x[i]), tokens(y[i]), gap)
+	}
+	return strings.Join(x, "")
+}
+
+// tokens are the words, numbers and signs of a line.
+func tokens(line string) []string { return words().FindAllString(line, -1) }
+
+var words = lazy.Regexp(`(?s)[\pL\pN_]+|\s+|.`)
+
+// between is what two lists have in common, in order, with gaps.
+func between(a, b []string, gap string) string {
+	var all strings.Builder
+	next, open := 0, false
+	for i, from := range append(patch.Match(a, b), len(a)) {
+		if from != next && !open {
+			all.WriteString(gap)
+			open = true
+		}
+		if from >= 0 && i < len(b) {
+			all.WriteString(b[i])
+			next, open = from+1, false
+		}
+	}
+	return all.String()
+}
+
+// fits reports whether a text is what others have in common, with anything in the gaps. Where
+// nothing varied no other text fits.
+func fits(text, common string) bool {
+	x, y := []string{text}, []string{strings.ReplaceAll(common, lines, gap)}
+	if common == y[0] { // what varies stays in its line
+		x, y = strings.SplitAfter(text, "\n"), strings.SplitAfter(common, "\n")
+	}
+	if len(x) != len(y) || !strings.ContainsAny(common, gap+lines) {
+		return false
+	}
+	for i := range x {
+		if x[i] != y[i] && !fills(x[i], strings.Split(y[i], gap)) {
+			return false
+		}
+	}
+	return true
+}
+
+// fills reports whether a text is these parts with anything between them.
+func fills(text string, parts []string) bool {
+	last := len(parts) - 1
+	text, ok := strings.CutPrefix(text, parts[0])
+	for _, part := range parts[1:max(last, 1)] {
+		if ok {
+			_, text, ok = strings.Cut(text, part)
+		}
+	}
+	return ok && last > 0 && strings.HasSuffix(text, parts[last])
 }
