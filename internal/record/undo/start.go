@@ -54,8 +54,8 @@ func (k *Keeper) gather() *gathering {
 	return &gathering{follows: size > followIndex, kept: k.store.made(), contents: make(map[string][]byte)}
 }
 
-// followIndex is an index of some 10,000 files.
-const followIndex = 1 << 20
+// followIndex is an index of some 1,200 files.
+const followIndex = 128 << 10
 
 // has reports whether a content was gathered.
 func (g *gathering) has(hash string) bool {
