@@ -85,8 +85,8 @@ func durableRows(t *testing.T) (rows []durableRow) {
 	return rows
 }
 
-// durableRest plays what a session does not write: settings, a plugin, a login, an answer to who
-// waits, and at a terminal what an editor, a page and an unsent line leave.
+// durableRest plays what a session does not write: settings, a plugin, a login, a choice of
+// model, a plan, an answer to who waits, and at a terminal what an editor, a page and an unsent line leave.
 func durableRest(t *testing.T, p *program) {
 	t.Helper()
 	root := filepath.Dir(p.ws)
@@ -130,6 +130,12 @@ func durableRest(t *testing.T, p *program) {
 	}
 	<-types.ended
 	must("search", "done")
+	must("-p", "-r", "s2", "--script", script, "/model other force")
+	plan := filepath.Join(root, "plan")
+	if err := os.WriteFile(plan, []byte("call exit_plan_mode {\"plan\": \"do it\"}\n---\nsay done\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must("-p", "--mode", "plan", "--script", plan, "go")
 	killed := &held{program: p}
 	killed.Cmd = p.cmd("-r", "s2", "--script", script)
 	killed.Env = append(slices.Clip(p.env), "EDITOR="+editor(t, "kill -9 $PPID\n"))

@@ -33,16 +33,12 @@ func TestTheWalksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestThePromisesHaveTheirTests holds the table of docs/design/security.md to the code: each test
-// that it names is there.
+// TestThePromisesHaveTheirTests holds docs/design/security.md and docs/FAULTS.md to the code:
+// each test, script and screen that they name is there.
 func TestThePromisesHaveTheirTests(t *testing.T) {
-	text, err := os.ReadFile(top("docs/design/security.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	tests := make(map[string]bool)
-	err = filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
+	err := filepath.WalkDir(top("."), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") && !strings.HasSuffix(path, "/providertest/providertest.go") {
 			return err
 		}
 		code, err := os.ReadFile(path)
@@ -54,13 +50,27 @@ func TestThePromisesHaveTheirTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(text), -1)
-	if len(named) < 20 {
-		t.Errorf("only %d tests are named", len(named))
-	}
-	for _, name := range named {
-		if !tests[name[1]] {
-			t.Errorf("docs/design/security.md names %s, which is no test", name[1])
+	for page, most := range map[string]int{"docs/design/security.md": 20, "docs/FAULTS.md": 100} {
+		text, err := os.ReadFile(top(page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(text), -1)
+		if len(named) < most {
+			t.Errorf("%s names only %d tests", page, len(named))
+		}
+		for _, name := range named {
+			if !tests[name] {
+				t.Errorf("%s names %s, which is no test", page, name)
+			}
+		}
+		for _, list := range regexp.MustCompile("(scripts?|TestScreens) (`[a-z_*`, ]+`)").FindAllStringSubmatch(string(text), -1) {
+			pattern := map[bool]string{true: "cmd/coder/testdata/screens/%s*", false: "cmd/coder/testdata/script/%s.txtar"}[list[1] == "TestScreens"]
+			for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(list[2], -1) {
+				if found, err := filepath.Glob(top(strings.Replace(pattern, "%s", name[1], 1))); err != nil || len(found) == 0 {
+					t.Errorf("%s names %s, which is no script or screen", page, name[1])
+				}
+			}
 		}
 	}
 }

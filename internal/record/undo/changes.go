@@ -81,25 +81,22 @@ func (k *Keeper) doubt(kept tool.Kept, after *tree, changes []event.FileChange) 
 	if kept.Touched != nil {
 		touch, known = kept.Touched()
 	}
-	touched := func(path string) bool { return touch(path).Any }
-	both := k.counted.both(kept.Counted, func(rel string) tool.Touch { return touch(k.ws.Abs(rel)) })
-	// A file with several names is touched by each of them.
-	files := make(map[uint64]bool)
-	for _, c := range changes {
-		if n := after.find(c.After.Path); n != nil && n.hash != dirHash && touched(k.ws.Abs(c.After.Path)) {
-			files[n.stamp.ino] = true
-		}
-	}
+	by := func(rel string) tool.Touch { return touch(k.ws.Abs(rel)) }
+	both := k.counted.both(kept.Counted, by)
+	names := namesOfOne(after, changes)
 	for i := range changes {
 		c := &changes[i]
 		rel := c.After.Path
 		n := after.find(rel)
+		all := []string{rel}
+		if n != nil && len(names[n.stamp.ino]) > 0 {
+			all = names[n.stamp.ino] // a file with several names is touched by each of them
+		}
+		own := slices.ContainsFunc(all, func(rel string) bool { return by(rel).Any })
 		switch {
-		case touched(k.ws.Abs(rel)) && (both(rel) || !touch(k.ws.Abs(rel)).Held && k.changedSince(n, rel)):
+		case own && (both(all...) || modeOfOthers(*c, all, by) || by(rel).Any && !by(rel).Held && k.changedSince(n, rel)):
 			c.Doubt = event.DoubtBoth
-		case touched(k.ws.Abs(rel)):
-			continue
-		case n != nil && after.folders[path.Dir(rel)].shared && files[n.stamp.ino]:
+		case own:
 			continue
 		case known:
 			c.Doubt = event.DoubtOther
@@ -109,6 +106,28 @@ func (k *Keeper) doubt(kept tool.Kept, after *tree, changes []event.FileChange) 
 		doubted = append(doubted, *c)
 	}
 	return doubted
+}
+
+// namesOfOne are the changed names of each file that has several.
+func namesOfOne(after *tree, changes []event.FileChange) map[uint64][]string {
+	all := make(map[uint64][]string)
+	for _, c := range changes {
+		rel := c.After.Path
+		if n := after.find(rel); n != nil && n.hash != dirHash && after.folders[path.Dir(rel)].shared {
+			all[n.stamp.ino] = append(all[n.stamp.ino], rel)
+		}
+	}
+	return all
+}
+
+// modeOfOthers reports whether a file has another mode, though commands did nothing to its
+// names but write: that leaves the mode as it was.
+func modeOfOthers(c event.FileChange, names []string, by func(rel string) tool.Touch) bool {
+	return kindOf(c.Before) == isFile && kindOf(c.After) == isFile && c.Before.Mode != c.After.Mode &&
+		!slices.ContainsFunc(names, func(rel string) bool {
+			t := by(rel)
+			return t.Held || t.Moved > 0 || t.Removed > 0
+		})
 }
 
 // changedSince reports whether a file was changed after its folder was listed. Its content

@@ -38,10 +38,10 @@ func (c *counted) add(ch workspace.Changes) {
 	}
 }
 
-// both tells of a file whether more was done to it since a moment than commands can have
-// done, by what they touched: then another program wrote it, too. Where nothing is known
-// it is false.
-func (c *counted) both(since int, by func(rel string) tool.Touch) func(rel string) bool {
+// both tells of a file, by its names, whether more was done to it since a moment than
+// commands can have done, by what they touched: then another program wrote it, too. Where
+// nothing is known it is false.
+func (c *counted) both(since int, by func(rel string) tool.Touch) func(names ...string) bool {
 	all := make(map[string]workspace.Ops)
 	if at := since - 1 - c.gone; since > 0 && at >= 0 {
 		for _, look := range c.looks[min(at, len(c.looks)):] {
@@ -54,9 +54,17 @@ func (c *counted) both(since int, by func(rel string) tool.Touch) func(rel strin
 			}
 		}
 	}
-	return func(rel string) bool {
-		o, t := all[rel], by(rel)
-		return o.Moved > t.Moved || o.Removed > t.Removed || o.Open && !t.Held || o.Closed > closes(rel, all, by, mostMoves)
+	return func(names ...string) bool {
+		closed, may, open, held := 0, 0, false, false
+		for _, rel := range names {
+			o, t := all[rel], by(rel)
+			if o.Moved > t.Moved || o.Removed > t.Removed {
+				return true
+			}
+			open, held = open || o.Open, held || t.Held
+			closed, may = closed+o.Closed, min(may+closes(rel, all, by, mostMoves), manyCloses)
+		}
+		return open && !held || closed > may
 	}
 }
 

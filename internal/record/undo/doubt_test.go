@@ -104,6 +104,42 @@ func TestWhatNobodySawStays(t *testing.T) {
 	w.wantTree(map[string]string{"a": `-rw-r--r-- "0"`})
 }
 
+// A file with several names may be written by each of them, by the command or by others.
+func TestWhatOthersDidByAnotherNameStays(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("no system but Linux counts what is done to files")
+	}
+	for _, both := range []bool{false, true} {
+		w := newWorld(t)
+		w.o.Witness = func() func() (func(string) tool.Touch, bool) {
+			return func() (func(string) tool.Touch, bool) {
+				return func(path string) tool.Touch {
+					return map[string]tool.Touch{"f": {Any: true, Opened: 1}}[filepath.Base(path)]
+				}, true
+			}
+		}
+		w.restart()
+		w.put("f", "0")
+		w.must(os.Link(w.path("f"), w.path("other")))
+		before := w.tree()
+		w.shell("t", func() {
+			w.must(os.WriteFile(w.path("f"), []byte("ours"), 0o644))
+			if both {
+				w.must(os.WriteFile(w.path("other"), []byte("theirs"), 0o644))
+			}
+		})
+		want := before
+		if both {
+			want = w.tree()
+		}
+		p := w.undo("all")
+		w.wantTree(want)
+		if both && (whys(p)["f"] == "" || whys(p)["other"] == "") {
+			t.Errorf("plan = %+v", p)
+		}
+	}
+}
+
 // Of very many changes those that are doubtful are on record one by one.
 func TestDoubtAmongManyChanges(t *testing.T) {
 	w := newWorld(t)
@@ -248,6 +284,8 @@ func TestWhatBothChangedStays(t *testing.T) {
 		"removes":           {map[string]tool.Touch{"f": {Any: true, Opened: 1, Removed: 1}}, []func(*world){write, func(w *world) { w.remove("f") }}, false},
 		"open elsewhere":    {once, []func(*world){write, func(w *world) { w.hold("f", "theirs") }}, true},
 		"open here":         {map[string]tool.Touch{"f": {Any: true, Opened: 2, Held: true}}, []func(*world){write, func(w *world) { w.hold("f", "ours") }}, false},
+		"its mode changed":  {once, []func(*world){write, func(w *world) { w.must(os.Chmod(w.path("f"), 0o700)) }}, true},
+		"mode and content":  {map[string]tool.Touch{"f": {Any: true, Opened: 1, Held: true}}, []func(*world){write, func(w *world) { w.must(os.Chmod(w.path("f"), 0o700)) }}, false},
 		"moved while open":  {map[string]tool.Touch{"t": {Any: true, Opened: 1, Moved: 1}, "f": {Any: true, Moved: 1}}, []func(*world){carry}, false},
 		"added to the same": {map[string]tool.Touch{"t": {Any: true, Opened: 1, Moved: 1}, "f": {Any: true, Moved: 1}}, []func(*world){carry, add}, true},
 	} {

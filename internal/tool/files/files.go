@@ -34,8 +34,10 @@ func With(ws *workspace.Workspace, o Options) []tool.Tool {
 }
 
 const (
-	maxFile  = 32 << 20 // bytes of a file that can be changed
-	sniffLen = 8000     // bytes looked at to tell text from binary
+	// maxFile is how many bytes a file may have that is changed: with all its lines changed
+	// that costs some fifteen times as much memory.
+	maxFile  = 4 << 20
+	sniffLen = 8000 // bytes looked at to tell text from binary
 	bom      = "\ufeff"
 )
 
