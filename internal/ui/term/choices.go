@@ -66,7 +66,7 @@ func isRisk(why string) bool { return strings.HasPrefix(why, "risk: ") }
 // Choices are the ways to answer q, an approval, in the order in which they are shown. A
 // dangerous call has none: see [Dangerous].
 func (c Cards) Choices(q uip.Request) []Choice {
-	if !approves(q) || Dangerous(q) && q.Kind != uip.Composite {
+	if !approves(q) || Dangerous(q) {
 		return nil
 	}
 	d := c.drawing()
