@@ -231,7 +231,7 @@ func TestSetupInAPipe(t *testing.T) {
 		"no key":         {[]string{"setup", "--preset", "mistral"}, 52, "Mistral needs a key: set MISTRAL_API_KEY and try again"},
 		"no address":     {[]string{"setup", "--preset", "azure", "--model", "x"}, 52, "Azure OpenAI needs an address: set AZURE_OPENAI_ENDPOINT"},
 		"not an address": {[]string{"setup", "--preset", "ftp://x"}, 42, "ftp://x is not an address such as https://host/v1"},
-		"too many words": {[]string{"models", "--json", "all", "of", "them"}, 52, "no provider is configured"}, // a prompt
+		"too many words": {[]string{"models", "--json", "all", "of", "them"}, 2, "coder -- models"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := looking(t)

@@ -54,8 +54,8 @@ func (a *App) newJudge(c *confine.Confiner, p *protectedFiles, files orchestrato
 		Freezes: func() bool { return c.Freezes(context.Background()) },
 		Network: hostList(a.Config.Safety.Network), Bounds: func() bool { return c.Bounds(context.Background()) },
 		Given: given, Lines: a.ownLines(), Allow: allow, Deny: deny,
-		Exact: a.Config.Permission.AllowlistMatch == "exact",
-		Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now, Settings: a.gitSettingsNamed(),
+		Exact:   a.Config.Permission.AllowlistMatch == "exact",
+		Ignored: p.ignored(), Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now, Settings: a.gitSettingsNamed(),
 		Check:   func(line string) bool { return a.trusts() && a.isCheck(files, line) },
 		Unasked: unasked, Fearless: unasked && approval.DangerousNoninteractive == "allow",
 	}), nil

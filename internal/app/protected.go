@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -28,6 +29,8 @@ type protectedFiles struct {
 	found  *workspace.Named // secrets, and what isInner says: one list, since both look everywhere
 	frozen *workspace.Named
 	index  gitIndex
+
+	ignores []ignoreList
 }
 
 // hasFileRules reports whether the person may have rules about files.
@@ -41,9 +44,51 @@ func (a *App) hasFileRules() bool {
 	return restricted
 }
 
+// ignoreFiles name what the tools of several agents may not see, in gitignore patterns.
+var ignoreFiles = []string{".coderignore", ".aiignore", ".cursorignore", ".geminiignore"}
+
+// maxIgnoreFile bounds what is read of one of them.
+const maxIgnoreFile = 256 << 10
+
+// readIgnored reads the ignore files of the workspace. A file that cannot be read
+// is named, so that nobody believes that it hides anything.
+func (p *protectedFiles) readIgnored() {
+	for _, name := range ignoreFiles {
+		text, _, err := p.ws.ReadFile(name, maxIgnoreFile)
+		switch {
+		case err == nil:
+			p.ignores = append(p.ignores, ignoreList{name, workspace.ParseIgnore(text)})
+		case !errors.Is(err, fs.ErrNotExist):
+			p.app.warn(fmt.Sprintf("%s hides nothing: %v", name, err))
+		}
+	}
+}
+
+// ignoreList is an ignore file and what it says.
+type ignoreList struct {
+	name string
+	list workspace.IgnoreList
+}
+
+// ignored returns what names the ignore file that hides a file; nil without such files.
+func (p *protectedFiles) ignored() func(file string) (by string, ok bool) {
+	if len(p.ignores) == 0 {
+		return nil
+	}
+	return func(file string) (string, bool) {
+		for _, i := range p.ignores {
+			if i.list.Match(file) {
+				return i.name, true
+			}
+		}
+		return "", false
+	}
+}
+
 func (a *App) protect(ws *workspace.Workspace) *protectedFiles {
 	p := &protectedFiles{app: a, ws: ws}
-	restricted := a.hasFileRules()
+	p.readIgnored()
+	restricted := a.hasFileRules() || len(p.ignores) > 0
 	p.found = ws.Named(func(rel string, dir bool) bool {
 		return secret.InTree(rel, dir) || isInner(rel, dir) || !dir && restricted && a.judge != nil && a.judge.Conceals(rel)
 	}, func(rel string) bool { return secret.Bulky(rel) || secret.InRecords(rel) })

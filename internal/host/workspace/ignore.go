@@ -42,9 +42,12 @@ type pattern struct {
 // ignore reports whether the thing at rel is of no interest.
 func (r *rules) ignore(rel string, dir bool) bool {
 	base := path.Base(rel)
-	if dir && never[base] || base == ".git" {
-		return true
-	}
+	return dir && never[base] || base == ".git" || r.matches(rel, dir)
+}
+
+// matches reports whether the last pattern that fits rel ignores it.
+func (r *rules) matches(rel string, dir bool) bool {
+	base := path.Base(rel)
 	for ; r != nil; r = r.above {
 		name := ""
 		for i := len(r.patterns) - 1; i >= 0; i-- {
@@ -197,6 +200,26 @@ func parsePatterns(text []byte) (list []pattern) {
 		}
 	}
 	return list
+}
+
+// An IgnoreList holds the patterns of an ignore file at the top of a workspace. The
+// zero list matches nothing.
+type IgnoreList struct{ rules rules }
+
+// ParseIgnore reads patterns as git reads those of a .gitignore.
+func ParseIgnore(text []byte) IgnoreList {
+	return IgnoreList{rules{dir: ".", patterns: parsePatterns(text), fold: true}}
+}
+
+// Match reports whether the list covers a file or folder, or a folder that holds it.
+// The path rel is relative to the top.
+func (l IgnoreList) Match(rel string) bool {
+	for i, c := range rel {
+		if c == '/' && l.rules.matches(rel[:i], true) {
+			return true
+		}
+	}
+	return l.rules.matches(rel, false)
 }
 
 // verdict is what came of trying to match.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"coder/internal/host/workspace"
 )
 
 // ignoreFixture has a .gitignore at two levels and something for every kind of line.
@@ -92,5 +94,20 @@ func TestRulesFromAboveHoldBelow(t *testing.T) {
 		if want := e.Path != "a/b/x.c"; e.Ignored != want {
 			t.Errorf("%s ignored = %v", e.Path, e.Ignored)
 		}
+	}
+}
+
+func TestAnIgnoreListCoversWhatGitWouldIgnore(t *testing.T) {
+	list := workspace.ParseIgnore([]byte("# comment\n/private/*\n!/private/open.md\n*.dump\nlogs/\n"))
+	for rel, want := range map[string]bool{
+		"private/plan.md": true, "private/open.md": false, "private/deep/x": true, "other/private/x": false,
+		"a/b/key.dump": true, "KEY.DUMP": true, "logs/x": true, "a/logs/x/y": true, "logs": false, "": false, "# comment": false,
+	} {
+		if got := list.Match(rel); got != want {
+			t.Errorf("%q is covered: %v, want %v", rel, got, want)
+		}
+	}
+	if (workspace.IgnoreList{}).Match("x") {
+		t.Error("the zero list covers a file")
 	}
 }

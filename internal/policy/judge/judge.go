@@ -43,6 +43,9 @@ type Options struct {
 	Exact       bool // whole command lines are remembered rather than shapes
 	// Settings are files that the person's environment names for programs to go by.
 	Settings []string
+	// Ignored, which may be nil, names the ignore file of the workspace that hides a
+	// file from every tool.
+	Ignored func(file string) (by string, ok bool)
 	// Hosts are those that the person's settings name.
 	Hosts []string
 	Now   func() time.Time
@@ -114,7 +117,7 @@ func New(o Options) *Judge {
 		Given: o.Given, Lines: o.Lines, Allow: o.Allow, Deny: o.Deny, Exact: o.Exact,
 		Root: o.Root, Home: o.Home, Visible: o.Visible,
 		Analyse: func(line string) risk.Report { return risk.Analyse(line, facts) },
-		Glob:    w.glob, Below: w.below, Real: w.real,
+		Glob:    w.glob, Below: w.below, Real: w.real, Ignored: o.Ignored,
 		Frozen: o.Frozen, Freezes: o.Freezes, Hidden: o.Hidden, Tracked: o.Tracked,
 	}
 	j := &Judge{

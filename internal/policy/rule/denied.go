@@ -33,6 +33,9 @@ func toolsOf(class string) []string {
 
 // denied finds the rule that denies a use of one file.
 func (b *Book) denied(class, place string) (rule string, ok bool) {
+	if by, ok := b.ignored(place); ok && class == Reads {
+		return by, true
+	}
 	for d := range b.denials(class) {
 		if b.covers(d.pattern, place) && !d.excepts(func(pattern string) bool { return b.covers(pattern, place) }) {
 			return d.rule, true
@@ -106,7 +109,7 @@ func (b *Book) HasDenials(class string) bool {
 	for range b.denials(class) {
 		return true
 	}
-	return false
+	return b.Ignored != nil && class == Reads
 }
 
 // DeniedPaths are the files and folders that rules deny a class of use of by

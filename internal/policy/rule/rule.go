@@ -68,6 +68,9 @@ type Book struct {
 	Logs func() string
 	// Real, which may be nil, is where a file lies once links are followed.
 	Real func(file string) string
+	// Ignored, which may be nil, names the ignore file of the workspace that hides a
+	// file from every tool.
+	Ignored func(place string) (by string, ok bool)
 	// Glob, which may be nil, lists the files a shell pattern stands for.
 	Glob func(pattern string) []string
 	// Below, which may be nil, yields the files below a folder, those it comes
@@ -327,6 +330,13 @@ func (b *Book) about(p Preset, name, class string, at *spot) (f finding, ok bool
 	if i := slices.IndexFunc(b.Deny, func(s Spec) bool { return covers(s, tools) }); i >= 0 {
 		return denied(b.Deny[i]), true
 	}
+	if b.Ignored != nil {
+		for _, real := range []string{place, at.real()} {
+			if by, ok := b.ignored(real); ok {
+				return finding{policy.Deny, fmt.Sprintf("hidden by %s: %s", by, place), by, true}, true
+			}
+		}
+	}
 	if b.HasDenials(class) {
 		if real := at.real(); real != "" {
 			if rule, denied := b.denied(class, real); denied {
@@ -345,6 +355,14 @@ func (b *Book) about(p Preset, name, class string, at *spot) (f finding, ok bool
 		f.verdict = policy.Allow
 	}
 	return f, ok
+}
+
+// ignored finds the ignore file that hides a place of the workspace.
+func (b *Book) ignored(place string) (by string, ok bool) {
+	if b.Ignored == nil || place == "" || filepath.IsAbs(place) {
+		return "", false
+	}
+	return b.Ignored(place)
 }
 
 // secrecy asks about a file that commands do not see unless they name it, because of
