@@ -124,11 +124,11 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 				return ended(err)
 			}
 		}
-		switch strings.TrimSpace(words.Text()) {
-		case "":
+		if strings.TrimSpace(words.Text()) == "" {
 			continue
-		case "?":
-			words = chat.From(chat.Typed, "/keys")
+		}
+		if same, ok := shorthand(words.Text()); ok {
+			words = chat.From(chat.Typed, same)
 		}
 		line := words.Text()
 		l.keepDraft() // there is none any more, and the session may become another

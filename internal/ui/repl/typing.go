@@ -126,8 +126,10 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		if r.open != nil {
 			return r.entered(ctx, action)
 		}
-		if strings.TrimSpace(action.Text) == "?" {
-			action = lineedit.Action{Kind: lineedit.Submit, Text: "/keys"}
+		if same, ok := shorthand(action.Text); ok {
+			var line lineedit.Editor
+			line.SetText(same)
+			action.Text, action.Draft = same, line.Draft()
 		}
 		if r.list(strings.TrimSpace(action.Text)) {
 			return nil
@@ -166,3 +168,14 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 
 // backInput is what Esc, pressed twice on an empty line, stands for.
 const backInput = "/rewind"
+
+// shorthand is the command that a word stands for which a person types alone at the prompt.
+func shorthand(text string) (command string, ok bool) {
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "?":
+		return "/keys", true
+	case "exit", "quit":
+		return "/exit", true
+	}
+	return "", false
+}
