@@ -97,6 +97,10 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 	if k == (lineedit.Key{Name: lineedit.Up}) && r.takeBack() {
 		return nil
 	}
+	if k == lineedit.WithCtrl('s') && r.open == nil {
+		r.swapStash()
+		return nil
+	}
 	if r.turn != nil && r.open == nil && k.Name == lineedit.Escape && k.Mod == 0 && !r.editor.Asks() {
 		return r.stopTurn()
 	}
@@ -168,6 +172,13 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 
 // backInput is what Esc, pressed twice on an empty line, stands for.
 const backInput = "/rewind"
+
+// swapStash puts the draft away, and what was put away in its place.
+func (r *REPL) swapStash() {
+	draft := r.editor.Draft()
+	r.editor.SetDraft(r.stash)
+	r.stash = draft
+}
 
 // shorthand is the command that a word stands for which a person types alone at the prompt.
 func shorthand(text string) (command string, ok bool) {
