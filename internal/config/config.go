@@ -228,7 +228,7 @@ type UI struct {
 	Links  string            `json:"links" doc:"let links be clicked on, where the terminal is known to know how (auto), in any terminal (on), nowhere (off); never in a pipe" enum:"auto|on|off" project:"free"`
 	Plain  bool              `json:"plain" doc:"print lines and nothing else: no spinner, nothing drawn again, words instead of signs; for screen readers" project:"free"`
 
-	CtrlC  string `json:"ctrl_c" doc:"what Ctrl+C does while a turn runs: quit ends coder, stop stops the turn and a second press ends coder" enum:"quit|stop" project:"free"`
+	CtrlC  string `json:"ctrl_c" doc:"what Ctrl+C does while a turn runs: quit ends coder, stop stops the turn and a second press ends coder" enum:"quit|stop" project:"never"`
 	Title  bool   `json:"title" doc:"show in the title of the window where coder is, that it works (*) and that it asks (?)" project:"free"`
 	Notify string `json:"notify" doc:"how to call for the person when something is asked or a long turn has ended while they look elsewhere: bell, osc9 and osc777 (messages of the desktop, where the terminal has them), off" enum:"bell|osc9|osc777|off" project:"free"`
 }
