@@ -71,7 +71,7 @@ const twoModels = `{"data":[{"id":"small","owned_by":"llamacpp","meta":{"n_ctx":
 func TestModelsAreListed(t *testing.T) {
 	t.Run("without anything", func(t *testing.T) {
 		out, stderr, code := looking(t).run("models")
-		if code != 0 || !strings.Contains(out, "no endpoint is configured, and no key of a vendor is in the environment; coder setup connects one") {
+		if code != 0 || !strings.Contains(out, "no endpoint is configured, and the environment has no vendor's key; coder setup connects one") {
 			t.Errorf("%d %s %s", code, out, stderr)
 		}
 	})
@@ -89,7 +89,7 @@ func TestModelsAreListed(t *testing.T) {
 	out, stderr, code := p.run("models")
 	for _, want := range []string{
 		"OpenAI  " + vendor.URL + "/v1  key from OPENAI_API_KEY  (in use)", "*   gpt-5.4  1050000", "    gpt-4o   128000   2.50    10.00",
-		"Anthropic  " + refusing.URL + "  key from ANTHROPIC_API_KEY", "  does not say which models it has: not authorised",
+		"Anthropic  " + refusing.URL + "  key from ANTHROPIC_API_KEY", "  does not list its models: unauthorized",
 		strings.TrimPrefix(local.URL, "http://"), "    small  8192    ?       ?", "    other  131072  1.00    2.00",
 		"not found on this machine: " + strings.TrimPrefix(dead.URL, "http://"), "cannot reach", "not found on this machine: " + strings.TrimPrefix(nonsense.URL, "http://"),
 	} {
@@ -153,7 +153,7 @@ func TestSetupInAPipe(t *testing.T) {
 		p := looking(t)
 		p.env = append(p.env, "GROQ_API_KEY="+secret, "GROQ_BASE_URL="+s.URL+"/v1")
 		out, stderr, code := p.run("setup", "--preset", "groq", "--model", "small")
-		if code != 0 || !strings.Contains(out, "it answers: hello (its window has 8192 tokens)") || !strings.Contains(out, "the key is read from GROQ_API_KEY at each start") {
+		if code != 0 || !strings.Contains(out, "it answers: hello (window: 8192 tokens)") || !strings.Contains(out, "the key is read from GROQ_API_KEY at each start") {
 			t.Fatalf("%d %s %s", code, out, stderr)
 		}
 		if want := "{\n  \"provider\": {\n    \"preset\": \"groq\",\n    \"model\": \"small\"\n  }\n}\n"; p.ownText() != want {
@@ -183,7 +183,7 @@ func TestSetupInAPipe(t *testing.T) {
 			t.Fatalf("%d %s", code, stderr)
 		}
 		p.env = append(p.env, "CODER_API_KEY=mine-for-it")
-		if out, stderr, code := p.run("setup", "--preset", s.URL+"/v1", "--yes"); code != 0 || !strings.Contains(out, "taken out, since it was for another endpoint: provider.headers\n") {
+		if out, stderr, code := p.run("setup", "--preset", s.URL+"/v1", "--yes"); code != 0 || !strings.Contains(out, "removed, since it was for another endpoint: provider.headers\n") {
 			t.Fatalf("%d %s %s", code, out, stderr)
 		}
 		text := p.ownText()
@@ -199,8 +199,8 @@ func TestSetupInAPipe(t *testing.T) {
 	for name, tt := range map[string]struct{ env, says string }{
 		"keys of vendors do not come first": {env: "DEEPSEEK_API_KEY=k"},
 		"nor do their models":               {env: "DEEPSEEK_API_KEY=k DEEPSEEK_MODEL=deep"},
-		"our own variables do":              {env: "CODER_MODEL=mine", says: "but environment variable CODER_MODEL sets provider.model, too, and comes first"},
-		"and so does an endpoint by name":   {env: "CODER_PROVIDER=deepseek DEEPSEEK_API_KEY=k", says: "but environment variable CODER_PROVIDER sets provider.preset, too, and comes first"},
+		"our own variables do":              {env: "CODER_MODEL=mine", says: "but environment variable CODER_MODEL also sets provider.model, and takes precedence"},
+		"and so does an endpoint by name":   {env: "CODER_PROVIDER=deepseek DEEPSEEK_API_KEY=k", says: "but environment variable CODER_PROVIDER also sets provider.preset, and takes precedence"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := server(t)
@@ -218,7 +218,7 @@ func TestSetupInAPipe(t *testing.T) {
 		if _, stderr, code := p.run("setup", "--preset", s.URL+"/v1"); code != 54 || !strings.Contains(stderr, "the test failed, and nothing was written: request refused: \"no such thing\"") || p.ownText() != "" {
 			t.Errorf("%d %s %s", code, stderr, p.ownText())
 		}
-		if out, _, code := p.run("setup", "--preset", s.URL+"/v1", "--yes"); code != 0 || !strings.Contains(out, "it does not answer") || p.ownText() == "" {
+		if out, _, code := p.run("setup", "--preset", s.URL+"/v1", "--yes"); code != 0 || !strings.Contains(out, "not responding") || p.ownText() == "" {
 			t.Errorf("%d %s", code, out)
 		}
 	})

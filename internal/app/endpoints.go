@@ -148,7 +148,7 @@ func (a *App) EndpointNamed(name string) (Endpoint, error) {
 		for _, p := range config.Presets() {
 			names = append(names, p.Name)
 		}
-		return Endpoint{}, inputf("there is no endpoint called %s; there are: %s; or give an address, such as https://host/v1", oneLine(name), strings.Join(names, ", "))
+		return Endpoint{}, inputf("unknown endpoint %s; use one of: %s; or an address such as https://host/v1", oneLine(name), strings.Join(names, ", "))
 	}
 	c, variable := p.In(a.Env.Getenv)
 	switch {
@@ -309,7 +309,7 @@ type Saved struct {
 // endpoint. The key is written only if that is wanted; else it stays where it is.
 func (a *App) SaveEndpoint(e Endpoint, model string, withKey bool) (saved Saved, err error) {
 	if a.Home == "" {
-		return saved, inputf("there is no folder for your settings: set HOME or CODER_HOME")
+		return saved, inputf("no folder for your settings: set HOME or CODER_HOME")
 	}
 	path := filepath.Join(a.Home, "config.json")
 	saved.Path = path

@@ -24,7 +24,7 @@ func (inv *invocation) runConfig(context.Context) error {
 		what = inv.flags.args[0]
 	}
 	if len(inv.flags.args) > 1 {
-		return usagef("coder config takes one word: show, path or schema")
+		return usagef("coder config takes one argument: show, path or schema")
 	}
 	switch what {
 	case "show":
@@ -59,7 +59,7 @@ func (inv *invocation) runConfig(context.Context) error {
 			return inv.loadErr
 		}
 		for _, path := range inv.settings.Files {
-			line := inv.words.T("%s (not there)", path)
+			line := inv.words.T("%s (does not exist)", path)
 			if _, err := os.Stat(path); err == nil {
 				line = inv.words.T("%s (read)", path)
 			}
@@ -73,7 +73,7 @@ func (inv *invocation) runConfig(context.Context) error {
 		}
 		return inv.print(b.String())
 	}
-	return usagef("unknown: coder config %s; it takes show, path or schema", what)
+	return usagef("unknown command: coder config %s; use show, path or schema", what)
 }
 
 // runTrust trusts a workspace as it is now, and shows what its settings do then, or
@@ -106,7 +106,7 @@ func (inv *invocation) runTrust(context.Context) error {
 	lines := []string{said}
 	if !fl.revoke {
 		for _, name := range trust.Settings(root) {
-			lines = append(lines, words.T("  %s, as it is now; when it changes you are asked again", name))
+			lines = append(lines, words.T("  %s, as it is now; coder asks again when it changes", name))
 		}
 		lines = append(lines, inv.lines(e.Rows())...)
 	}

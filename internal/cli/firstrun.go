@@ -15,7 +15,7 @@ func (t *terminal) askTrust(ctx context.Context) error {
 	if !t.app.NeedsTrust("") || t.app.Trust.Declined(t.app.Root) {
 		return nil
 	}
-	fmt.Fprintln(t.printer, t.inv.words.T("This folder brings settings of its own that change what the program may do:"))
+	fmt.Fprintln(t.printer, t.inv.words.T("This folder has its own settings that change what coder may do:"))
 	e, err := app.Entrusts(t.inv.Env.Env, t.inv.flags.Options)
 	if err != nil { // there is nothing to ask about
 		fmt.Fprintf(t.printer, "%s\n", t.inv.words.Said("they cannot be used: "+oneLine(err.Error())))
@@ -53,12 +53,12 @@ func (t *terminal) withoutProvider(ctx context.Context) (demo bool, err error) {
 	switch e, ok := t.app.EndpointInUse(); {
 	case ok && t.app.ModelName() == "":
 		s.use = &e
-		s.say(t.inv.words.T("No model is chosen yet for %s.", oneLine(address(e))))
+		s.say(t.inv.words.T("No model is set yet for %s.", oneLine(address(e))))
 	case ok:
 		return false, err
 	default:
-		s.say(t.inv.words.T("No provider is connected yet. Set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL, or the key of your vendor, such as OPENAI_API_KEY; the README says more."))
-		if connect, askErr = t.confirm(ctx, t.inv.words.T("Look for one now, and set it up? [Y/n] "), true); askErr != nil {
+		s.say(t.inv.words.T("No provider is connected yet. Set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL, or your vendor's key, such as OPENAI_API_KEY; see the README."))
+		if connect, askErr = t.confirm(ctx, t.inv.words.T("Look for one now and set it up? [Y/n] "), true); askErr != nil {
 			return false, askErr
 		}
 	}

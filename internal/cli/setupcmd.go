@@ -46,7 +46,7 @@ func (inv *invocation) runSetup(ctx context.Context, a *app.App) error {
 		s.in, s.out, s.tty = stdio.NewReader(in), stdio.NewWriter(ctx, out), out
 	}
 	if s.yes && s.preset == "" {
-		return usagef("coder setup --yes asks nothing, so name the endpoint: coder setup --yes --preset NAME [--model M]")
+		return usagef("coder setup --yes does not ask, so name the endpoint: coder setup --yes --preset NAME [--model M]")
 	}
 	if s.in == nil && s.preset == "" {
 		return usagef("coder setup asks questions; without a terminal name the endpoint: coder setup --preset NAME [--model M] [--yes]")
@@ -78,7 +78,7 @@ func (s *setup) run(ctx context.Context) error {
 		if other, err := s.otherEndpoint(e); err != nil {
 			return err
 		} else if other != "" {
-			s.say(s.words.T("your settings name another endpoint, %s: they stay as they are, and the model is used until the program ends", oneLine(other)))
+			s.say(s.words.T("your settings name another endpoint, %s: they are unchanged, and the model is used until the program ends", oneLine(other)))
 			return ctx.Err()
 		}
 	}
@@ -107,11 +107,11 @@ func (s *setup) run(ctx context.Context) error {
 		lines = append(lines, "  "+s.words.T("the address is read from %s at each start", saved.Address))
 	}
 	if len(saved.Gone) > 0 {
-		lines = append(lines, "  "+s.words.T("taken out, since it was for another endpoint: %s", strings.Join(saved.Gone, ", ")))
+		lines = append(lines, "  "+s.words.T("removed, since it was for another endpoint: %s", strings.Join(saved.Gone, ", ")))
 	}
 	first, err := s.app.Overruled(saved.Path, e, model)
 	for _, o := range first {
-		lines = append(lines, s.words.Said(fmt.Sprintf("but %s sets %s, too, and comes first", oneLine(o.Origin.Shown()), o.Key)))
+		lines = append(lines, s.words.Said(fmt.Sprintf("but %s also sets %s, and takes precedence", oneLine(o.Origin.Shown()), o.Key)))
 	}
 	s.say(lines...)
 	return cmp.Or(err, ctx.Err())
@@ -156,7 +156,7 @@ func foldedQuestion(question string, width int) string {
 }
 
 // keysDoNothing is said where keys were pressed that are no letters.
-const keysDoNothing = "arrows and other such keys do nothing here: type the answer"
+const keysDoNothing = "arrows and similar keys do nothing here: type the answer"
 
 // hasKeys reports whether keys were pressed that are no letters: the terminal sends what it
 // calls them.
@@ -228,7 +228,7 @@ func (s *setup) endpoint(ctx context.Context) (app.Endpoint, error) {
 	}
 	question := s.words.T("Which one? A name (openai, anthropic, ollama …) or an address: ")
 	if len(found) == 0 {
-		s.say(s.words.T("Nothing was found."))
+		s.say(s.words.T("Nothing found."))
 	} else {
 		s.table(t)
 		question = s.words.T("Which one? A number, a name (openai, anthropic, ollama …) or an address [1]: ")
@@ -250,7 +250,7 @@ func (s *setup) endpoint(ctx context.Context) (app.Endpoint, error) {
 		case notNumber == nil && n >= 1 && n <= len(found):
 			return found[n-1], nil
 		case notNumber == nil && len(found) > 0:
-			s.say(s.words.T(display.Form(len(found), "there is only number %d", "the numbers end with %d"), len(found)))
+			s.say(s.words.T(display.Form(len(found), "the only number is %d", "the last number is %d"), len(found)))
 			continue
 		}
 		e, err := s.named(ctx, answer)
@@ -261,7 +261,7 @@ func (s *setup) endpoint(ctx context.Context) (app.Endpoint, error) {
 			s.say(s.words.Said(message(err)))
 		case e.Unreachable() && answer != unreached:
 			unreached = answer
-			s.say(s.words.T("%s; the same once more takes it all the same", s.words.Said(e.Err.Error())))
+			s.say(s.words.T("%s; enter it again to use it anyway", s.words.Said(e.Err.Error())))
 		default:
 			return e, nil
 		}
@@ -294,7 +294,7 @@ func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error)
 	}
 	if s.in == nil {
 		if usual == "" {
-			why := errors.New("it names none")
+			why := errors.New("it lists none")
 			if e.Err != nil {
 				why = e.Err
 			}
@@ -304,10 +304,10 @@ func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error)
 	}
 	shown, unknown := e.Models, ""
 	if e.Err != nil {
-		s.say(s.words.T("the endpoint does not say which models it has: %s", s.words.Said(e.Err.Error())))
+		s.say(s.words.T("the endpoint does not list its models: %s", s.words.Said(e.Err.Error())))
 	}
 	if e.WantsKey() {
-		s.say(s.words.T("it wants a key: leave with Ctrl+D, set CODER_API_KEY, and try again"))
+		s.say(s.words.T("it needs a key: quit with Ctrl+D, set CODER_API_KEY, and try again"))
 	}
 	s.listModels(shown)
 	for {
@@ -327,7 +327,7 @@ func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error)
 			return shown[n-1].Name, nil
 		case notNumber == nil && len(shown) > 0:
 			n := min(len(shown), shownModels)
-			s.say(s.words.T(display.Form(n, "there is only number %d", "the numbers end with %d"), n))
+			s.say(s.words.T(display.Form(n, "the only number is %d", "the last number is %d"), n))
 			continue
 		}
 		if some := slices.DeleteFunc(slices.Clone(e.Models), func(o app.Offer) bool {
@@ -343,7 +343,7 @@ func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error)
 			return some[0].Name, nil
 		} else if len(some) == 0 && len(e.Models) > 0 && answer != unknown {
 			unknown = answer
-			s.say(s.words.T("the endpoint has no model %s; the same once more takes it all the same", oneLine(answer)))
+			s.say(s.words.T("unknown model %s; enter it again to use it anyway", oneLine(answer)))
 			continue
 		}
 		return answer, nil
@@ -371,7 +371,7 @@ func (s *setup) listModels(shown []app.Offer) {
 	}
 	s.table(table)
 	if len(shown) > shownModels {
-		s.say(s.words.T("and %d more; a part of a name shows those that have it", len(shown)-shownModels))
+		s.say(s.words.T("and %d more; type part of a name to filter them", len(shown)-shownModels))
 	}
 }
 
@@ -384,19 +384,19 @@ func (s *setup) try(ctx context.Context, e app.Endpoint, model string) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err == nil && window > 0:
-		s.say(s.words.T("it answers: %s (its window has %d tokens)", answer, window))
+		s.say(s.words.T("it answers: %s (window: %d tokens)", answer, window))
 		return nil
 	case err == nil:
 		s.say(s.words.T("it answers: %s", answer))
 		return nil
 	case s.yes:
-		s.say(s.words.T("it does not answer: %s", s.words.Said(err.Error())))
+		s.say(s.words.T("no answer: %s", s.words.Said(err.Error())))
 		return nil
 	case s.in == nil:
 		return fmt.Errorf("the test failed, and nothing was written: %w", err)
 	}
-	s.say(s.words.T("it does not answer: %s", s.words.Said(err.Error())))
-	all, err := s.confirm(ctx, s.words.T("Write it all the same? [y/N] "))
+	s.say(s.words.T("no answer: %s", s.words.Said(err.Error())))
+	all, err := s.confirm(ctx, s.words.T("Write it anyway? [y/N] "))
 	if err == nil && !all {
 		err = errNotWritten
 	}

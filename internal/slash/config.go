@@ -30,9 +30,9 @@ func Config(settings func() []config.Row) Command {
 			key, _, more := strings.Cut(c.Args, " ")
 			switch {
 			case len(t.Rows) == 0 && more && slices.ContainsFunc(rows, func(r config.Row) bool { return r.Key == key }):
-				return wrong("/config shows %s and changes nothing; settings stand in ~/.coder/config.json and in .coder/config.json of a project", key)
+				return wrong("/config shows %s and changes nothing; edit ~/.coder/config.json or a project's .coder/config.json", key)
 			case len(t.Rows) == 0:
-				return wrong("there is no setting %s", c.Args)
+				return wrong("unknown setting %s", c.Args)
 			}
 			return show(t)
 		},

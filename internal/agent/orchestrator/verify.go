@@ -80,7 +80,7 @@ func (o *Orchestrator) checkCall(st *turnState, command string) chat.ToolCall {
 func (o *Orchestrator) turnedDown(command, mode string) string {
 	switch {
 	case o.Declined != nil && o.Declined(command):
-		return "you turned this check down before; " + uip.TrustAside
+		return "you declined this check before; " + uip.TrustAside
 	case o.refused.command == command && o.refused.mode == mode:
 		return o.refused.why
 	}

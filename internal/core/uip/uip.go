@@ -141,8 +141,8 @@ const Keyed = "keyed"
 // What a question about a check, and one about a command that the person typed, say of how
 // not to be asked.
 const (
-	TrustAside = "in a folder that you trust (/trust yes) checks run unasked"
-	BangAside  = "your own command: with approval.bang = direct such commands run unasked"
+	TrustAside = "in a trusted folder (/trust yes) checks run without approval"
+	BangAside  = "your own command: approval.bang = direct runs it without approval"
 )
 
 // CallID is the tool call the answer is bound to, or "".
@@ -274,7 +274,7 @@ func (a Response) Hunks(n int) (all []int, err error) {
 		from, err := strconv.ParseUint(low, 10, 16)
 		to, also := strconv.ParseUint(high, 10, 16)
 		if err != nil || also != nil || from < 1 || to < from || int(to) > n {
-			return nil, fmt.Errorf("hunk %s is not among 1 to %d", word, n)
+			return nil, fmt.Errorf("hunk %s is not between 1 and %d", word, n)
 		}
 		for one := int(from); one <= int(to); one++ {
 			if !slices.Contains(all, one) {
@@ -283,7 +283,7 @@ func (a Response) Hunks(n int) (all []int, err error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, errors.New("name the hunks, such as 1 3")
+		return nil, errors.New("enter hunk numbers, such as 1 3")
 	}
 	slices.Sort(all)
 	return all, nil

@@ -95,7 +95,7 @@ func (d *dialogue) secondLook(cards term.Cards, words term.Words, line string) s
 		if cards.Width != nil {
 			width = cards.Width()
 		}
-		text += "\n" + ink.Folded(words.T("Parts of this were not shown before. Here they are; please answer once more."), width)
+		text += "\n" + ink.Folded(words.T("Parts of this were not shown before. Review them and answer again."), width)
 	}
 	return text
 }
@@ -311,13 +311,13 @@ func hint(words term.Words, cards term.Cards, q uip.Request) string {
 		return words.T("answer y for all, n for none, or the numbers to allow, such as 1 3; 1 3 and … tells the model more")
 	}
 	if q.Kind == uip.Select && q.Display.Metadata[uip.OnWords] != "" {
-		return words.T("answer with a number from 1 to %d; 1 and … tells the model more", len(q.Options))
+		return words.T("answer with a number from 1 to %d; 1 and … adds a note", len(q.Options))
 	}
 	if q.Kind == uip.Select && q.Display.Metadata[uip.Quoted] != "" {
-		return words.T("answer with a number from 1 to %d, or in words of your own", len(q.Options))
+		return words.T("answer with a number from 1 to %d, or in your own words", len(q.Options))
 	}
 	if q.Kind == uip.Select && q.Author == event.ActorRecovery {
-		return words.T("answer with a number from 1 to %d; other words are a new prompt", len(q.Options))
+		return words.T("answer with a number from 1 to %d; other text is a new prompt", len(q.Options))
 	}
 	if q.Kind == uip.Select {
 		return words.T("answer with a number from 1 to %d", len(q.Options))
@@ -348,5 +348,5 @@ func decidesMode(q uip.Request) bool {
 
 // modeHint says how the mode is chosen at such a question.
 func modeHint(words term.Words, q uip.Request) string {
-	return words.T("the answer decides the mode: answer with a number from 1 to %d", len(q.Options))
+	return words.T("the answer sets the mode: answer with a number from 1 to %d", len(q.Options))
 }

@@ -311,7 +311,7 @@ func TestACommandInLinesIsNeverTheAnswer(t *testing.T) {
 	d.sees("Which colour?")
 	d.sees("> ")
 	d.keys("/mode plan\r")
-	d.sees("mode plan from the next step on")
+	d.sees("mode plan from the next step")
 	d.sees("> ")
 	d.keys("/undo\r")
 	d.sees("queued: /undo")

@@ -117,11 +117,11 @@ func TestACardKnowsWhatItHides(t *testing.T) {
 	}
 	long60 := approval("x", "", display.Diff{Unified: strings.Repeat("+a\n", 6000) + "+b\n"}, false)
 	card := (term.Cards{}).Draw(long60)
-	if !strings.Contains(card, "<5946 lines are not shown here>") || !strings.Contains(card, "+b\n") || (term.Cards{}).Conceals(long60) {
+	if !strings.Contains(card, "<5946 lines not shown>") || !strings.Contains(card, "+b\n") || (term.Cards{}).Conceals(long60) {
 		t.Errorf("of a long diff\n%.3000s", card)
 	}
 	odd := approval("x", "", display.Diff{Unified: strings.Repeat("+a\n", 100) + "+x\u200dy\n" + strings.Repeat("+a\n", 100)}, false)
-	if card := (term.Cards{}).Draw(odd); !strings.Contains(card, "<60 lines are not shown here>\n+x<U+200D>y\n<85 lines are not shown here>") {
+	if card := (term.Cards{}).Draw(odd); !strings.Contains(card, "<60 lines not shown>\n+x<U+200D>y\n<85 lines not shown>") {
 		t.Errorf("what cannot be seen is left out:\n%s", card)
 	}
 }
@@ -139,11 +139,11 @@ func TestFolds(t *testing.T) {
 		has, lacks   string
 		wholeHasAlso string
 	}{
-		{"lines", display.Code{Lang: "sh", Source: script.String()}, "echo 39\n    <440 lines are not shown here>\n    echo 480\n", "echo 40\n", "echo 40\n"},
-		{"a long line", display.Code{Source: strings.Repeat("a", 400) + strings.Repeat("b", 300) + strings.Repeat("c", 400)}, "a<300 characters are not shown here>c", "b", "bbb"},
+		{"lines", display.Code{Lang: "sh", Source: script.String()}, "echo 39\n    <440 lines not shown>\n    echo 480\n", "echo 40\n", "echo 40\n"},
+		{"a long line", display.Code{Source: strings.Repeat("a", 400) + strings.Repeat("b", 300) + strings.Repeat("c", 400)}, "a<300 characters not shown>c", "b", "bbb"},
 		{"blanks", display.Code{Source: "ls" + strings.Repeat(" ", 100) + "; rm x"}, "ls<100 blanks>; rm x", strings.Repeat(" ", 50), strings.Repeat(" ", 50)},
 		{"indent", display.Code{Source: strings.Repeat("\t", 100) + "rm x"}, "<100 blanks>rm x", "\t", "\t\t"},
-		{"diff", display.Diff{Unified: "@@ -0,0 +1,500 @@\n" + diff.String()}, "+38\n<446 lines are not shown here>\n+485\n", "+39\n", "+200\n"},
+		{"diff", display.Diff{Unified: "@@ -0,0 +1,500 @@\n" + diff.String()}, "+38\n<446 lines not shown>\n+485\n", "+39\n", "+200\n"},
 		{"text", display.Text("a\u200bb\u00ad"), "a<U+200B>b<U+00AD>", "\u200b", "<U+200B>"},
 	} {
 		q := approval("x", "", c.content, false)

@@ -268,7 +268,7 @@ func (d drawing) remembered(q uip.Request, option string) string {
 		}
 		for _, one := range what {
 			if showsLine(part, one) {
-				one = "this exact command, as it stands above"
+				one = "this exact command, as shown above"
 			}
 			add(one)
 		}
