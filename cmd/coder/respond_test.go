@@ -63,8 +63,8 @@ const approvable = "call bash {\"command\": \"touch approved\"}\n---\nsay went o
 
 // waiters are the ways to wait for an answer.
 var waiters = map[string]func(t *testing.T) *held{
-	"a terminal":      func(t *testing.T) *held { return waiter(t, "go").at("xterm", false).until("n = no") },
-	"a line terminal": func(t *testing.T) *held { return waiter(t, "go").at("dumb", false).until("n = no") },
+	"a terminal":      func(t *testing.T) *held { return waiter(t, "go").at("xterm", false).until("No, and tell coder") },
+	"a line terminal": func(t *testing.T) *held { return waiter(t, "go").at("dumb", false).until("No, and tell coder") },
 	"a headless run":  func(t *testing.T) *held { return waiter(t, "-p", "--on-ask", "wait", "go").start() },
 	"piped lines":     func(t *testing.T) *held { return waiter(t, "--on-ask", "wait").start().write("go\n") },
 	"a stream of JSON": func(t *testing.T) *held {

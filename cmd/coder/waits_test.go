@@ -195,10 +195,10 @@ var waits = map[string]func(t *testing.T) *held{
 	},
 	"a terminal that prints lines": func(t *testing.T) *held { return hold(t).at("dumb", false).until("[build]") },
 	"a question in lines": func(t *testing.T) *held {
-		return asking(hold(t, "go")).at("dumb", false).until("n = no")
+		return asking(hold(t, "go")).at("dumb", false).until("No, and tell coder")
 	},
 	"a terminal":               func(t *testing.T) *held { return hold(t).at("xterm", false).until("[build]") },
-	"a question at a terminal": func(t *testing.T) *held { return asking(hold(t, "go")).at("xterm", false).until("n = no") },
+	"a question at a terminal": func(t *testing.T) *held { return asking(hold(t, "go")).at("xterm", false).until("No, and tell coder") },
 	"a stalled terminal": func(t *testing.T) *held {
 		h := hold(t, "--yolo", "go")
 		h.file("model", `call bash {"command": "touch begun"}`+"\n---\nsay "+words("word", 40_000)+"\nrepeat\n")

@@ -138,6 +138,7 @@ func (a *App) sessionLibrary(t *toolkit) *orchestrator.Library {
 	l := a.library()
 	lib := &orchestrator.Library{
 		Files: t.project.ws, Commands: l.commands, Skills: l.skills, Models: a.Config.Provider.Models,
+		Exists: func(path string) bool { _, err := os.Lstat(path); return err == nil },
 		Offers: func(c usercommand.Command, tool string) bool { return namesTool(a.allowedBy(c), tool) },
 	}
 	if a.Recorded != nil {

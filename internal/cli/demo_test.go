@@ -172,7 +172,7 @@ func (o *onlooker) watch(tty *os.File, answers []string) {
 		n, err := tty.Read(buf)
 		o.mu.Lock()
 		o.shown.Write(buf[:n])
-		questions := strings.Count(o.shown.String(), "n = no")
+		questions := strings.Count(o.shown.String(), "[APPROVAL]")
 		o.mu.Unlock()
 		for ; questions > 0 && len(answers) > 0 && questions > 4-len(answers); answers = answers[1:] {
 			_, _ = tty.WriteString(answers[0])

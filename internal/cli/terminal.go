@@ -143,7 +143,7 @@ func (t *terminal) openLines(ctx context.Context) (err error) {
 		Terminal: keys, Page: page, Render: term.New(term.Options{
 			Out: page, Width: func() int { return width(t.out) }, Words: t.inv.words, Now: t.inv.Now, ASCII: t.inv.ascii(), Spoken: t.inv.settings.Config.UI.Plain, AtOnce: true,
 		}),
-		Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, Trust: t.app.Trustable, Direct: t.direct(), After: t.after, Sent: t.sent, Unsent: t.unsent, Leaving: t.inv.exit.leave,
+		Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", After: t.after, Sent: t.sent, Unsent: t.unsent, Leaving: t.inv.exit.leave,
 	}
 	return t.converse(ctx)
 }
@@ -184,7 +184,7 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		Words: t.inv.words, Palette: t.colours, Recolour: t.recolour, ASCII: t.inv.ascii(),
 		Session: t.view, Status: t.status,
 		Toggle: t.app.Modes.Toggled, Next: mode.Next, Dir: t.app.Root,
-		Complete: t.complete, Suggest: t.suggest, Most: mostSeen, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Direct: t.direct(), Edit: t.edit, Now: t.inv.Now,
+		Complete: t.complete, Suggest: t.suggest, Most: mostSeen, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", Edit: t.edit, Now: t.inv.Now,
 		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent(t.session().ID, t.told...) },
 		Notify: t.notifier(), Title: func(asks, runs bool) { _ = screen.Title(t.title(asks, runs)) }, // a terminal that is gone ends the program by itself
 		After: t.after, Leaving: t.inv.exit.leave, Elsewhere: t.elsewhere,
@@ -330,6 +330,9 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	if !t.inv.flags.Ephemeral && !done.Unused {
 		said := t.inv.words.T("resume this session with: coder -r %s", done.ID)
 		_ = t.say(ink.Dim, strings.Replace(said, "coder -r ", "coder"+ink.HardBlank+"-r"+ink.HardBlank, 1)) // said if it can be; to be copied whole
+	}
+	if repl.CutTurn(err) {
+		_ = t.say(ink.Dim, t.inv.words.T("Ctrl+C ends coder; Esc stops a turn. With ui.ctrl_c = stop Ctrl+C stops the turn first.")) // said if it can be
 	}
 	if errors.Is(err, repl.ErrInterrupted) {
 		return &exitError{code: ExitInterrupted}

@@ -72,7 +72,7 @@ func (c *camera) asks() bool {
 	lines := strings.Split(strings.TrimRight(c.screen.String(), " \n"), "\n")
 	last := len(lines) - 1
 	return time.Since(c.changed) > quiet && strings.TrimSpace(lines[last]) == ">" &&
-		strings.Contains(strings.Join(lines[max(0, last-choices):last], " "), "n = no")
+		strings.Contains(strings.Join(lines[max(0, last-choices):last], " "), "No, and tell coder")
 }
 
 // film runs the demo, answers its questions with yes, and keeps what was seen.

@@ -152,7 +152,7 @@ func (o *Orchestrator) Knows(input string) bool {
 // "/usr/bin" is not.
 func (o *Orchestrator) Unknown(input string) error {
 	in, ok := parseInput(input).(slash)
-	if !ok || !isCommandName(in.name) || o.Knows(input) {
+	if !ok || !isCommandName(in.name) || o.Knows(input) || o.namesFile(input) {
 		return nil
 	}
 	_, err := o.command(in.name)

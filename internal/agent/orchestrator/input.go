@@ -31,6 +31,9 @@ func parseInput(line string) input {
 		if i := strings.IndexAny(rest, " \t\r\n"); i >= 0 {
 			name, args = rest[:i], strings.TrimSpace(rest[i:])
 		}
+		if strings.Contains(name, "/") { // a path: no command has one in its name
+			return prompt(line)
+		}
 		return slash{strings.ToLower(name), args}
 	}
 	return prompt(line)
@@ -45,4 +48,12 @@ func isCommandName(s string) bool {
 		}
 	}
 	return s != ""
+}
+
+// namesFile reports whether the first word of an input is the path of something that is there,
+// such as /tmp: it begins a prompt unless it is the name of a command.
+func (o *Orchestrator) namesFile(input string) bool {
+	word, _, _ := strings.Cut(strings.TrimSpace(input), "\n")
+	word, _, _ = strings.Cut(word, " ")
+	return o.Library != nil && o.Library.Exists != nil && strings.HasPrefix(word, "/") && len(word) > 1 && o.Library.Exists(word)
 }

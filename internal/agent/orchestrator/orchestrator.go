@@ -224,6 +224,9 @@ func (o *Orchestrator) RunSaid(ctx context.Context, said Said, out event.Sink) (
 	if said.AsWritten || len(said.Pictures) > 0 || !said.Commands() {
 		in = prompt(text)
 	}
+	if _, ok := in.(slash); ok && !o.Knows(text) && o.namesFile(text) {
+		in = prompt(text)
+	}
 	switch in := in.(type) {
 	case slash:
 		return o.runCommand(ctx, text, in.name, in.args, out)

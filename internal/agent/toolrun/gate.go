@@ -147,7 +147,7 @@ func (r *run) approve(ctx context.Context, a *admission, after []chat.ToolCall) 
 	if err != nil {
 		a.refuse(refused(said.answer, a.opinion, err))
 		if r.StopOnReject || said.answer.Stop {
-			a.refuse(errors.Join(a.err, ErrRefused))
+			a.refuse(lastRefusal{a.err})
 		}
 		return
 	}

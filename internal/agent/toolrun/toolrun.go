@@ -145,6 +145,11 @@ type Outcome struct {
 // ErrRefused ends a turn whose person refused a call and wants to stop there.
 var ErrRefused = errors.New("refused")
 
+// lastRefusal is the refusal of a call that ends the turn: an [ErrRefused], too.
+type lastRefusal struct{ error }
+
+func (r lastRefusal) Unwrap() []error { return []error{r.error, ErrRefused} }
+
 // Denied is the error of a call refused by policy or by a person.
 type Denied struct{ Why string }
 

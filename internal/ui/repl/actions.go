@@ -154,6 +154,9 @@ func (r *REPL) keepDraft() {
 		return
 	}
 	draft, begun := r.editor.Unsent(), r.begun
+	if draft.Empty() { // else what was put away would be lost with the program
+		draft = r.stash
+	}
 	now := Unsent{Queue: r.queue.texts(), Draft: draft.Text(), Pastes: lineedit.Join(append(r.queue.waiting(), draft, r.answer.Draft())...).Pastes()}
 	if r.open != nil {
 		begun = Answer{Question: r.open.question.ID, Given: r.open.given}

@@ -281,7 +281,7 @@ func directs(cards term.Cards, q uip.Request, line string) bool {
 // forgo keeps words that were typed at the open question, which is not answered with them:
 // Up and Ctrl+R find them.
 func (r *REPL) forgo(half lineedit.Draft) {
-	if !hasWords(r.Words, r.open.current(), half.Text()) {
+	if r.open == nil || !hasWords(r.Words, r.open.current(), half.Text()) {
 		return
 	}
 	r.editor.Remember(half)

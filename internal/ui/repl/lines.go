@@ -44,6 +44,8 @@ type Lines struct {
 	// After, which may be nil, is told of a finished input and its error. It
 	// may open another session. Its own error ends the program.
 	After func(ctx context.Context, input string, err error) error
+	// CtrlCStops has the first Ctrl+C stop the turn that runs, and the second end the program.
+	CtrlCStops bool
 	// Sent, which may be nil, is told what the person sends; Unsent, which may be nil, what
 	// is typed and not sent, now and then and in the end.
 	Sent   func(text string)
@@ -63,6 +65,7 @@ type Lines struct {
 	end     context.CancelCauseFunc // ends it
 	running atomic.Bool             // a turn does
 	asking  atomic.Bool             // a question is open
+	pressed atomic.Bool             // Ctrl+C was, in this turn
 	asks    chan chan struct{}      // a question takes the keyboard until the channel is closed
 	stop    func()                  // stops the turn
 	queue   queue
@@ -124,11 +127,11 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 				return ended(err)
 			}
 		}
-		switch strings.TrimSpace(words.Text()) {
-		case "":
+		if strings.TrimSpace(words.Text()) == "" {
 			continue
-		case "?":
-			words = chat.From(chat.Typed, "/keys")
+		}
+		if same, ok := shorthand(words.Text()); ok {
+			words = chat.From(chat.Typed, same)
 		}
 		line := words.Text()
 		l.keepDraft() // there is none any more, and the session may become another
@@ -238,6 +241,9 @@ func (l *Lines) await(ctx context.Context) (input, error) {
 				return input{}, context.Cause(ctx)
 			case !ok:
 				return input{}, errLeave
+			case h.kind == interrupted && l.CtrlCStops && l.asking.Load() && !l.pressed.Swap(true):
+				l.stopTurn()
+				h.kind = stopped
 			case h.kind == interrupted:
 				l.interrupt()
 				return input{}, ErrInterrupted
@@ -283,6 +289,7 @@ func (l *Lines) turn(ctx context.Context, input string, work func(context.Contex
 		_, err := work(tool.WithLender(inner, l.Lend), out)
 		done <- err
 	}()
+	l.pressed.Store(false)
 	l.running.Store(true)
 	err := l.attend(ctx, done)
 	l.running.Store(false)
@@ -320,6 +327,8 @@ func (l *Lines) attend(ctx context.Context, done <-chan error) error {
 func (l *Lines) meanwhile(ctx context.Context, h input) {
 	s := l.Session()
 	switch line := strings.TrimSpace(h.line); {
+	case h.kind == interrupted && l.CtrlCStops && !l.pressed.Swap(true):
+		l.stopTurn()
 	case h.kind == interrupted:
 		l.interrupt()
 	case h.kind == stopped:

@@ -128,7 +128,14 @@ func (r *REPL) pickKey(ctx context.Context, k lineedit.Key) error {
 func (r *REPL) usual(k lineedit.Kind) error {
 	switch k {
 	case lineedit.Interrupt:
-		return ErrInterrupted
+		switch {
+		case r.turn == nil:
+			return ErrInterrupted
+		case r.CtrlCStops && !r.turn.stopped.Load():
+			r.forgo(r.answer.Draft())
+			return r.stopTurn()
+		}
+		return cutTurn{ErrInterrupted}
 	case lineedit.Suspend:
 		if err := r.hide(); err != nil {
 			return err

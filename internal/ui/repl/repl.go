@@ -88,6 +88,8 @@ type Options struct {
 	// Direct, which may be nil, sets that the commands that the person types behind ! run
 	// unasked, in the person's own settings.
 	Direct func() error
+	// CtrlCStops has the first Ctrl+C stop the turn that runs, and the second end the program.
+	CtrlCStops bool
 	// Keys, which may be nil, is what each key does, for people.
 	Keys func() [][2]string
 	// Edit, which may be nil, lets the person write text in another program.
@@ -122,6 +124,14 @@ type Remote struct {
 // ErrInterrupted reports that the person ended the program with Ctrl+C.
 var ErrInterrupted = errors.New("interrupted")
 
+// cutTurn is an [ErrInterrupted] while a turn ran.
+type cutTurn struct{ error }
+
+func (c cutTurn) Unwrap() error { return c.error }
+
+// CutTurn reports whether err is an [ErrInterrupted] while a turn ran.
+func CutTurn(err error) bool { return errors.As(err, new(cutTurn)) }
+
 // REPL is the face. Use [New].
 type REPL struct {
 	Options
@@ -133,6 +143,7 @@ type REPL struct {
 	typedAt  time.Time        // when there was something typed last
 	swallow  time.Time        // until when an Enter is not taken: a number has just answered
 	escaped  bool             // the last key was Esc, and there was nothing to stop or to throw away
+	stash    lineedit.Draft   // that Ctrl+S put away
 	stays    bool             // the last key was Ctrl+D, and a turn runs
 	leaves   bool             // the person does when the turn has stopped
 	resized  bool             // the terminal has another size

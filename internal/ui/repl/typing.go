@@ -97,6 +97,10 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 	if k == (lineedit.Key{Name: lineedit.Up}) && r.takeBack() {
 		return nil
 	}
+	if k == lineedit.WithCtrl('s') && r.open == nil {
+		r.swapStash()
+		return nil
+	}
 	if r.turn != nil && r.open == nil && k.Name == lineedit.Escape && k.Mod == 0 && !r.editor.Asks() {
 		return r.stopTurn()
 	}
@@ -126,8 +130,10 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		if r.open != nil {
 			return r.entered(ctx, action)
 		}
-		if strings.TrimSpace(action.Text) == "?" {
-			action = lineedit.Action{Kind: lineedit.Submit, Text: "/keys"}
+		if same, ok := shorthand(action.Text); ok {
+			var line lineedit.Editor
+			line.SetText(same)
+			action.Text, action.Draft = same, line.Draft()
 		}
 		if r.list(strings.TrimSpace(action.Text)) {
 			return nil
@@ -166,3 +172,21 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 
 // backInput is what Esc, pressed twice on an empty line, stands for.
 const backInput = "/rewind"
+
+// swapStash puts the draft away, and what was put away in its place.
+func (r *REPL) swapStash() {
+	draft := r.editor.Draft()
+	r.editor.SetDraft(r.stash)
+	r.stash = draft
+}
+
+// shorthand is the command that a word stands for which a person types alone at the prompt.
+func shorthand(text string) (command string, ok bool) {
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "?":
+		return "/keys", true
+	case "exit", "quit":
+		return "/exit", true
+	}
+	return "", false
+}

@@ -66,7 +66,7 @@ func isRisk(why string) bool { return strings.HasPrefix(why, "risk: ") }
 // Choices are the ways to answer q, an approval, in the order in which they are shown. A
 // dangerous call has none: see [Dangerous].
 func (c Cards) Choices(q uip.Request) []Choice {
-	if !approves(q) || Dangerous(q) && q.Kind != uip.Composite {
+	if !approves(q) || Dangerous(q) {
 		return nil
 	}
 	d := c.drawing()
@@ -187,7 +187,10 @@ func (d drawing) options(q uip.Request, chosen int) {
 		d.page.hung(d.width(), role, lead+choice.Key+" "+choice.Label, len("  1 "))
 	}
 	var more []string
-	if q.Kind == uip.Composite {
+	switch {
+	case len(q.Parts) == 2:
+		more = append(more, d.t("1 or 2: yes to this one only"))
+	case q.Kind == uip.Composite:
 		more = append(more, d.t("1 3: yes to these only"))
 	}
 	if i := slices.IndexFunc(q.Parts, hasHunks); i >= 0 {
