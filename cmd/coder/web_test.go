@@ -479,7 +479,7 @@ func TestASessionThatWasClosedIsNotLive(t *testing.T) {
 	id := s.begin("go")
 	s.stream(id, 0, "all of it")
 	s.stream(id, 0, "waits here for what you say")
-	if _, home := s.get("/"); !strings.Contains(home, id) || !strings.Contains(home, "waits here for what you say") {
+	if _, home := s.get("/"); !strings.Contains(home, id) || !strings.Contains(home, "idle here") {
 		t.Errorf("home does not say so:\n%s", home)
 	}
 	if status, _, _ := s.post(s.of(id, "/release")); status != 303 {

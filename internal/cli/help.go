@@ -87,7 +87,7 @@ var examples = map[string][]string{
 	"demo":       {"coder demo", "coder demo --crash"},
 	"setup":      {"coder setup", "coder setup --preset ollama --model qwen3-coder --yes", "pass show anthropic | coder setup --preset anthropic --api-key-stdin"},
 	"models":     {"coder models"},
-	"sessions":   {"coder sessions", "coder sessions --json | jq -r '.[0].id'"},
+	"sessions":   {"coder sessions", "coder sessions --json | jq -r '.[0].session_id'", "coder sessions rename ID login bug", "coder sessions archive ID", "coder sessions delete ID"},
 	"export":     {"coder export SESSION --format html > session.html", "coder export SESSION --format bundle > session.bundle"},
 	"import":     {"coder import session.bundle"},
 	"audit":      {"coder audit show", "coder audit verify SESSION"},
