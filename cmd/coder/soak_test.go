@@ -529,7 +529,7 @@ func (r *round) checkEffects(allowed, well map[string]string) {
 }
 
 // own are the files that a session has, below the home and below the workspace.
-var own = regexp.MustCompile(`^(\.coder/(key|workspaces/[0-9a-f]+|heads/s\d-[0-9a-f]+\.jsonl|undo/[0-9a-f]+/(\.gitignore|(objects/../|starts/)[0-9a-f]+))` +
+var own = regexp.MustCompile(`^(\.coder/(key|workspaces/[0-9a-f]+|heads/s\d-[0-9a-f]+\.jsonl|undo/[0-9a-f]+/(\.gitignore|objects/../[0-9a-f]+|starts/start_[0-9a-z]+\.start))` +
 	`|ws/\.coder/(\.gitignore|cache/code\.index|sessions/s\d\.json|runs/s\d/.+|undo/(\.gitignore|objects/../[0-9a-f]+)` +
 	`|log/s\d/(lock|(torn-\d+-)?(events|audit(\.2)?|conversation)\.jsonl)))$`)
 

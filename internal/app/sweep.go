@@ -49,7 +49,7 @@ func (a *App) sweepFiles(ws *workspace.Workspace, t *toolkit) {
 		if !a.Options.Ephemeral {
 			atomicfile.Sweep(a.data(), ".", "sessions", filepath.Join("undo", "tmp"))
 			if private := a.Store().PrivateUndo(); private != "" {
-				atomicfile.Sweep(private, "tmp")
+				atomicfile.Sweep(private, "tmp", "starts")
 			}
 		}
 	})

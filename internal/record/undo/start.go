@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"coder/internal/core/event"
 	"coder/internal/core/secret"
@@ -105,7 +106,7 @@ func (k *Keeper) Start(ctx context.Context, name string, last bool, state StateO
 	if s.state, err = state(k.saveIgnored(ctx), func() map[string]bool { return k.committed(ctx) }); err == nil {
 		err = k.store.saveStart(name, s, last)
 	}
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, syscall.ENOSPC) { // a full disk is reported by the next record
 		k.warn(fmt.Sprintf("the state of the repository was not saved, so the session may not run again as it did: %v", err))
 	}
 	return err
