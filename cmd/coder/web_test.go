@@ -185,7 +185,7 @@ say never
 	id := s.begin("go")
 	q, shown := s.question(id)
 	w := watching(s.held, id)
-	if _, home := s.get("/"); !strings.Contains(home, id) || !strings.Contains(home, "waits for your answer") {
+	if _, home := s.get("/"); !strings.Contains(home, id) || !strings.Contains(home, "needs you") {
 		t.Errorf("home does not tell what waits:\n%s", home)
 	}
 	if status, text := s.answer(id, q, shown, "approve"); status != 303 {
