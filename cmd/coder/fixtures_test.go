@@ -122,7 +122,7 @@ func TestSessionsOfEarlierVersions(t *testing.T) {
 					}
 					words := []string{"continued"}
 					if id == "edit" {
-						words = append(words, why.resumed, "what its calls changed so far cannot be undone")
+						words = append(words, why.resumed, "its changes so far cannot be undone")
 					}
 					p.does(0, words, "-p", "-r", id, "--auto-approve", "--script", next, "what now")
 					p.does(0, []string{"removed: next.txt"}, "-p", "-r", id, "--script", next, "/undo")

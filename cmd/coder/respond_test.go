@@ -91,7 +91,7 @@ func TestAnAnswerFromElsewhereReachesWhoWaits(t *testing.T) {
 			h := wait(t)
 			id := h.question()
 			stdout, stderr, code := h.program.run("respond", id, "--option", "approve")
-			if code != 0 || !strings.Contains(stdout, "answered; the process that asked goes on with it") {
+			if code != 0 || !strings.Contains(stdout, "answered; the process that asked continues") {
 				t.Fatalf("code %d: %s%s\nit said:\n%s", code, stdout, stderr, h.said.String())
 			}
 			h.made("approved").until("answered elsewhere: ")

@@ -75,7 +75,7 @@ const twoModels = `{"data":[{"id":"small","owned_by":"llamacpp","meta":{"n_ctx":
 func TestModelsAreListed(t *testing.T) {
 	t.Run("without anything", func(t *testing.T) {
 		out, stderr, code := looking(t).run("models")
-		if code != 0 || !strings.Contains(out, "no endpoint is configured, and no key of a vendor is in the environment; coder setup connects one") {
+		if code != 0 || !strings.Contains(out, "no endpoint is configured, and the environment has no vendor's key; coder setup connects one") {
 			t.Errorf("%d %s %s", code, out, stderr)
 		}
 	})
@@ -93,7 +93,7 @@ func TestModelsAreListed(t *testing.T) {
 	out, stderr, code := p.run("models")
 	for _, want := range []string{
 		"OpenAI  " + vendor.URL + "/v1  key from OPENAI_API_KEY  (in use)", "*   gpt-5.4  1050000", "    gpt-4o   128000   2.50    10.00",
-		"Anthropic  " + refusing.URL + "  key from ANTHROPIC_API_KEY", "  does not say which models it has: not authorised",
+		"Anthropic  " + refusing.URL + "  key from ANTHROPIC_API_KEY", "  does not list its models: unauthorized",
 		strings.TrimPrefix(local.URL, "http://"), "    small  8192    ?       ?", "    other  131072  1.00    2.00",
 		"not found on this machine: " + strings.TrimPrefix(dead.URL, "http://"), "cannot reach", "not found on this machine: " + strings.TrimPrefix(nonsense.URL, "http://"),
 	} {
@@ -203,8 +203,8 @@ func TestSetupInAPipe(t *testing.T) {
 	for name, tt := range map[string]struct{ env, says string }{
 		"keys of vendors do not come first": {env: "DEEPSEEK_API_KEY=k"},
 		"nor do their models":               {env: "DEEPSEEK_API_KEY=k DEEPSEEK_MODEL=deep"},
-		"our own variables do":              {env: "CODER_MODEL=mine", says: "but environment variable CODER_MODEL sets provider.model, too, and comes first"},
-		"and so does an endpoint by name":   {env: "CODER_PROVIDER=deepseek DEEPSEEK_API_KEY=k", says: "but environment variable CODER_PROVIDER sets provider.preset, too, and comes first"},
+		"our own variables do":              {env: "CODER_MODEL=mine", says: "but environment variable CODER_MODEL also sets provider.model, and takes precedence"},
+		"and so does an endpoint by name":   {env: "CODER_PROVIDER=deepseek DEEPSEEK_API_KEY=k", says: "but environment variable CODER_PROVIDER also sets provider.preset, and takes precedence"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := server(t)

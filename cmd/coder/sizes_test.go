@@ -244,7 +244,7 @@ func TestASmallWindowIsWorkedIn(t *testing.T) {
 // TestAWindowTooSmallIsToldAtOnce holds what a person reads where not even the
 // first request fits: what fills the window, and what to do.
 func TestAWindowTooSmallIsToldAtOnce(t *testing.T) {
-	const lean = "or switch tools off (agents.MODE.tools)"
+	const lean = "or disable tools (agents.MODE.tools)"
 	for _, tt := range []struct{ settings, want string }{
 		{`{"provider": {"model_info": {"m": {"context": 1000}}}}`, lean},
 		{`{"runtime": {"tools": "full"}, "provider": {"model_info": {"m": {"context": 2000}}}}`, "or set runtime.tools to lean"},

@@ -168,7 +168,7 @@ func (w *together) edit(chance *rand.Rand, done <-chan struct{}) {
 	}
 }
 
-// read is a file of the folder, "" if it is not there.
+// read is a file of the folder, "" if not installed.
 func (w *together) read(name string) string {
 	text, _ := os.ReadFile(filepath.Join(w.ws, name))
 	return string(text)
@@ -207,7 +207,7 @@ func (w *together) check() {
 func (w *together) checkStep(i, k int, said string, undone bool) {
 	token := fmt.Sprintf("s%d-%d\n", i, k)
 	for _, name := range []string{fmt.Sprintf("b%d_%d", i, k), fmt.Sprintf("w%d_%d", i, k), fmt.Sprintf("side%d.log", i)} {
-		there, named := strings.Contains(w.read(name), token), strings.Contains(said, "left as it is: "+name+" (")
+		there, named := strings.Contains(w.read(name), token), strings.Contains(said, "unchanged: "+name+" (")
 		switch {
 		case undone && there && !named:
 			w.report(unspoken, "session s%d left %s and said:\n%s", i, name, said)

@@ -87,7 +87,7 @@ func TestNoTelemetryUnlessAskedFor(t *testing.T) {
 	}{
 		"not asked for":    {[]string{"OTEL_SERVICE_NAME=mine", "OTEL_EXPORTER_OTLP_HEADERS=a=b"}, ""},
 		"disabled":         {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL, "OTEL_SDK_DISABLED=true"}, ""},
-		"another protocol": {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}, "no telemetry is sent: OTEL_EXPORTER_OTLP_PROTOCOL is grpc, and only http/json is spoken"},
+		"another protocol": {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}, "no telemetry is sent: OTEL_EXPORTER_OTLP_PROTOCOL is grpc, and only http/json is supported"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProgram(t)

@@ -14,8 +14,8 @@ func TestHowAModelCallsToolsIsRemembered(t *testing.T) {
 	call := faultserver.Stream(faultserver.Text("```json\n{\"name\": \"read\", "), faultserver.Text("\"arguments\": {\"path\": \"a.txt\"}}\n```"), faultserver.Finish("stop"))
 	done := faultserver.Stream(faultserver.Text("It says hello."), faultserver.Finish("stop"))
 	for name, first := range map[string][]faultserver.Reply{
-		"the server takes no tools": {faultserver.Status(http.StatusInternalServerError, `{"error":{"code":500,"message":"tools param requires --jinja flag","type":"server_error"}}`), call, done},
-		"the model writes":          {call, done},
+		"the server does not support tools": {faultserver.Status(http.StatusInternalServerError, `{"error":{"code":500,"message":"tools param requires --jinja flag","type":"server_error"}}`), call, done},
+		"the model writes":                  {call, done},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, s := connected(t, "")

@@ -334,7 +334,7 @@ func TestWebOverWhatIsDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSite(p, "--script", "model")
-	if status, page := s.get(s.of("s1", "/audit")); status != 200 || !strings.Contains(page, "The record is not whole.") {
+	if status, page := s.get(s.of("s1", "/audit")); status != 200 || !strings.Contains(page, "The record is not intact.") {
 		t.Errorf("%d\n%s", status, page)
 	}
 	if status, page := s.get(s.of("s1", "")); status != 200 || !strings.Contains(page, "the question") || strings.Contains(page, "another one") {
@@ -403,7 +403,7 @@ func TestWebIsToldWrongly(t *testing.T) {
 	p := newProgram(t)
 	for args, want := range map[string]string{
 		"--listen 8080": "--listen wants an address", "--listen 127.0.0.1": "--listen wants an address", "--listen 127.0.0.1:99999": "--listen wants an address",
-		"--listen 203.0.113.1:0": "it is not possible to listen on 203.0.113.1:0", "--no-session-persistence": "it does not go with --no-session-persistence", "--listen": "--listen needs a value",
+		"--listen 203.0.113.1:0": "cannot listen on 203.0.113.1:0", "--no-session-persistence": "it does not go with --no-session-persistence", "--listen": "--listen needs a value",
 	} {
 		out, text, code := p.run(append([]string{"web"}, strings.Fields(args)...)...)
 		if out != "" || !strings.Contains(text, want) || strings.Count(text, "\n") != 1 || code == 0 {
@@ -436,7 +436,7 @@ func TestWebSpeaksToATerminal(t *testing.T) {
 		t.Errorf("%d\n%s", status, text)
 	}
 	say("/say", "prompt", "two from the page")
-	h.until("said elsewhere (coder web, process ").until("two from the page").until("second")
+	h.until("sent elsewhere (coder web, process ").until("two from the page").until("second")
 	say("/mode", "mode", "auto-edit")
 	s.stream("s1", 0, "mode: auto-edit")
 	say("/say", "prompt", "three")
@@ -446,7 +446,7 @@ func TestWebSpeaksToATerminal(t *testing.T) {
 	h.until("stopped elsewhere (coder web, process ")
 	s.stream("s1", 0, "stopped: interrupted")
 	h.write("\x04")
-	s.stream("s1", 0, "nobody works in it")
+	s.stream("s1", 0, "not running")
 	h.over(0)
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(h.ws), ".coder/listening/*")); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
@@ -477,8 +477,8 @@ func TestASessionThatWasClosedIsNotLive(t *testing.T) {
 	p.file("model", "say all of it\nrepeat\n")
 	s := newSite(p, "--script", "model")
 	id := s.begin("go")
-	s.stream(id, 0, "all of it")
-	s.stream(id, 0, "waits here for what you say")
+	s.stream(id, 0, "show all")
+	s.stream(id, 0, "waiting here for your message")
 	if _, home := s.get("/"); !strings.Contains(home, id) || !strings.Contains(home, "idle here") {
 		t.Errorf("home does not say so:\n%s", home)
 	}
@@ -488,7 +488,7 @@ func TestASessionThatWasClosedIsNotLive(t *testing.T) {
 	if out, text, code := p.run("watch", id); code != 0 || !strings.Contains(out, "no process works in session") {
 		t.Errorf("%d: %s%s", code, out, text)
 	}
-	if _, page := s.get(s.of(id, "")); !strings.Contains(page, "nobody works in it") {
+	if _, page := s.get(s.of(id, "")); !strings.Contains(page, "not running") {
 		t.Errorf("%s", page)
 	}
 }

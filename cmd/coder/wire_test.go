@@ -106,10 +106,10 @@ func TestProviderFailures(t *testing.T) {
 		requests int
 	}{
 		{"http-401", 41, "check CODER_API_KEY, your vendor's variable or provider.api_key", 1},
-		{"http-403", 41, "not authorised", 1},
+		{"http-403", 41, "unauthorized", 1},
 		{"http-400", 54, "request refused", 1},
 		{"http-404-model", 54, "choose one with --model", 1},
-		{"http-429-quota", 54, "quota used up", 1},
+		{"http-429-quota", 54, "quota exceeded", 1},
 		{"http-429-day", 54, "rate limited", 1},
 		{"http-500-always", 54, "provider answered 500", 5},
 		{"error-in-stream-fatal", 54, "", 1},

@@ -55,7 +55,7 @@ func Look(ctx context.Context, dir, base string, door program.Door) (top string,
 		dirty = err == nil && changes != ""
 	}
 	if _, err := ask("rev-parse", "--verify", "--quiet", "--end-of-options", at+"^{commit}"); err != nil {
-		return "", false, fmt.Errorf("there is no %s in %s", at, top)
+		return "", false, fmt.Errorf("no %s in %s", at, top)
 	}
 	return top, dirty, nil
 }
@@ -163,7 +163,7 @@ func (f *Folder) stage(ctx context.Context) error {
 func (f *Folder) Checkpoint(ctx context.Context) (file string, err error) {
 	tree, head := f.tree, f.head
 	if err := f.disarm(ctx); err != nil {
-		return "", fmt.Errorf("make a checkpoint: %w", err)
+		return "", fmt.Errorf("create a checkpoint: %w", err)
 	}
 	commit, changed, err := f.commit(ctx, "checkpoint")
 	if err == nil && changed {
@@ -171,7 +171,7 @@ func (f *Folder) Checkpoint(ctx context.Context) (file string, err error) {
 	}
 	if err != nil {
 		f.tree, f.head = tree, head
-		return "", fmt.Errorf("make a checkpoint: %w", err)
+		return "", fmt.Errorf("create a checkpoint: %w", err)
 	}
 	return file, nil
 }
@@ -194,7 +194,7 @@ func (f *Folder) Restore(ctx context.Context, file string) error {
 		{"reset", "--quiet"},
 	} {
 		if _, err := f.git(ctx, args...); err != nil {
-			return fmt.Errorf("bring back a checkpoint: %w", err)
+			return fmt.Errorf("restore a checkpoint: %w", err)
 		}
 	}
 	var err error
@@ -215,7 +215,7 @@ type Result struct {
 func (f *Folder) Result(ctx context.Context, branch, message string) (r Result, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("make the result: %w", err)
+			err = fmt.Errorf("create the result: %w", err)
 		}
 	}()
 	f.tree, f.head = "", ""

@@ -59,7 +59,7 @@ const (
 const MaxPayload = 16 << 20
 
 // ErrNoFleet reports that nothing says where a fleet is.
-var ErrNoFleet = errors.New("no fleet is known here; start one with: coder fleet up")
+var ErrNoFleet = errors.New("no fleet found here; start one with: coder fleet up")
 
 // Find reads how the fleet is reached whose folder is dir.
 func Find(dir string) (l Link, err error) {
@@ -71,7 +71,7 @@ func Find(dir string) (l Link, err error) {
 		err = json.Unmarshal(text, &l)
 	}
 	if err != nil {
-		return l, fmt.Errorf("read how the fleet is reached: %w", err)
+		return l, fmt.Errorf("read the fleet's address: %w", err)
 	}
 	return l, nil
 }
@@ -166,7 +166,7 @@ func (l Link) Dial(name string) (*nats.Conn, jetstream.JetStream, error) {
 	}
 	c, err := nats.Connect(l.URL, options...)
 	if errors.Is(err, nats.ErrNoServers) {
-		return nil, nil, fmt.Errorf("nobody answers at %s; is the fleet up?", Shown(l.URL))
+		return nil, nil, fmt.Errorf("no answer from %s; is the fleet up?", Shown(l.URL))
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("reach the fleet at %s: %w", Shown(l.URL), err)
@@ -232,7 +232,7 @@ func tokens(dir string) (map[Role]string, error) {
 				_ = os.Remove(filepath.Join(dir, made))
 			}
 			if err != nil && !errors.Is(err, fs.ErrExist) {
-				return nil, fmt.Errorf("make a token: %w", err)
+				return nil, fmt.Errorf("create a token: %w", err)
 			}
 		}
 		var err error
@@ -280,7 +280,7 @@ func Start(o ServerOptions) (*Server, error) {
 		}
 		opts.TLS, opts.TLSConfig, opts.TLSTimeout = true, tls, patience.Seconds()
 	} else if !loopback(opts.Host) {
-		return nil, fmt.Errorf("to listen on %s, beyond this machine, name a certificate: --tls-cert and --tls-key", o.Listen)
+		return nil, fmt.Errorf("to listen on %s, beyond this machine, set --tls-cert and --tls-key", o.Listen)
 	}
 	if o.Cluster != "" {
 		if err := cluster(opts, o, keys[routes]); err != nil {
@@ -288,7 +288,7 @@ func Start(o ServerOptions) (*Server, error) {
 		}
 	}
 	if err := os.MkdirAll(opts.StoreDir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of the server: %w", err)
+		return nil, fmt.Errorf("create the server's folder: %w", err)
 	}
 	s := &Server{options: opts, keys: keys}
 	if err := s.start(); err != nil {
@@ -310,7 +310,7 @@ func cluster(opts *server.Options, o ServerOptions, token string) (err error) {
 	}
 	if !loopback(opts.Cluster.Host) {
 		if o.Cert == "" {
-			return fmt.Errorf("to listen on %s, beyond this machine, name a certificate: --tls-cert and --tls-key", o.Cluster)
+			return fmt.Errorf("to listen on %s, beyond this machine, set --tls-cert and --tls-key", o.Cluster)
 		}
 		opts.Cluster.TLSConfig, opts.Cluster.TLSTimeout = opts.TLSConfig.Clone(), patience.Seconds()
 	}

@@ -28,7 +28,7 @@ func (s *Server) start() (err error) {
 	go s.s.Start()
 	if !s.s.ReadyForConnections(patience) {
 		s.s.Shutdown()
-		return fmt.Errorf("the server could not listen on %s:%d; is a fleet up there already? coder fleet status tells", s.options.Host, s.options.Port)
+		return fmt.Errorf("the server could not listen on %s:%d; is a fleet already up there? see coder fleet status", s.options.Host, s.options.Port)
 	}
 	if err := d.open(s.s); err != nil {
 		s.s.Shutdown()
@@ -67,7 +67,7 @@ func (s *Server) Attend(ctx context.Context, say func(string)) {
 		}
 		if !said {
 			said = true
-			say(fmt.Sprintf("the server cannot write, and takes nothing until it can: %v", err))
+			say(fmt.Sprintf("the server cannot write and accepts nothing until it can: %v", err))
 		}
 		if free, err := Free(s.options.StoreDir); err != nil || free < room {
 			continue
@@ -76,7 +76,7 @@ func (s *Server) Attend(ctx context.Context, say func(string)) {
 		if err := s.start(); err != nil {
 			say(err.Error())
 		} else if err := s.stuck(); err == nil {
-			say("the server was started again, and writes")
+			say("the server restarted and can write again")
 		}
 		rest = min(2*rest, restTime)
 	}

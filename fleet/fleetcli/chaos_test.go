@@ -69,7 +69,7 @@ func TestChaos(t *testing.T) {
 		_ = w.Wait()
 	}
 	c.judge(tasks, effects)
-	if out := c.must("verify", "--url", c.urls); !strings.Contains(out, fmt.Sprintf("logs checked: %d, not whole: 0", n)) {
+	if out := c.must("verify", "--url", c.urls); !strings.Contains(out, fmt.Sprintf("logs checked: %d, incomplete: 0", n)) {
 		t.Error(out)
 	}
 	c.nothingLeft()

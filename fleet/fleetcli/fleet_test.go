@@ -234,7 +234,7 @@ func TestATaskFromHandingInToItsBranch(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "one\ntwo\n" {
 		t.Errorf("the branch holds %q, %v", out, err)
 	}
-	if got := f.must("verify"); !strings.Contains(got, "logs checked: 1, not whole: 0") {
+	if got := f.must("verify"); !strings.Contains(got, "logs checked: 1, incomplete: 0") {
 		t.Error(got)
 	}
 	if got := f.must("metrics"); !strings.Contains(got, `coder_fleet_tasks{status="done"} 1`) {
@@ -342,7 +342,7 @@ func TestTroubleIsSaidOnTheTask(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"cancel", "task_none"}, 42, "there is no such task"},
+		{[]string{"cancel", "task_none"}, 42, "task not found"},
 		{[]string{"cancel", fine}, 1, "has ended"},
 		{[]string{"answer", fine, "--option", "approve"}, 2, "waits for no answer"},
 		{[]string{"submit", "x"}, 2, "needs --repo"},
@@ -359,14 +359,14 @@ func TestTroubleIsSaidOnTheTask(t *testing.T) {
 		{[]string{"ps", "--dir", gone}, 42, "no fleet is known here"},
 		{[]string{"pss"}, 2, "did you mean ps?"},
 		{[]string{"workers", "extra"}, 2, "takes no arguments"},
-		{[]string{"ps", "extra"}, 42, "there is no such task"},
+		{[]string{"ps", "extra"}, 42, "task not found"},
 		{[]string{"restore", "extra"}, 2, "takes no arguments"},
 		{[]string{"logs"}, 2, "needs one task"},
-		{[]string{"verify", "task_none"}, 42, "there is no such task"},
+		{[]string{"verify", "task_none"}, 42, "task not found"},
 		{[]string{"worker", "--slots", "0"}, 2, "at least one slot"},
 		{[]string{"prune", "--older-than", "soon"}, 2, "12h or 30d"},
 		{[]string{"metrics", "--listen", "nowhere"}, 1, "serve figures"},
-		{[]string{"submit", "--help"}, 0, "hand in a task"},
+		{[]string{"submit", "--help"}, 0, "submit a task"},
 	} {
 		if out, code := f.run(c.args...); code != c.code || !strings.Contains(out, c.says) {
 			t.Errorf("%v: exit code %d, want %d: %s", c.args, code, c.code, out)

@@ -86,23 +86,23 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 func commands() []command {
 	return []command{
 		{"up", "[--slots N] [--listen ADDR]", "start a fleet on this machine: a server and a worker", (*call).up, (*call).upFlags, nothing, (*call).checkUp, true, ""},
-		{"worker", "--slots N [--name NAME] [--allow-yolo]", "take tasks of the fleet on this machine", (*call).worker, (*call).workerFlags, nothing, (*call).checkWorker, false, engine.Worker},
-		{"submit", `"TASK" --repo URL|PATH [--base REF] [--mode M] [--max-budget-usd N] [--count N]`, "hand in a task", (*call).submit, (*call).submitFlags, anything, (*call).checkSubmit, false, ""},
-		{"ps", "[TASK|QUESTION] [--all] [--json]", "the tasks and how they stand, or all of one and of what it asks", (*call).ps, (*call).psFlags, maybeOne, nil, false, ""},
-		{"status", "[--all] [--json]", "the whole of it at a glance: queue, workers, tasks, what waits for people, cost", (*call).status, (*call).allFlag, nothing, nil, false, ""},
-		{"workers", "[--json]", "who works", (*call).listWorkers, nil, nothing, nil, false, ""},
-		{"logs", "TASK [--json]", "the log of a task", (*call).logs, nil, oneTask, nil, false, ""},
-		{"watch", "TASK [--json]", "the same, until the task waits or ends", (*call).watch, nil, oneTask, nil, false, ""},
-		{"answer", "TASK|QUESTION --option ID [--input TEXT] [--comment TEXT]", "answer what a task waits for", (*call).answer, (*call).answerFlags, oneTask, nil, false, ""},
-		{"cancel", "TASK…", "end tasks", (*call).cancel, nil, manyTasks, nil, false, ""},
-		{"result", "TASK [--patch] [--branch] [--json]", "what came of a task; --branch fetches it into the repository here", (*call).result, (*call).resultFlags, oneTask, nil, false, ""},
+		{"worker", "--slots N [--name NAME] [--allow-yolo]", "run tasks of the fleet on this machine", (*call).worker, (*call).workerFlags, nothing, (*call).checkWorker, false, engine.Worker},
+		{"submit", `"TASK" --repo URL|PATH [--base REF] [--mode M] [--max-budget-usd N] [--count N]`, "submit a task", (*call).submit, (*call).submitFlags, anything, (*call).checkSubmit, false, ""},
+		{"ps", "[TASK|QUESTION] [--all] [--json]", "list tasks, or show one task and its questions", (*call).ps, (*call).psFlags, maybeOne, nil, false, ""},
+		{"status", "[--all] [--json]", "overview: queue, workers, tasks, open questions, cost", (*call).status, (*call).allFlag, nothing, nil, false, ""},
+		{"workers", "[--json]", "list workers", (*call).listWorkers, nil, nothing, nil, false, ""},
+		{"logs", "TASK [--json]", "show the log of a task", (*call).logs, nil, oneTask, nil, false, ""},
+		{"watch", "TASK [--json]", "follow the log until the task waits or ends", (*call).watch, nil, oneTask, nil, false, ""},
+		{"answer", "TASK|QUESTION --option ID [--input TEXT] [--comment TEXT]", "answer a task's question", (*call).answer, (*call).answerFlags, oneTask, nil, false, ""},
+		{"cancel", "TASK…", "cancel tasks", (*call).cancel, nil, manyTasks, nil, false, ""},
+		{"result", "TASK [--patch] [--branch] [--json]", "show a task's result; --branch fetches it into this repository", (*call).result, (*call).resultFlags, oneTask, nil, false, ""},
 		{"verify", "[TASK]", "check the logs of ended tasks, record by record", (*call).verify, nil, maybeOne, nil, false, ""},
-		{"restore", "", "fill a fleet that lost records from the logs that workers of this machine kept", (*call).restore, nil, nothing, nil, false, engine.Worker},
-		{"prune", "[--older-than 30d] [--yes]", "what is kept of tasks that ended long ago; --yes removes it", (*call).prune, (*call).pruneFlags, nothing, nil, false, engine.Admin},
-		{"drain", "[WORKER]", "have a worker, or all, take nothing more and leave", (*call).drain, nil, maybeWorker, nil, false, engine.Worker},
-		{"enroll", "[NAME PUBLIC-KEY]", "your key for answers; with a name and a key, let somebody else answer", (*call).enroll, nil, anything, nil, true, ""},
-		{"rights", "", "who may what, as the configuration of a NATS server of your own", (*call).rights, nil, nothing, nil, true, ""},
-		{"metrics", "[--listen ADDR]", "figures for Prometheus", (*call).metrics, (*call).metricsFlags, nothing, nil, false, ""},
+		{"restore", "", "restore lost fleet records from the logs of this machine's workers", (*call).restore, nil, nothing, nil, false, engine.Worker},
+		{"prune", "[--older-than 30d] [--yes]", "list data of tasks that ended long ago; --yes removes it", (*call).prune, (*call).pruneFlags, nothing, nil, false, engine.Admin},
+		{"drain", "[WORKER]", "let one or all workers finish their tasks and exit", (*call).drain, nil, maybeWorker, nil, false, engine.Worker},
+		{"enroll", "[NAME PUBLIC-KEY]", "print your key for answers; with a name and a key, let another user answer", (*call).enroll, nil, anything, nil, true, ""},
+		{"rights", "", "print the roles' rights as configuration for your own NATS server", (*call).rights, nil, nothing, nil, true, ""},
+		{"metrics", "[--listen ADDR]", "print metrics for Prometheus", (*call).metrics, (*call).metricsFlags, nothing, nil, false, ""},
 	}
 }
 
@@ -163,9 +163,9 @@ func (c *call) run(s signals) error {
 			names = append(names, x.name)
 		}
 		if near := nearest.Of(c.Args[0], names); near != "" {
-			return usagef("there is no fleet command %s; did you mean %s?", oneLine(c.Args[0]), near)
+			return usagef("unknown fleet command %s; did you mean %s?", oneLine(c.Args[0]), near)
 		}
-		return usagef("there is no fleet command %s; coder fleet help lists them", oneLine(c.Args[0]))
+		return usagef("unknown fleet command %s; coder fleet help lists them", oneLine(c.Args[0]))
 	}
 	if err := c.parse(all[i]); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (c *call) run(s signals) error {
 	}
 	err := all[i].run(c, ctx)
 	if c.conn != nil && err != nil && errors.Is(c.conn.LastError(), nats.ErrPermissionViolation) {
-		return fmt.Errorf("the server does not let you: %w", c.conn.LastError())
+		return fmt.Errorf("the server denied access: %w", c.conn.LastError())
 	}
 	return err
 }
@@ -195,19 +195,19 @@ func (c *call) run(s signals) error {
 func (c *call) may(least engine.Role) error {
 	rank := []engine.Role{engine.Person, engine.Worker, engine.Admin}
 	if has := slices.Index(rank, c.link.Role); has >= 0 && has < slices.Index(rank, least) {
-		return fmt.Errorf("that takes the token of the role %s, and this one is of the role %s (%s)", least, c.link.Role, c.link.TokenFile)
+		return fmt.Errorf("this needs the token of the role %s, but the current token has the role %s (%s)", least, c.link.Role, c.link.TokenFile)
 	}
 	return nil
 }
 
 func (c *call) help(all []command) error {
-	c.say("coder fleet: many agents at work, on one machine or several")
+	c.say("coder fleet: run many agents on one or more machines")
 	fmt.Fprintln(c.Stdout)
 	for _, x := range all {
 		fmt.Fprintf(c.Stdout, "  coder fleet %s %s\n        %s\n", x.name, x.args, c.words.T(x.about))
 	}
 	fmt.Fprintln(c.Stdout)
-	c.say("Every command takes --dir, the folder of the fleet (default ~/.coder/fleet), and --url with --token-file, --creds or --ca, --cert and --key, to reach another server.")
+	c.say("Every command takes --dir, the fleet folder (default ~/.coder/fleet), and --url with --token-file, --creds or --ca, --cert and --key to reach another server.")
 	return nil
 }
 

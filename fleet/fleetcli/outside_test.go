@@ -134,7 +134,7 @@ func TestAFleetOnAServerOfOthers(t *testing.T) {
 			if task := f.until(id, queue.Done); task.Result.Branch == "" {
 				t.Errorf("the result is %+v", task.Result)
 			}
-			if got := f.must("verify"); !strings.Contains(got, "logs checked: 1, not whole: 0") {
+			if got := f.must("verify"); !strings.Contains(got, "logs checked: 1, incomplete: 0") {
 				t.Error(got)
 			}
 			if out, code := f.run("up", "--slots", "0"); code != 2 || !strings.Contains(out, "name it with --url") {

@@ -28,7 +28,7 @@ func TestAPersonIsToldWhatTheyMayNot(t *testing.T) {
 	if got := f.must("workers"); !strings.Contains(got, "ready") {
 		t.Errorf("a person sent the worker away: %s", got)
 	}
-	if got := f.must("enroll", "eve", key); !strings.Contains(got, "eve may answer now") {
+	if got := f.must("enroll", "eve", key); !strings.Contains(got, "eve can now answer") {
 		t.Error(got)
 	}
 	id := f.must("submit", "begin the work", "--repo", f.repo, "--script", f.script(writes), "--as", "person")

@@ -35,7 +35,7 @@ func (c *call) result(ctx context.Context) error {
 	case r == nil:
 		return c.unfinished(ctx, t)
 	case (c.given.patch || c.given.branch) && r.Branch == "":
-		return usagef("task %s changed no file", t.ID)
+		return usagef("task %s changed no files", t.ID)
 	case c.given.patch:
 		return c.Fetch(ctx, r.Patch, c.Stdout)
 	case c.given.branch:
@@ -51,7 +51,7 @@ func (c *call) result(ctx context.Context) error {
 	if r.Branch != "" {
 		c.say("branch %s, commit %s on %s; coder fleet result %s --patch or --branch fetches it", r.Branch, oneLine(r.Commit), oneLine(t.Commit), t.ID)
 	} else {
-		c.say("no file was changed")
+		c.say("no files changed")
 	}
 	switch {
 	case r.Check == "":
@@ -59,9 +59,9 @@ func (c *call) result(ctx context.Context) error {
 	case r.Verified:
 		c.say("checked: %s (exit code %d)", oneLine(r.Check), r.CheckExit)
 	default:
-		c.say("not checked to the end: %s (exit code %d)", oneLine(r.Check), r.CheckExit)
+		c.say("check incomplete: %s (exit code %d)", oneLine(r.Check), r.CheckExit)
 	}
-	c.say("records: %d, calls: %d, refused: %d, of unknown outcome: %d", r.Records, r.Calls, r.Refused, r.Unknown)
+	c.say("records: %d, calls: %d, refused: %d, unknown outcome: %d", r.Records, r.Calls, r.Refused, r.Unknown)
 	for _, d := range r.Decisions {
 		by := d.By
 		if d.Signed {
@@ -95,7 +95,7 @@ func (c *call) unfinished(ctx context.Context, t queue.Task) error {
 // and writes no other.
 func (c *call) fetchBranch(ctx context.Context, task, from, ref string) error {
 	if !queue.ValidTask(task) {
-		return usagef("%s cannot name a branch", oneLine(task))
+		return usagef("%s is not a valid branch name", oneLine(task))
 	}
 	branch := queue.Branch(task)
 	var bundle bytes.Buffer
@@ -116,7 +116,7 @@ func (c *call) fetchBranch(ctx context.Context, task, from, ref string) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("fetch the branch into %s: %w: %s", c.Dir, err, sanitize.Line(string(out), 300))
 	}
-	c.say("branch %s is here", branch)
+	c.say("fetched branch %s", branch)
 	return nil
 }
 
@@ -153,16 +153,16 @@ func (c *call) verify(ctx context.Context) error {
 			err = errors.New(t.Reason)
 		}
 		if err == nil && t.Result != nil && n < t.Result.Records {
-			err = fmt.Errorf("%d records are there, and the result is of %d", n, t.Result.Records)
+			err = fmt.Errorf("found %d records, but the result covers %d", n, t.Result.Records)
 		}
 		if err != nil {
 			bad++
 			fmt.Fprintln(c.Stdout, oneLine(t.ID)+": "+c.words.Said(err.Error()))
 		}
 	}
-	c.say("logs checked: %d, not whole: %d", checked, bad)
+	c.say("logs checked: %d, incomplete: %d", checked, bad)
 	if bad > 0 {
-		return errors.New("there are logs that are not whole")
+		return errors.New("some logs are incomplete")
 	}
 	return nil
 }

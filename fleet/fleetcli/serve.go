@@ -69,10 +69,10 @@ func (c *call) upFlags(f *flag.FlagSet) {
 
 func (c *call) checkUp() error {
 	if c.serving.lease < time.Second || c.serving.replicas < 1 || c.serving.replicas > 5 || c.serving.slots < 0 || c.serving.maxQueue < 1 {
-		return usagef("--lease is at least 1s, --replicas 1 to 5, --slots and --max-queue are not negative")
+		return usagef("--lease must be at least 1s, --replicas 1 to 5, --slots and --max-queue not negative")
 	}
 	if s := c.serving; c.link.URL != "" && (s.server.Listen != listen || s.peers != "" || s.server.Name+s.server.Cluster+s.server.Cert+s.server.Key != "") {
-		return usagef("--url names a server that runs already: --listen, --node, --cluster, --peers and --tls-cert are for one of our own")
+		return usagef("--url names a running server: --listen, --node, --cluster, --peers and --tls-cert are for the built-in one")
 	}
 	return nil
 }
@@ -115,10 +115,10 @@ func (c *call) up(ctx context.Context) error {
 		return err
 	}
 	if most := c.conn.MaxPayload(); most < engine.MaxPayload {
-		c.warn("the server takes messages of at most %d bytes, and what a call prints may be more: set its max_payload to %d", most, engine.MaxPayload)
+		c.warn("the server limits messages to %d bytes, but a call may print more: set its max_payload to %d", most, engine.MaxPayload)
 	}
 	if err := c.link.Save(c.dir); err != nil {
-		return fmt.Errorf("keep how the fleet is reached: %w", err)
+		return fmt.Errorf("save the fleet's address: %w", err)
 	}
 	if err := c.enrollMe(ctx); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (c *call) up(ctx context.Context) error {
 			return err
 		}
 		if own {
-			c.say("the worker has left; the server stays until Ctrl-C")
+			c.say("the worker has stopped; the server runs until Ctrl-C")
 		}
 	}
 	if own || c.serving.metrics != "" {
@@ -146,7 +146,7 @@ func (c *call) up(ctx context.Context) error {
 // startServer starts a server of our own.
 func (c *call) startServer() (*engine.Server, error) {
 	if known, err := engine.Find(c.dir); err == nil && known.TokenFile != engine.TokenFile(c.dir, engine.Admin) {
-		return nil, usagef("the fleet of %s is at %s: name it with --url, or another folder with --dir", c.dir, engine.Shown(known.URL))
+		return nil, usagef("the fleet in %s is at %s: use --url to reach it, or --dir for another folder", c.dir, engine.Shown(known.URL))
 	}
 	o := c.serving.server
 	o.Dir = c.dir
@@ -191,7 +191,7 @@ func (c *call) provision(ctx context.Context, patience time.Duration, key ed2551
 
 func (c *call) checkWorker() error {
 	if c.serving.slots < 1 {
-		return usagef("a worker has at least one slot")
+		return usagef("a worker needs at least one slot")
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ func (c *call) work(ctx context.Context) error {
 	}
 	name := cmp.Or(c.serving.name, fmt.Sprintf("%s-%d", cmp.Or(host, "worker"), os.Getpid()))
 	if !queue.ValidName(name) {
-		return usagef("%q cannot name a worker: letters, digits, - and _", name)
+		return usagef("%q is not a valid worker name: use letters, digits, - and _", name)
 	}
 	w, err := worker.New(ctx, c.js, c.Queue, worker.Options{
 		Name: name, Slots: c.serving.slots, Fleet: c.dir, Link: c.link, Exe: c.Exe, Environ: c.Environ, Yolo: c.serving.yolo, MinFree: uint64(max(c.serving.minFree, 0)) << 20,
@@ -225,7 +225,7 @@ func (c *call) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.say("worker %s takes tasks (%d at a time); Ctrl-C lets them end and leaves, twice leaves at once", name, c.serving.slots)
+	c.say("worker %s takes tasks (%d at a time); Ctrl-C finishes them and exits, twice exits at once", name, c.serving.slots)
 	again := ctx.Value(secondKey{}).(context.Context)
 	return w.Serve(again, ctx)
 }
@@ -237,7 +237,7 @@ func (c *call) serveMetrics() (stop func(), err error) {
 	}
 	l, err := net.Listen("tcp", c.serving.metrics)
 	if err != nil {
-		return nil, fmt.Errorf("serve figures: %w", err)
+		return nil, fmt.Errorf("serve metrics: %w", err)
 	}
 	s := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := c.figures(r.Context())
@@ -306,7 +306,7 @@ func (c *call) enroll(ctx context.Context) error {
 	case 2:
 		key, err := base64.StdEncoding.DecodeString(c.args[1])
 		if err != nil || len(key) != ed25519.PublicKeySize || !queue.ValidName(c.args[0]) {
-			return usagef("coder fleet enroll needs a name and a public key, as coder fleet enroll prints them elsewhere")
+			return usagef("coder fleet enroll needs a name and a public key, as printed by coder fleet enroll elsewhere")
 		}
 		if err := c.reach(ctx); err != nil {
 			return err
@@ -317,8 +317,8 @@ func (c *call) enroll(ctx context.Context) error {
 		if err := c.Enroll(ctx, c.args[0], key); err != nil {
 			return err
 		}
-		c.say("%s may answer now", c.args[0])
+		c.say("%s can now answer", c.args[0])
 		return nil
 	}
-	return usagef("coder fleet enroll needs a name and a public key, as coder fleet enroll prints them elsewhere")
+	return usagef("coder fleet enroll needs a name and a public key, as printed by coder fleet enroll elsewhere")
 }

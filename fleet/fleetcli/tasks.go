@@ -67,7 +67,7 @@ func (c *call) checkSubmit() error {
 	s.Prompt = strings.Join(c.args, " ")
 	switch {
 	case strings.TrimSpace(s.Prompt) == "" || s.Prompt == "-":
-		return usagef(`coder fleet submit needs a task: coder fleet submit "mend the tests" --repo PATH`)
+		return usagef(`coder fleet submit needs a task: coder fleet submit "fix the tests" --repo PATH`)
 	case len(s.Prompt) > maxPrompt:
 		return usagef("the task is longer than %d bytes", maxPrompt)
 	case s.Repo == "":
@@ -75,7 +75,7 @@ func (c *call) checkSubmit() error {
 	case s.Mode != "" && !slices.Contains(mode.Names(), s.Mode):
 		return usagef("--mode must be one of %s, not %q", strings.Join(mode.Names(), ", "), s.Mode)
 	case !(s.BudgetUSD >= 0) || s.BudgetUSD > 1e9 || s.MaxSteps < 0 || s.MaxAttempts < 0:
-		return usagef("--max-budget-usd, --max-steps and --max-attempts are not negative")
+		return usagef("--max-budget-usd, --max-steps and --max-attempts must not be negative")
 	case c.handing.count < 1 || c.handing.count > maxCount:
 		return usagef("--count must be from 1 to %d", maxCount)
 	}
@@ -85,7 +85,7 @@ func (c *call) checkSubmit() error {
 			return err
 		}
 		if !exists(path) {
-			return usagef("there is no repository %s", path)
+			return usagef("repository %s does not exist", path)
 		}
 		s.Repo = path
 	}
@@ -98,7 +98,7 @@ func (c *call) checkSubmit() error {
 			return usageError{err}
 		}
 		if s.Repo = top; dirty {
-			c.warn("what is not committed in %s stays here: a task begins from a commit", top)
+			c.warn("uncommitted changes in %s are not included: a task starts from a commit", top)
 		}
 	}
 	if c.handing.script != "" {
@@ -150,7 +150,7 @@ func (c *call) ps(ctx context.Context) error {
 		return c.printJSON(tasks)
 	}
 	if len(tasks) == 0 {
-		c.say("there are no tasks; coder fleet submit hands one in")
+		c.say("no tasks; coder fleet submit adds one")
 		return nil
 	}
 	shown := c.latest(tasks, shownEnded)
@@ -158,7 +158,7 @@ func (c *call) ps(ctx context.Context) error {
 		c.row(t)
 	}
 	if more := len(tasks) - len(shown); more > 0 {
-		c.say("and %d that ended before; --all lists them", more)
+		c.say("and %d that ended earlier; --all lists them", more)
 	}
 	return nil
 }
@@ -189,13 +189,13 @@ func (c *call) row(t queue.Task) {
 	}
 	fmt.Fprintln(c.Stdout, line)
 	if t.Status == queue.Running {
-		fmt.Fprintln(c.Stdout, "    "+c.words.T("with worker %s", oneLine(t.Worker)))
+		fmt.Fprintln(c.Stdout, "    "+c.words.T("on worker %s", oneLine(t.Worker)))
 	}
 	if t.Reason != "" {
 		fmt.Fprintln(c.Stdout, "    "+c.words.Said(sanitize.Line(t.Reason, 300)))
 	}
 	if t.Result != nil && t.Result.Unknown > 0 {
-		fmt.Fprintln(c.Stdout, "    "+c.words.T("calls of unknown outcome: %d", t.Result.Unknown))
+		fmt.Fprintln(c.Stdout, "    "+c.words.T("calls with unknown outcome: %d", t.Result.Unknown))
 	}
 	if q := t.Question; q != nil {
 		c.question(*q)
@@ -208,7 +208,7 @@ func (c *call) question(q uip.Request) {
 	if q.Worded() {
 		title = c.words.Said(title)
 	}
-	fmt.Fprintln(c.Stdout, c.words.T("    waits for an answer: %s", sanitize.Reveal(oneLine(title))))
+	fmt.Fprintln(c.Stdout, c.words.T("    waiting for an answer: %s", sanitize.Reveal(oneLine(title))))
 	if q.Display.Description != "" {
 		fmt.Fprintln(c.Stdout, "      "+sanitize.Reveal(oneLine(c.words.Said(q.Display.Description))))
 	}
@@ -220,7 +220,7 @@ func (c *call) question(q uip.Request) {
 		fmt.Fprintln(c.Stdout, "      "+p.ID+": "+sanitize.Reveal(oneLine(p.Display.Title)))
 	}
 	if q.Display.Content != nil || len(q.Parts) > 0 {
-		fmt.Fprintln(c.Stdout, "      "+c.words.T("all of it: coder fleet ps %s", q.ID))
+		fmt.Fprintln(c.Stdout, "      "+c.words.T("details: coder fleet ps %s", q.ID))
 	}
 	fmt.Fprintf(c.Stdout, "      coder fleet answer %s %s\n", q.ID, how)
 }
@@ -271,8 +271,8 @@ func (c *call) status(ctx context.Context) error {
 		}
 		return c.printJSON(s)
 	}
-	c.say("queue: %d wait for a worker, %d are with one", s.Queue.Waiting, s.Queue.Taken)
-	c.say("workers: %d, with %d of %d slots at work", len(s.Workers), s.Busy, s.Slots)
+	c.say("queue: %d waiting for a worker, %d with one", s.Queue.Waiting, s.Queue.Taken)
+	c.say("workers: %d, with %d of %d slots in use", len(s.Workers), s.Busy, s.Slots)
 	var counts []string
 	for _, status := range queue.Statuses {
 		if n := s.Counts[status]; n > 0 {
@@ -280,7 +280,7 @@ func (c *call) status(ctx context.Context) error {
 		}
 	}
 	c.say("tasks: %s", cmp.Or(strings.Join(counts, ", "), "0"))
-	c.say("cost: %s; taken over: %d; calls of unknown outcome: %d", fmt.Sprintf("$%.4f", s.CostUSD), s.Takeovers, s.Unknown)
+	c.say("cost: %s; taken over: %d; calls with unknown outcome: %d", fmt.Sprintf("$%.4f", s.CostUSD), s.Takeovers, s.Unknown)
 	for _, t := range s.Tasks {
 		if t.Status == queue.Waiting {
 			c.row(t)
@@ -337,7 +337,7 @@ func (c *call) answerFlags(f *flag.FlagSet) {
 	})
 	f.Func("answer", "", func(v string) error {
 		if part, option, ok := strings.Cut(v, "="); !ok || part == "" || option == "" {
-			return fmt.Errorf("--answer wants PART=ID, not %q", v)
+			return fmt.Errorf("--answer must be PART=ID, not %q", v)
 		}
 		c.given.parts = append(c.given.parts, v)
 		return nil
@@ -352,7 +352,7 @@ func (c *call) answer(ctx context.Context) error {
 	}
 	q := t.Question
 	if q == nil || t.Status != queue.Waiting {
-		return usagef("task %s waits for no answer: it is %s", t.ID, c.words.T(string(t.Status)))
+		return usagef("task %s is not waiting for an answer: it is %s", t.ID, c.words.T(string(t.Status)))
 	}
 	r := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: event.ActorUser, Option: c.given.option, Input: c.given.input, Comment: c.given.comment}
 	for _, part := range c.given.parts {
@@ -372,14 +372,14 @@ func (c *call) answer(ctx context.Context) error {
 	a := queue.Answer{Task: t.ID, Question: queue.Sum(*q), Response: r, By: c.me(), At: c.Now().UTC()}
 	a.Sign(key)
 	if err := c.Verify(ctx, a); errors.Is(err, queue.ErrUnsigned) {
-		return fmt.Errorf("%w; somebody with the admin's token lets you answer with: coder fleet enroll %s %s (CODER_FLEET_USER gives you another name)", err, a.By, public(key))
+		return fmt.Errorf("%w; an admin can let you answer with: coder fleet enroll %s %s (CODER_FLEET_USER changes your name)", err, a.By, public(key))
 	} else if err != nil {
 		return err
 	}
 	if err := c.Respond(ctx, a); err != nil {
 		return err
 	}
-	c.say("answered; a worker goes on with task %s", t.ID)
+	c.say("answered; a worker continues task %s", t.ID)
 	return nil
 }
 

@@ -157,7 +157,7 @@ func TestASpentBudgetEndsTheTaskAlone(t *testing.T) {
 	enough := f.must("submit", "spend it", "--repo", f.repo, "--mode", "auto-edit", "--max-budget-usd", "5", "--script", f.script(strings.Replace(step, "%s", "spend it", 1)))
 	f.start("worker", "--slots", "2", "--name", "w2")
 	task := f.until(spent, queue.Failed)
-	if !strings.Contains(task.Reason, "the budget has no room for the next request") || task.CostUSD <= 0 || task.Taken != 1 || task.Result.Branch == "" {
+	if !strings.Contains(task.Reason, "the budget does not cover the next request") || task.CostUSD <= 0 || task.Taken != 1 || task.Result.Branch == "" {
 		t.Errorf("a spent budget: %+v: %+v", task, task.Result)
 	}
 	if task := f.until(enough, queue.Done); task.CostUSD < 0.2 {

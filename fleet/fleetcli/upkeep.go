@@ -49,7 +49,7 @@ func (c *call) pruneFlags(f *flag.FlagSet) {
 	c.given.older = 30 * day
 	f.Func("older-than", "", func(v string) (err error) {
 		if c.given.older, err = length(v); err != nil {
-			err = errors.New("a length of time such as 12h or 30d is wanted")
+			err = errors.New("expected a duration such as 12h or 30d")
 		}
 		return err
 	})
@@ -91,7 +91,7 @@ func length(s string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err == nil && d < 0 {
-		err = errors.New("it is negative")
+		err = errors.New("must not be negative")
 	}
 	return d, err
 }
@@ -112,9 +112,9 @@ func (c *call) drain(ctx context.Context) error {
 		}
 	}
 	if asked == 0 && len(c.args) == 1 {
-		return usagef("there is no worker %s; coder fleet workers lists them", oneLine(c.args[0]))
+		return usagef("unknown worker %s; coder fleet workers lists them", oneLine(c.args[0]))
 	}
-	c.say("workers that leave when their tasks are over: %d", asked)
+	c.say("workers that exit after their tasks: %d", asked)
 	return nil
 }
 
@@ -159,20 +159,20 @@ func (c *call) figures(ctx context.Context) (string, error) {
 		name, kind, help string
 		v                float64
 	}{
-		{"jobs_waiting", "gauge", "Jobs that no worker has taken yet.", float64(s.Queue.Waiting)},
-		{"jobs_taken", "gauge", "Jobs that a worker has.", float64(s.Queue.Taken)},
-		{"workers", "gauge", "Workers that are there.", float64(len(s.Workers))},
-		{"slots", "gauge", "Tasks that the workers can run at a time.", float64(s.Slots)},
-		{"slots_busy", "gauge", "Tasks that they run.", float64(s.Busy)},
-		{"cost_usd_total", "counter", "What the tasks cost.", s.CostUSD},
-		{"takeovers_total", "counter", "Times a task was taken over from a worker that fell silent.", float64(s.Takeovers)},
-		{"unknown_calls_total", "counter", "Calls whose outcome nobody knows.", float64(s.Unknown)},
-		{"oldest_wait_seconds", "gauge", "How long a task has waited for a person.", s.OldestWait},
+		{"jobs_waiting", "gauge", "Jobs that no worker has taken.", float64(s.Queue.Waiting)},
+		{"jobs_taken", "gauge", "Jobs that a worker has taken.", float64(s.Queue.Taken)},
+		{"workers", "gauge", "Workers in the fleet.", float64(len(s.Workers))},
+		{"slots", "gauge", "Tasks that the workers can run at once.", float64(s.Slots)},
+		{"slots_busy", "gauge", "Running tasks.", float64(s.Busy)},
+		{"cost_usd_total", "counter", "Cost of the tasks.", s.CostUSD},
+		{"takeovers_total", "counter", "Tasks taken over from a worker that stopped responding.", float64(s.Takeovers)},
+		{"unknown_calls_total", "counter", "Calls with unknown outcome.", float64(s.Unknown)},
+		{"oldest_wait_seconds", "gauge", "Time that a task has waited for a person.", s.OldestWait},
 	} {
 		metric(m.name, m.kind, m.help)
 		value(m.name, "", m.v)
 	}
-	metric("stream_messages", "gauge", "Messages that a stream of the engine holds.")
+	metric("stream_messages", "gauge", "Messages in a stream of the engine.")
 	var bytesHeld strings.Builder
 	streams, err := c.Streams(ctx)
 	for _, info := range streams {
@@ -180,7 +180,7 @@ func (c *call) figures(ctx context.Context) (string, error) {
 		value("stream_messages", label, float64(info.State.Msgs))
 		fmt.Fprintf(&bytesHeld, "coder_fleet_stream_bytes%s %d\n", label, info.State.Bytes)
 	}
-	metric("stream_bytes", "gauge", "Bytes that a stream of the engine holds.")
+	metric("stream_bytes", "gauge", "Bytes in a stream of the engine.")
 	b.WriteString(bytesHeld.String())
 	return b.String(), err
 }

@@ -72,7 +72,7 @@ func Provision(ctx context.Context, js jetstream.JetStream, l Layout) error {
 func Bucket(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig) error {
 	_, err := js.CreateKeyValue(ctx, c)
 	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
-		return fmt.Errorf("make the bucket %s: %w", c.Bucket, err)
+		return fmt.Errorf("create the bucket %s: %w", c.Bucket, err)
 	}
 	stream, err := js.Stream(ctx, "KV_"+c.Bucket)
 	if err == nil && stream.CachedInfo().Config.AllowRollup {
@@ -81,14 +81,14 @@ func Bucket(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueCon
 		_, err = js.UpdateStream(ctx, config)
 	}
 	if err != nil {
-		return fmt.Errorf("make the bucket %s: %w", c.Bucket, err)
+		return fmt.Errorf("create the bucket %s: %w", c.Bucket, err)
 	}
 	return nil
 }
 
 func ensure(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig) error {
 	if _, err := js.CreateStream(ctx, c); err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		return fmt.Errorf("make the stream %s: %w", c.Name, err)
+		return fmt.Errorf("create the stream %s: %w", c.Name, err)
 	}
 	return nil
 }
@@ -179,11 +179,11 @@ func (s *Store) Tip(ctx context.Context, session string) (Tip, error) {
 		return Tip{}, nil
 	}
 	if err != nil {
-		return Tip{}, fmt.Errorf("look at the end of session %s: %w", session, err)
+		return Tip{}, fmt.Errorf("read the end of session %s: %w", session, err)
 	}
 	t := Tip{Writer: m.Header.Get(hdrWriter), Checkpoint: m.Header.Get(hdrCheckpoint), write: m.Header.Get(hdrWrite), seq: m.Sequence}
 	if t.Last, err = strconv.ParseUint(m.Header.Get(hdrLast), 10, 64); err != nil {
-		return Tip{}, fmt.Errorf("session %s: message %d is not one of ours", session, m.Sequence)
+		return Tip{}, fmt.Errorf("session %s: message %d was not written by coder", session, m.Sequence)
 	}
 	return t, nil
 }
@@ -306,7 +306,7 @@ func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) err
 	if s.o.Checkpoint != nil {
 		made, err := s.o.Checkpoint(ctx, rs)
 		if err != nil {
-			return fmt.Errorf("keep the files: %w", err)
+			return fmt.Errorf("save the files: %w", err)
 		}
 		if made != "" {
 			checkpoint = made
@@ -360,11 +360,11 @@ func (s *Store) write(ctx context.Context, c *claim, last uint64, checkpoint str
 			c.tip = tip
 			return nil
 		case errors.Is(err, nats.ErrMaxPayload):
-			return fmt.Errorf("keep records of %d bytes: %w", len(body), err)
+			return fmt.Errorf("save records of %d bytes: %w", len(body), err)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("keep records of session %s: %w", c.session, cause(err, ctx.Err()))
+			return fmt.Errorf("save records of session %s: %w", c.session, cause(err, ctx.Err()))
 		case <-time.After(pause):
 		}
 	}

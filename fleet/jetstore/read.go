@@ -158,7 +158,7 @@ func fetch(ctx context.Context, js jetstream.JetStream, stream, subject string, 
 			case "404":
 				return batch, 0, nil
 			default:
-				return nil, 0, fmt.Errorf("the server says %s %s", status, m.Header.Get("Description"))
+				return nil, 0, fmt.Errorf("the server returned %s %s", status, m.Header.Get("Description"))
 			}
 		}
 		n, err := strconv.ParseUint(seq, 10, 64)

@@ -85,7 +85,7 @@ func (q *Queue) Fetch(ctx context.Context, name string, w io.Writer) error {
 		all.Write(m.Data)
 	}
 	if sum := sha256.Sum256(all.Bytes()); hex.EncodeToString(sum[:]) != f.sum {
-		return fmt.Errorf("fetch %s: the file was changed or dropped", name)
+		return fmt.Errorf("fetch %s: the file was changed or removed", name)
 	}
 	_, err := w.Write(all.Bytes())
 	return err
@@ -131,7 +131,7 @@ func (q *Queue) fetchOld(ctx context.Context, file string, w io.Writer) error {
 	}
 	sum := sha256.Sum256(all.Bytes())
 	if info.Digest != "SHA-256="+base64.URLEncoding.EncodeToString(sum[:]) {
-		return failed(errors.New("the file was changed or dropped"))
+		return failed(errors.New("the file was changed or removed"))
 	}
 	_, err = w.Write(all.Bytes())
 	return err

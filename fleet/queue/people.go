@@ -68,7 +68,7 @@ func Recorded(task string, q uip.Request, r uip.Response) (a Answer, ok bool) {
 // Enroll makes the key of a person known. Only an admin may.
 func (q *Queue) Enroll(ctx context.Context, who string, key ed25519.PublicKey) error {
 	if _, err := q.people.Put(ctx, who, []byte(base64.StdEncoding.EncodeToString(key))); err != nil {
-		return fmt.Errorf("enrol %s: %w", who, err)
+		return fmt.Errorf("enroll %s: %w", who, err)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func ValidName(s string) bool {
 }
 
 // ErrUnsigned is what an answer is refused with that nobody is known to have given.
-var ErrUnsigned = errors.New("nobody is known to have given it")
+var ErrUnsigned = errors.New("its author is unknown")
 
 // Verify makes sure that a was signed by the person whom it names; if not, the
 // error is [ErrUnsigned].
@@ -98,7 +98,7 @@ func (q *Queue) Verify(ctx context.Context, a Answer) error {
 	}
 	key, err := base64.StdEncoding.DecodeString(string(e.Value()))
 	if err != nil || len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, a.text(), a.Signature) {
-		return fmt.Errorf("%w: it is not signed with the key of %s", ErrUnsigned, a.By)
+		return fmt.Errorf("%w: not signed with the key of %s", ErrUnsigned, a.By)
 	}
 	return nil
 }

@@ -184,7 +184,7 @@ func Provision(ctx context.Context, js jetstream.JetStream, s Settings, key ed25
 		Name: name + "-file", Subjects: []string{name + ".file.>"}, Replicas: replicas, MaxMsgsPerSubject: 1, DenyDelete: true,
 	})
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		return fmt.Errorf("make the place for files: %w", err)
+		return fmt.Errorf("create the file store: %w", err)
 	}
 	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: name + "-job", Subjects: []string{name + ".job.*"}, Retention: jetstream.WorkQueuePolicy, Replicas: replicas,
@@ -194,13 +194,13 @@ func Provision(ctx context.Context, js jetstream.JetStream, s Settings, key ed25
 		stream, err = js.Stream(ctx, name+"-job")
 	}
 	if err != nil {
-		return fmt.Errorf("make the queue: %w", err)
+		return fmt.Errorf("create the queue: %w", err)
 	}
 	_, err = stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 		Durable: consumers, AckPolicy: jetstream.AckExplicitPolicy, AckWait: s.Lease, MaxDeliver: -1, MaxAckPending: 1 << 20,
 	})
 	if err != nil && !errors.Is(err, jetstream.ErrConsumerExists) {
-		return fmt.Errorf("make the queue: %w", err)
+		return fmt.Errorf("create the queue: %w", err)
 	}
 	return agree(ctx, js, s, key)
 }
@@ -214,7 +214,7 @@ func agree(ctx context.Context, js jetstream.JetStream, s Settings, key ed25519.
 	}
 	if !errors.Is(err, jetstream.ErrKeyExists) {
 		if err != nil {
-			err = fmt.Errorf("keep the settings: %w", err)
+			err = fmt.Errorf("save the settings: %w", err)
 		}
 		return err
 	}
@@ -292,7 +292,7 @@ func open(ctx context.Context, js jetstream.JetStream, now func() time.Time, key
 		return nil, fmt.Errorf("open the fleet: %w", err)
 	}
 	if q.Settings.Version != Version {
-		return nil, fmt.Errorf("this fleet keeps its work in version %d, and this program knows version %d: use the same release everywhere", q.Settings.Version, Version)
+		return nil, fmt.Errorf("this fleet uses data version %d, but this program knows version %d: use the same release everywhere", q.Settings.Version, Version)
 	}
 	if key != nil && !q.Settings.SealKey.Equal(key.Public()) {
 		q.key = nil
@@ -312,10 +312,10 @@ func (q *Queue) Seals() bool { return q.key != nil }
 
 // Reasons why something is refused.
 var (
-	ErrNotFound = errors.New("there is no such task; coder fleet ps lists them")
-	ErrNone     = errors.New("this server holds no fleet yet; coder fleet up --url begins one there")
-	ErrFull     = errors.New("the queue is full; wait until workers have taken some of it")
-	ErrOtherKey = errors.New("the folder of the fleet lacks this fleet's key; copy the file key from the machine where the fleet was begun")
+	ErrNotFound = errors.New("unknown task; coder fleet ps lists the tasks")
+	ErrNone     = errors.New("this server has no fleet yet; coder fleet up --url creates one")
+	ErrFull     = errors.New("the queue is full; wait until workers take some tasks")
+	ErrOtherKey = errors.New("the fleet folder lacks this fleet's key; copy the file key from the machine that created the fleet")
 )
 
 // Submit hands in a task. The job, which holds all of it, comes first: from then
@@ -324,7 +324,7 @@ func (q *Queue) Submit(ctx context.Context, id string, spec Spec, by string) (Ta
 	now := q.now().UTC()
 	t := Task{ID: id, Spec: spec, By: by, Status: Queued, Created: now, Updated: now}
 	if !ValidTask(id) {
-		return t, fmt.Errorf("%s cannot name a task", id)
+		return t, fmt.Errorf("%s is not a valid task id", id)
 	}
 	if err := q.publish(ctx, Job{Task: t, Version: Version}, id); err != nil {
 		return t, err
@@ -345,9 +345,9 @@ func (q *Queue) publish(ctx context.Context, j Job, once string) error {
 	}
 	switch {
 	case errors.As(err, &api):
-		return fmt.Errorf("hand in the task: %w", err)
+		return fmt.Errorf("submit the task: %w", err)
 	case err != nil:
-		return fmt.Errorf("no receipt came for task %s, and it may have been handed in all the same; coder fleet ps tells before you try again: %w", j.Task.ID, err)
+		return fmt.Errorf("no receipt for task %s, but it may have been submitted; check coder fleet ps before you retry: %w", j.Task.ID, err)
 	}
 	return nil
 }
@@ -413,7 +413,7 @@ func (q *Queue) state(ctx context.Context, id string) (t Task, rev uint64, err e
 }
 
 // ErrMoved reports that a task is no longer what the caller takes it for.
-var ErrMoved = errors.New("the task has moved on")
+var ErrMoved = errors.New("the task has changed")
 
 // Change changes a task: change is given its newest state, again if that is no
 // longer the newest when it is to be kept.
@@ -439,7 +439,7 @@ func (q *Queue) Change(ctx context.Context, id string, change func(*Task) error)
 			return t, nil
 		}
 		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-			return t, fmt.Errorf("keep task %s: %w", id, err)
+			return t, fmt.Errorf("save task %s: %w", id, err)
 		}
 		select { // a copy that lags behind may have been read
 		case <-ctx.Done():
@@ -560,7 +560,7 @@ func (q *Queue) Streams(ctx context.Context) (all []*jetstream.StreamInfo, err e
 	for _, end := range []string{"coder-job", "coder-request", "coder-log", "coder-session", "coder-file", "KV_coder-task", "KV_coder-lease", "KV_coder-worker"} {
 		s, err := q.js.Stream(ctx, end)
 		if err != nil {
-			return nil, fmt.Errorf("look at the stream %s: %w", end, err)
+			return nil, fmt.Errorf("inspect the stream %s: %w", end, err)
 		}
 		all = append(all, s.CachedInfo())
 	}
@@ -568,18 +568,18 @@ func (q *Queue) Streams(ctx context.Context) (all []*jetstream.StreamInfo, err e
 }
 
 // ErrBadJob is what a job is refused with that no worker can do, now or later.
-var ErrBadJob = errors.New("a job is skipped")
+var ErrBadJob = errors.New("skipped a job")
 
 // ReadJob reads a job, which must be about the task of its subject.
 func ReadJob(subject string, data []byte) (j Job, err error) {
 	if len(data) > maxEntry || json.Unmarshal(data, &j) != nil {
-		return j, fmt.Errorf("%w: %s holds no job", ErrBadJob, subject)
+		return j, fmt.Errorf("%w: %s contains no job", ErrBadJob, subject)
 	}
 	if j.Version > Version {
-		return j, fmt.Errorf("the job is of version %d, and this program knows version %d", j.Version, Version)
+		return j, fmt.Errorf("the job has version %d, but this program knows version %d", j.Version, Version)
 	}
 	if id := j.Task.ID; !ValidTask(id) || subject != name+".job."+id || j.Answer != nil && j.Answer.Task != id {
-		return j, fmt.Errorf("%w: %s holds a job of another task", ErrBadJob, subject)
+		return j, fmt.Errorf("%w: %s contains a job of another task", ErrBadJob, subject)
 	}
 	return j, nil
 }

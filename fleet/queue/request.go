@@ -29,7 +29,7 @@ func provisionRequests(ctx context.Context, js jetstream.JetStream, replicas int
 		MaxMsgSize: maxEntry, DenyDelete: true,
 	})
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		return fmt.Errorf("make the requests: %w", err)
+		return fmt.Errorf("create the request stream: %w", err)
 	}
 	return nil
 }
@@ -38,7 +38,7 @@ func provisionRequests(ctx context.Context, js jetstream.JetStream, replicas int
 func handedIn(id string, text []byte, at time.Time) Task {
 	var t Task
 	if len(text) > maxEntry || json.Unmarshal(text, &t) != nil || t.ID != id || !ValidTask(id) {
-		return broken(id, errors.New("it is not a request for a task"), at)
+		return broken(id, errors.New("it is not a task request"), at)
 	}
 	return t.fresh(at)
 }

@@ -18,10 +18,10 @@ import (
 const maxEntry = 8 << 20
 
 // notSealed is the reason on an entry that nobody vouches for.
-const notSealed = "not sealed: an earlier release wrote this entry, or somebody without the fleet's key"
+const notSealed = "not sealed: written by an earlier release, or without the fleet's key"
 
 // errKey is what a program without the fleet's key gets when it would write state.
-var errKey = errors.New("only a program with the key of the fleet changes tasks")
+var errKey = errors.New("only a program with the fleet's key can change tasks")
 
 // sealed is a task as it is stored: the signature of the fleet's key, then the text
 // that it signs, which holds the id, the attempt, the branch and the checks.
@@ -47,13 +47,13 @@ func (q *Queue) read(id string, value []byte, at time.Time) Task {
 }
 
 func broken(id string, err error, at time.Time) Task {
-	err = fmt.Errorf("this entry is skipped: %w", err)
+	err = fmt.Errorf("skipped this entry: %w", err)
 	return Task{ID: id, Status: Broken, Reason: err.Error(), Created: at.UTC(), Updated: at.UTC()}
 }
 
 func (q *Queue) unseal(id string, value []byte) (t Task, err error) {
 	if len(value) > maxEntry {
-		return t, fmt.Errorf("%d bytes are too many", len(value))
+		return t, fmt.Errorf("too large: %d bytes", len(value))
 	}
 	signature, text, isSealed := bytes.Cut(value, []byte("\n"))
 	if bytes.HasPrefix(value, []byte("{")) {
@@ -63,7 +63,7 @@ func (q *Queue) unseal(id string, value []byte) (t Task, err error) {
 		sum, err := base64.StdEncoding.DecodeString(string(signature))
 		key := q.Settings.SealKey
 		if err != nil || len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, sealText(text), sum) {
-			return t, errors.New("its seal is not that of the fleet")
+			return t, errors.New("the seal is not the fleet's")
 		}
 	}
 	if err := json.Unmarshal(text, &t); err != nil {
@@ -76,7 +76,7 @@ func (q *Queue) unseal(id string, value []byte) (t Task, err error) {
 		return t, errors.New("its status is unknown")
 	}
 	if t.Result != nil && t.Result.Branch != "" && t.Result.Branch != Branch(id) {
-		return t, errors.New("its branch is not its own")
+		return t, errors.New("its branch is not its task's")
 	}
 	if !isSealed {
 		if !t.Status.Ended() {

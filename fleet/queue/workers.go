@@ -48,7 +48,7 @@ func (q *Queue) Workers(ctx context.Context) ([]WorkerState, error) {
 		}
 		var s WorkerState
 		if len(e.value) > maxEntry || json.Unmarshal(e.value, &s) != nil || s.Name != e.key || !ValidName(s.Name) {
-			s = WorkerState{Name: e.key, State: "broken: this entry is skipped", Seen: e.at}
+			s = WorkerState{Name: e.key, State: "broken: skipped this entry", Seen: e.at}
 		}
 		all = append(all, s)
 	}

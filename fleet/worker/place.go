@@ -40,7 +40,7 @@ func ownFolder(dir string) error {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !info.IsDir() || int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
-		return errors.New("it is not a folder of this user's alone")
+		return errors.New("the folder is not private to this user")
 	}
 	return nil
 }
@@ -54,10 +54,10 @@ func enter(root, id string) (*place, error) {
 			break
 		}
 		if err == nil && time.Now().After(until) {
-			err = errors.New("another process is there and does not end")
+			err = errors.New("another process is there and does not exit")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("make the folder %s: %w", p.dir, err)
+			return nil, fmt.Errorf("create the folder %s: %w", p.dir, err)
 		}
 		p.evict()
 	}
@@ -68,7 +68,7 @@ func enter(root, id string) (*place, error) {
 	}
 	if err != nil {
 		p.held.Close()
-		return nil, fmt.Errorf("make the folder %s: %w", p.dir, err)
+		return nil, fmt.Errorf("create the folder %s: %w", p.dir, err)
 	}
 	return p, nil
 }

@@ -131,7 +131,7 @@ func follows(ctx context.Context, mine event.Store, session string, r event.Reco
 		a, errA := event.Encode(own)
 		b, errB := event.Encode(r)
 		if errA != nil || errB != nil || string(a) != string(b) {
-			return fmt.Errorf("record %d is not the same in the fleet and on this disk", r.Seq)
+			return fmt.Errorf("record %d differs between the fleet and this disk", r.Seq)
 		}
 		return nil
 	}
@@ -151,7 +151,7 @@ func setAside(ctx context.Context, q *queue.Queue, logs *jetstore.Store, dir, id
 		err = json.Unmarshal(text, &job.Task)
 	}
 	if err != nil {
-		return fmt.Errorf("what the task was is not known: %w", err)
+		return fmt.Errorf("the original task is unknown: %w", err)
 	}
 	if _, err := q.Ensure(ctx, job); err != nil {
 		return err
@@ -161,7 +161,7 @@ func setAside(ctx context.Context, q *queue.Queue, logs *jetstore.Store, dir, id
 			return nil
 		}
 		t.Status, t.Run, t.Question, t.CostUSD = queue.Aside, "", nil, v.cost
-		t.Reason = "its log was restored from the disk of a worker; its files may be older"
+		t.Reason = "its log was restored from a worker's disk; its files may be older"
 		t.Result = &v.result
 		return nil
 	})

@@ -145,7 +145,7 @@ func (r *run) run(ctx context.Context) (out Outcome, err error) {
 		return out, nil
 	}
 	if !v.task.Status.Ended() {
-		return out, errors.New(cmp.Or(said, "the program ended before the task did"))
+		return out, errors.New(cmp.Or(said, "the program ended before the task finished"))
 	}
 	return r.end(ctx, v)
 }
@@ -191,7 +191,7 @@ func (r *run) settled(v view) (Outcome, bool) {
 		}
 		out.Reason = "an answer was refused: it does not fit the question"
 	case a.Response.ID == q.ID:
-		out.Reason = "an answer was refused: it is to another question"
+		out.Reason = "an answer was refused: it is for another question"
 	}
 	return out, true
 }
@@ -274,7 +274,7 @@ func (r *run) work(ctx context.Context, v view) (said string, code int, err erro
 		answer := r.Answer.Response
 		answer.Via = r.Answer.Via()
 		if err := a.Store().Records.Answer(ctx, r.Task.ID, answer); err != nil {
-			return "", 0, fmt.Errorf("put the answer on record: %w", err)
+			return "", 0, fmt.Errorf("record the answer: %w", err)
 		}
 	}
 	if env.Args, err = r.arguments(v); err != nil {

@@ -116,11 +116,11 @@ func bring(ctx context.Context, records iter.Seq2[event.Record, error], to event
 	}
 	for r, err := range records {
 		if err != nil {
-			return fmt.Errorf("bring the log: %w", err)
+			return fmt.Errorf("fetch the log: %w", err)
 		}
 		if batch = append(batch, in.translate(r)); len(batch) == 256 {
 			if err := flush(); err != nil {
-				return fmt.Errorf("bring the log: %w", err)
+				return fmt.Errorf("fetch the log: %w", err)
 			}
 		}
 	}
@@ -143,14 +143,14 @@ func Verify(records iter.Seq2[event.Record, error], key *authkey.Key, id string)
 			return n, err
 		}
 		if n++; r.Seq != n {
-			return n, fmt.Errorf("record %d stands in the place of record %d", r.Seq, n)
+			return n, fmt.Errorf("record %d is in the place of record %d", r.Seq, n)
 		}
 		probe := r
 		probe.Seal = ""
 		held := notary.Vouches(r)
 		if notary.Seal(&probe); probe.Seal != "" && !held {
 			name, _ := event.Name(r.Event)
-			return n, fmt.Errorf("record %d (%s) does not carry the seal of the fleet", r.Seq, name)
+			return n, fmt.Errorf("record %d (%s) lacks the seal of the fleet", r.Seq, name)
 		}
 	}
 	return n, nil

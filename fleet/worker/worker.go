@@ -66,7 +66,7 @@ func New(ctx context.Context, js jetstream.JetStream, q *queue.Queue, o Options)
 		return nil, err
 	}
 	if err := ownFolder(q.Settings.Work); err != nil {
-		return nil, fmt.Errorf("this fleet works in %s, on every machine: %w", q.Settings.Work, err)
+		return nil, fmt.Errorf("this fleet uses %s on every machine: %w", q.Settings.Work, err)
 	}
 	conn := js.Conn()
 	return &Worker{Options: o, queue: q, logs: logs, engine: &contact{
@@ -129,13 +129,13 @@ func (w *Worker) report(ctx, drain context.Context, leave func()) {
 		case err == nil && away:
 			w.Say("the engine is back")
 		case err != nil && !away:
-			w.Say("the engine is away; what is under way goes on as far as it can")
+			w.Say("the engine is unreachable; running work continues as far as it can")
 		}
 		if away = err != nil; !away {
 			w.engine.heard(time.Now())
 		}
 		if asked, err := w.queue.Draining(ctx, w.Name); err == nil && asked {
-			w.Say("asked to leave: nothing more is taken")
+			w.Say("stop requested: accepting no more tasks")
 			leave()
 		}
 		select {
@@ -149,7 +149,7 @@ func (w *Worker) report(ctx, drain context.Context, leave func()) {
 // take waits for one job and does it.
 func (w *Worker) take(ctx, drain context.Context) {
 	if free, err := engine.Free(w.queue.Settings.Work); err == nil && free < w.MinFree {
-		text := fmt.Sprintf("takes nothing: %d MB are left on the disk of %s", free>>20, w.queue.Settings.Work)
+		text := fmt.Sprintf("accepts no tasks: %d MB left on the disk of %s", free>>20, w.queue.Settings.Work)
 		w.state.Store(&text)
 		wait(drain, pollTime)
 		return
@@ -273,7 +273,7 @@ func (w *Worker) begin(ctx context.Context, id, token string) (queue.Task, error
 		}
 		if t.Attempts >= limit {
 			t.Status, t.Run = queue.Aside, ""
-			t.Reason = fmt.Sprintf("taken up %d times without an end; the last time: %s", t.Attempts, cmp.Or(t.Reason, "its worker fell silent"))
+			t.Reason = fmt.Sprintf("started %d times without finishing; the last time: %s", t.Attempts, cmp.Or(t.Reason, "its worker stopped responding"))
 			return nil
 		}
 		if t.Status == queue.Running {
@@ -349,7 +349,7 @@ type attempt struct {
 // said.
 func (a *attempt) execute(ctx context.Context) (Outcome, error) {
 	if a.task.Spec.Mode == mode.Yolo && !a.w.Yolo {
-		return Outcome{Status: queue.Queued, Attempts: beginAttempts, Reason: "worker " + a.w.Name + " runs nothing unasked; coder fleet worker --allow-yolo lets it"}, nil
+		return Outcome{Status: queue.Queued, Attempts: beginAttempts, Reason: "worker " + a.w.Name + " does not run yolo tasks; coder fleet worker --allow-yolo allows them"}, nil
 	}
 	cmd := program.Exactly(context.Background(), a.w.Exe, TaskCommand)
 	cmd.Env, cmd.SysProcAttr = a.w.Environ, new(syscall.SysProcAttr)
@@ -380,7 +380,7 @@ func (a *attempt) execute(ctx context.Context) (Outcome, error) {
 	}
 	var out Outcome
 	if json.Unmarshal(said.Bytes(), &out) != nil {
-		reason := fmt.Sprintf("the process that ran it ended without a word (%v)", cmd.ProcessState)
+		reason := fmt.Sprintf("the process that ran it ended without a message (%v)", cmd.ProcessState)
 		if last := says.last(); last != "" {
 			reason += ": " + last
 		}

@@ -37,7 +37,7 @@ func TestFurtherFoldersAreThoseThePersonNamed(t *testing.T) {
 	if named[0] != "../lib" {
 		t.Error("the flags were changed")
 	}
-	if _, err := open(Options{AddDirs: []string{"none"}}); err == nil || err.Error() != "there is no folder "+in("work/none") {
+	if _, err := open(Options{AddDirs: []string{"none"}}); err == nil || err.Error() != "folder  does not exist"+in("work/none") {
 		t.Errorf("one that is not there: %v", err)
 	}
 }

@@ -87,7 +87,7 @@ type crew struct {
 func (c *crew) run(ctx context.Context, job delegate.Job) (delegate.Report, error) {
 	d, ok := c.agents.Find(job.Agent)
 	if !ok {
-		return delegate.Report{}, fmt.Errorf("there is no agent named %q", job.Agent)
+		return delegate.Report{}, fmt.Errorf("unknown agent %q", job.Agent)
 	}
 	set := c.settings()
 	set.Tools = d.Narrow(set.Tools, notForSubagents)

@@ -134,7 +134,7 @@ say done
 		t.Fatal(err)
 	}
 	w.want(map[string]string{"a.c": "new\n", "b.txt": "b\n"})
-	if !slices.Equal(notices, []string{"未执行自动验证", "no check is known for what was edited"}) {
+	if !slices.Equal(notices, []string{"未执行自动验证", "no check found for the edits"}) {
 		t.Errorf("the turn's own check did not hear of the edit: %q", notices)
 	}
 	if _, err := s.Undo(t.Context(), undo.Call{All: true}, event.Discard); err != nil {

@@ -249,7 +249,7 @@ func (a *App) checkData() error {
 		return nil // it will be made, or its making will say why not
 	case info.Mode()&fs.ModeSymlink != 0:
 		if leadsOut(a.Root, a.data()) {
-			return configf("%s is a link that leads out of the project; remove it, or use --no-session-persistence", a.data())
+			return configf("%s is a link that leads outside the project; remove it, or use --no-session-persistence", a.data())
 		}
 	case !info.IsDir():
 		return configf("%s is not a folder; remove it, or use --no-session-persistence", a.data())

@@ -22,14 +22,14 @@ func (s *Store) key() *authkey.Key {
 	if s.ephemeral {
 		return authkey.Temporary()
 	}
-	err := errors.New("there is no home folder")
+	err := errors.New("no home folder found")
 	if s.home != "" {
 		var kept *authkey.Key
 		if kept, err = authkey.Open(s.home); err == nil {
 			return kept
 		}
 	}
-	s.warn(fmt.Sprintf("answers and modes are not remembered beyond this run: %v", err))
+	s.warn(fmt.Sprintf("answers and modes apply to this run only: %v", err))
 	return authkey.Temporary()
 }
 
@@ -47,7 +47,7 @@ func (s *Store) doubt(sessionID string) string {
 	case s.ephemeral:
 		return ""
 	case s.damaged[sessionID]:
-		return "records of it are missing or were changed"
+		return "some of its records are missing or were changed"
 	}
 	dir := s.Dir("log", sessionID)
 	entries, err := os.ReadDir(dir)

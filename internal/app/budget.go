@@ -26,7 +26,7 @@ func (a *App) newMeter() *meter.Meter {
 func (a *App) checkBudget() error {
 	if d := a.Config.Runtime.Budget.Duration; d != "" {
 		if limit, err := time.ParseDuration(d); err != nil || limit <= 0 {
-			return configf("runtime.budget.duration: %q is not a length of time; write it like 30m or 1h30m", d)
+			return configf("runtime.budget.duration: %q is not a duration; write it like 30m or 1h30m", d)
 		}
 	}
 	if a.budget().USD == 0 {
@@ -55,11 +55,11 @@ func (a *App) spent(m *meter.Meter) []display.Cell {
 		}
 	}
 	if m.Silent() && used.In+used.Out == 0 && b == (meter.Budget{}) {
-		return display.Words("spent", fmt.Sprintf("the provider did not report it, in %s", parts[2]))
+		return display.Words("spent", fmt.Sprintf("not reported by the provider, in %s", parts[2]))
 	}
 	unpriced := used.Unpriced || !a.price(a.endpoint(), a.ModelName()).Known
 	if unpriced && used.Cost == 0 && b.USD == 0 {
-		return display.Words("spent", fmt.Sprintf("price not known, %s tokens, in %s", parts[1:]...))
+		return display.Words("spent", fmt.Sprintf("unknown price, %s tokens, in %s", parts[1:]...))
 	}
 	return display.Words("spent", fmt.Sprintf("%s, %s tokens, in %s", parts...))
 }

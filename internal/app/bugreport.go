@@ -38,8 +38,8 @@ func (a *App) BugReport(ctx context.Context, findings []Finding, session string)
 	facts := map[string]any{"build": ReadBuild(), "installed": Installed(a.Env), "term": a.Env.Getenv("TERM"), "lang": a.Env.Getenv("LANG"), "shell": string(a.shell)}
 	files := []ReportFile{
 		file("versions.json", "program, system and terminal", append(jsonx.Must(facts), '\n')),
-		file("doctor.json", "the findings of coder doctor", append(jsonx.Must(findings), '\n')),
-		file("settings.txt", "settings, and where each came from", []byte(settings.String())),
+		file("doctor.json", "the results of coder doctor", append(jsonx.Must(findings), '\n')),
+		file("settings.txt", "settings and their sources", []byte(settings.String())),
 	}
 	if session == "" {
 		return files, nil

@@ -54,7 +54,7 @@ func (a *App) bundle(ctx context.Context, w io.Writer, id string, at uint64) (le
 		b.Records = append(b.Records, r)
 	}
 	if len(b.Records) == 0 {
-		return 0, inputf("session %s has no logs, only a session file; coder export --format json is all there is of it", id)
+		return 0, inputf("session %s has no logs, only a session file; export it with coder export --format json", id)
 	}
 	return p.left, bundle.Write(w, b)
 }
@@ -199,7 +199,7 @@ func (a *App) Import(ctx context.Context, r io.Reader, as string) (id string, fr
 		}
 	}
 	if _, err := s.Known(ctx, id); err == nil {
-		return "", from, inputf("there is a session %s here already", id)
+		return "", from, inputf("session %s already exists here", id)
 	} else if !errors.Is(err, session.ErrNotFound) {
 		return "", from, err
 	}
@@ -209,11 +209,11 @@ func (a *App) Import(ctx context.Context, r io.Reader, as string) (id string, fr
 	store := s.contents()
 	for _, data := range b.Contents {
 		if _, err := store.Put("", bytes.NewReader(data)); err != nil {
-			return "", from, fmt.Errorf("keep what files held: %w", err)
+			return "", from, fmt.Errorf("save the file contents: %w", err)
 		}
 	}
 	if err := store.Commit(); err != nil {
-		return "", from, fmt.Errorf("keep what files held: %w", err)
+		return "", from, fmt.Errorf("save the file contents: %w", err)
 	}
 	if err := a.takeOutput(id, b.Output); err != nil {
 		return "", from, err
@@ -224,10 +224,10 @@ func (a *App) Import(ctx context.Context, r io.Reader, as string) (id string, fr
 	}
 	s.logs.MarkImported(id)
 	if err := errors.Join(s.Logs.Append(ctx, 0, b.Records...), release()); err != nil {
-		return "", from, fmt.Errorf("keep the records: %w", err)
+		return "", from, fmt.Errorf("save the records: %w", err)
 	}
 	if err := errors.Join(s.Records.Project(ctx, id), s.Unkept()); err != nil {
-		return "", from, fmt.Errorf("keep the session: %w", err)
+		return "", from, fmt.Errorf("save the session: %w", err)
 	}
 	return id, from, nil
 }
@@ -258,7 +258,7 @@ func (a *App) takeOutput(id string, files map[string][]byte) error {
 	defer ws.Close()
 	for name, data := range files {
 		if err := ws.CreateFile(filepath.Join(".coder", "runs", id, name), data, 0o600); err != nil {
-			return fmt.Errorf("keep the output of calls: %w", err)
+			return fmt.Errorf("save the output of calls: %w", err)
 		}
 	}
 	return nil

@@ -88,7 +88,7 @@ func TaskWords(status string, running bool) string {
 
 // taskWords is where a task stands, for people.
 var taskWords = map[task.Status]string{
-	task.Open: "not started", task.InProgress: "running", task.AwaitingUser: "waits for you",
+	task.Open: "not started", task.InProgress: "running", task.AwaitingUser: "waiting for you",
 	task.Done: "done", task.Failed: "failed", task.Canceled: "stopped",
 }
 
@@ -107,7 +107,7 @@ func brief(words string) string {
 
 // status tells what a session runs with.
 func (a *App) status(ctx context.Context, sessionID string, kit *toolkit, spending *meter.Meter) [][]display.Cell {
-	kept := display.Words("records", "nothing is kept")
+	kept := display.Words("records", "nothing is saved")
 	if !a.Options.Ephemeral {
 		kept = slash.StatusRow("records", a.Store().Dir("log", sessionID))
 	}

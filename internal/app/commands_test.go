@@ -311,7 +311,7 @@ func TestExportIntoAFolderThatIsNotThere(t *testing.T) {
 	here := s.start("here")
 	for _, input := range []string{"/export html none/x.html", "/export html " + filepath.Join(s.Root, "none", "x.html")} {
 		_, err := here.Run(t.Context(), input, event.Discard)
-		if err == nil || !strings.HasPrefix(err.Error(), "there is no folder ") || !strings.HasSuffix(err.Error(), "none") {
+		if err == nil || !strings.HasPrefix(err.Error(), "folder  does not exist") || !strings.HasSuffix(err.Error(), "none") {
 			t.Errorf("%s: %v", input, err)
 		}
 	}

@@ -101,14 +101,14 @@ func (a *App) runKeyCommand(ctx context.Context, words []string) (string, error)
 	key := strings.TrimSpace(out.String())
 	switch {
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return "", fmt.Errorf("provider.api_key_command: it printed no key within %v", keyTime)
+		return "", fmt.Errorf("provider.api_key_command: no key printed within %v", keyTime)
 	case err != nil:
 		if first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n"); first != "" {
 			err = fmt.Errorf("%w (%s)", err, sanitize.Line(sanitize.Mask(first), 200))
 		}
 		return "", fmt.Errorf("provider.api_key_command: %w", err)
 	case key == "" || strings.ContainsAny(key, "\r\n\x00"):
-		return "", errors.New("provider.api_key_command: it has to print one line, the key")
+		return "", errors.New("provider.api_key_command: it must print one line, the key")
 	}
 	return key, nil
 }
@@ -119,7 +119,7 @@ func (a *App) certificate(c config.Provider) (cert, key []byte, err error) {
 		return nil, nil, nil
 	}
 	if c.CertFile == "" || c.KeyFile == "" {
-		return nil, nil, configf("provider.cert_file and provider.key_file belong together")
+		return nil, nil, configf("provider.cert_file and provider.key_file must be set together")
 	}
 	if cert, err = repofile.Own(a.resolve(c.CertFile), maxNamedFile); err != nil {
 		return nil, nil, configf("provider.cert_file: %v", err)
@@ -144,7 +144,7 @@ func (a *App) proxy(address string) (func(*http.Request) (*url.URL, error), erro
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme) {
-		return nil, configf("provider.proxy: want an address that begins with http://, https:// or socks5://, or none")
+		return nil, configf("provider.proxy: expected an address that begins with http://, https:// or socks5://, or none")
 	}
 	without := cmp.Or(a.Env.Getenv("NO_PROXY"), a.Env.Getenv("no_proxy"))
 	return func(r *http.Request) (*url.URL, error) {

@@ -54,8 +54,8 @@ func (a *App) Examine(ctx context.Context, unread error) []Finding {
 		settings,
 		a.examineHome(),
 		a.examineFolder(),
-		examineProgram(ctx, a.Door().Query(a.Root).Command, "git", "the git tools need it: install git"),
-		examineProgram(ctx, a.command("rg"), "rg", "nothing of coder's needs it, models like it: install ripgrep"),
+		examineProgram(ctx, a.Door().Query(a.Root).Command, "git", "required by the git tools: install git"),
+		examineProgram(ctx, a.command("rg"), "rg", "optional: many models use ripgrep (rg)"),
 		{What: "shell", State: Good, Found: string(a.shell)},
 		a.examineSandbox(ctx),
 	}
@@ -68,7 +68,7 @@ func (a *App) Examine(ctx context.Context, unread error) []Finding {
 
 // Unread says of the settings that they cannot be read.
 func Unread(err error) Finding {
-	return Finding{What: "settings", State: Broken, Found: err.Error(), Do: "correct it: no session starts with it as it is"}
+	return Finding{What: "settings", State: Broken, Found: err.Error(), Do: "correct it: no session starts until then"}
 }
 
 // examineMCP looks whether the MCP servers can be started, and starts none.
@@ -85,13 +85,13 @@ func (a *App) examineMCP() (list []Finding) {
 				file = filepath.Join(a.Root, file)
 			}
 			if _, err := program.OnPath(file); err != nil {
-				f.State, f.Do = Broken, fmt.Sprintf("its command cannot be found: install it, or correct %s", s.From)
+				f.State, f.Do = Broken, fmt.Sprintf("command not found: install it, or correct %s", s.From)
 			}
 		}
 		list = append(list, f)
 	}
 	for _, s := range a.mcpLeft {
-		list = append(list, Finding{What: "MCP server " + s.Name, State: Noted, Found: "left out", Do: s.Why})
+		list = append(list, Finding{What: "MCP server " + s.Name, State: Noted, Found: "skipped", Do: s.Why})
 	}
 	return list
 }
@@ -112,23 +112,23 @@ func (a *App) examineHome() Finding {
 	info, _ := os.Stat(a.Home) // what is wrong with it is told by the next
 	switch err := unix.Access(a.Home, unix.W_OK); {
 	case info != nil && !info.IsDir():
-		return Finding{What: "state", State: Broken, Found: a.Home, Do: "it is no folder: move it away, or name another by CODER_HOME"}
+		return Finding{What: "state", State: Broken, Found: a.Home, Do: "not a folder: move it, or set CODER_HOME to another"}
 	case a.Home == "":
-		return Finding{What: "state", State: Noted, Found: "there is no home folder", Do: "set HOME: approvals, trust and keys of sessions are kept below it"}
+		return Finding{What: "state", State: Noted, Found: "no home folder found", Do: "set HOME: approvals, trust and session keys are saved below it"}
 	case errors.Is(err, unix.ENOENT):
-		return Finding{What: "state", State: Good, Found: a.Home + " will be made when it is needed"}
+		return Finding{What: "state", State: Good, Found: a.Home + " will be created when needed"}
 	case err != nil:
-		return Finding{What: "state", State: Broken, Found: a.Home, Do: fmt.Sprintf("make it writable (%v): approvals and trust cannot be remembered", err)}
+		return Finding{What: "state", State: Broken, Found: a.Home, Do: fmt.Sprintf("make it writable (%v): approvals and trust cannot be saved", err)}
 	}
 	return Finding{What: "state", State: Good, Found: a.Home}
 }
 
 func (a *App) examineFolder() Finding {
 	if err := unix.Access(a.Root, unix.W_OK); err != nil {
-		return Finding{What: "folder", State: Broken, Found: a.Root, Do: fmt.Sprintf("make it writable (%v), or use --no-session-persistence to only look", err)}
+		return Finding{What: "folder", State: Broken, Found: a.Root, Do: fmt.Sprintf("make it writable (%v), or use --no-session-persistence for read-only work", err)}
 	}
 	if state, err := a.Trust.Of(a.Root); err != nil || state != trust.Trusted {
-		return Finding{What: "folder", State: Noted, Found: a.Root, Do: "it is not trusted: its settings may only tighten yours, and its hooks, MCP servers and language servers are not started, until you run coder trust"}
+		return Finding{What: "folder", State: Noted, Found: a.Root, Do: "not trusted: until you run coder trust, its settings may only tighten yours, and its hooks, MCP servers and language servers do not start"}
 	}
 	return Finding{What: "folder", State: Good, Found: a.Root}
 }
@@ -142,7 +142,7 @@ func examineProgram(ctx context.Context, command func(context.Context, ...string
 		return Finding{What: name, State: Noted, Found: refused.Error(), Do: do}
 	}
 	if err != nil {
-		return Finding{What: name, State: Noted, Found: "it is not there", Do: do}
+		return Finding{What: name, State: Noted, Found: "not installed", Do: do}
 	}
 	line, _, _ := strings.Cut(string(out), "\n")
 	return Finding{What: name, State: Good, Found: line}
@@ -163,7 +163,7 @@ func examineServers() (list []Finding) {
 			i, at[k.Language] = len(list), len(list)
 			list = append(list, Finding{
 				What: "language server for " + k.Language, State: Noted, Found: k.Command[0] + " is not there",
-				Do: cmp.Or(k.Install, "install it, if you work with such files"),
+				Do: cmp.Or(k.Install, "install it if you work with such files"),
 			})
 		}
 		if err == nil && list[i].State != Good {
@@ -187,11 +187,11 @@ func (a *App) examineSandbox(ctx context.Context) Finding {
 	words := c.Words(ctx)
 	switch {
 	case a.Config.Safety.Sandbox == "off":
-		return Finding{What: "sandbox", State: Noted, Found: words, Do: "commands run unconfined, as safety.sandbox says"}
+		return Finding{What: "sandbox", State: Noted, Found: words, Do: "commands run unconfined, as set by safety.sandbox"}
 	case strings.HasPrefix(words, "none"):
 		return Finding{What: "sandbox", State: Broken, Found: words, Do: "commands run unconfined: allow user namespaces, or install bubblewrap"}
 	case strings.Contains(words, "not enforced"):
-		return Finding{What: "sandbox", State: Noted, Found: words, Do: "docs/design/security.md says what each situation enforces"}
+		return Finding{What: "sandbox", State: Noted, Found: words, Do: "docs/design/security.md lists what each setup enforces"}
 	}
 	return Finding{What: "sandbox", State: Good, Found: words}
 }
@@ -203,12 +203,12 @@ func (a *App) examineProvider(ctx context.Context) Finding {
 	}
 	c := a.endpoint()
 	if err := a.CheckProvider(); err != nil {
-		f := Finding{What: "provider", State: Broken, Found: err.Error(), Do: "correct it: no session starts with it as it is"}
+		f := Finding{What: "provider", State: Broken, Found: err.Error(), Do: "correct it: no session starts until then"}
 		switch {
 		case c.BaseURL == "":
 			f.Do = "set a key, or run coder setup"
 		case c.Model == "":
-			f.Do = "choose a model: coder models lists what there is, coder setup keeps one"
+			f.Do = "choose a model: coder models lists them, coder setup saves one"
 		}
 		return f
 	}
@@ -223,13 +223,13 @@ func (a *App) examineProvider(ctx context.Context) Finding {
 	near, missing := a.unlisted(a.ModelName(), list)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return Finding{What: "provider", State: Broken, Found: found, Do: "it does not answer: look whether it is at work, and at the address"}
+		return Finding{What: "provider", State: Broken, Found: found, Do: "no answer: check that it is running and that the address is right"}
 	case err != nil:
 		return Finding{What: "provider", State: Broken, Found: found, Err: err}
 	case near != "":
 		return Finding{What: "provider", State: Noted, Found: found, Do: fmt.Sprintf("the endpoint does not list this model: did you mean %s?", oneLine(near))}
 	case missing:
-		return Finding{What: "provider", State: Noted, Found: found, Do: "the endpoint does not list this model: coder models lists those it has"}
+		return Finding{What: "provider", State: Noted, Found: found, Do: "the endpoint does not list this model: coder models lists its models"}
 	}
 	return Finding{What: "provider", State: Good, Found: found}
 }

@@ -162,7 +162,7 @@ func (a *App) EndpointWithoutKey(name string) (Endpoint, error) {
 		for _, p := range config.Presets() {
 			names = append(names, p.Name)
 		}
-		return Endpoint{}, inputf("there is no endpoint called %s; there are: %s; or give an address, such as https://host/v1", oneLine(name), strings.Join(names, ", "))
+		return Endpoint{}, inputf("unknown endpoint %s; use one of: %s; or an address such as https://host/v1", oneLine(name), strings.Join(names, ", "))
 	}
 	c, variable := p.In(a.Env.Getenv)
 	if c.BaseURL == "" {
@@ -343,7 +343,7 @@ type Choices struct {
 // endpoint. A key is never written into them.
 func (a *App) SaveEndpoint(ctx context.Context, e Endpoint, model string, o Choices) (saved Saved, err error) {
 	if a.Home == "" {
-		return saved, inputf("there is no folder for your settings: set HOME or CODER_HOME")
+		return saved, inputf("no folder for your settings: set HOME or CODER_HOME")
 	}
 	path := filepath.Join(a.Home, "config.json")
 	saved.Path = path

@@ -88,7 +88,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 		runner.Memory = memory
 		if a.Store().logged(sessionID) == 0 { // it is new
 			if err := memory.Begin(); err != nil {
-				return supervisor.Engine{}, errors.Join(fmt.Errorf("forget what was allowed in another session: %w", err), kit.close())
+				return supervisor.Engine{}, errors.Join(fmt.Errorf("drop the approvals of another session: %w", err), kit.close())
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func asksAboutMarks(p policy.Policy) policy.Policy {
 		writes := slices.ContainsFunc(c.Plan.Effects, func(e event.Effect) bool { return e.Kind == event.EffectWrite })
 		if err == nil && o.Verdict == policy.Allow && writes && secret.Marked(c.Call.Args) {
 			o.Verdict = policy.Ask
-			o.Reasons = []policy.Reason{{By: "record", Text: "it would write a mark that stands for a key into a file: the model was not shown the key"}}
+			o.Reasons = []policy.Reason{{By: "record", Text: "it would write the mark of a masked key into a file: the model never saw the key"}}
 		}
 		return o, err
 	})
@@ -224,7 +224,7 @@ func (a *App) saysLeftOut(p policy.Policy) policy.Policy {
 		if len(c.Plan.Effects) > 0 || !a.leftOut(c.Tool) {
 			return p.Judge(ctx, c)
 		}
-		text := fmt.Sprintf("%s is not offered in this session", c.Tool)
+		text := fmt.Sprintf("%s is not available in this session", c.Tool)
 		return policy.Opinion{Reasons: []policy.Reason{{By: "rule", Text: text, Rule: "--tools " + rule.JoinSpecs(*a.Options.OnlyTools)}}}, nil
 	})
 }

@@ -40,7 +40,7 @@ const maxForked = 1 << 30
 // Worktrees is where it is written down which folders forks made.
 func (a *App) Worktrees() (worktree.Book, error) {
 	if a.Home == "" {
-		return worktree.Book{}, inputf("there is no home folder to write down which worktrees there are: set HOME")
+		return worktree.Book{}, inputf("no home folder to record worktrees in: set HOME")
 	}
 	return worktree.Book{Dir: filepath.Join(a.Home, "worktrees")}, nil
 }
@@ -70,7 +70,7 @@ func (a *App) ForkAt(ctx context.Context, id string, at uint64, as string) (f Fo
 		return f, err
 	}
 	if err := book.Put(f.Entry); err != nil {
-		return f, fmt.Errorf("write down the worktree: %w", err)
+		return f, fmt.Errorf("record the worktree: %w", err)
 	}
 	defer func() {
 		if err != nil {
@@ -141,7 +141,7 @@ func (a *App) pastOf(ctx context.Context, id string, at uint64) (p *moment, err 
 		return nil, inputf("session %s: %v", id, err)
 	}
 	if why := s.unreadOf(id); why != "" && !p.Whole {
-		return nil, inputf("%s, so nobody knows what the files were", why)
+		return nil, inputf("%s, so the files of that time are unknown", why)
 	}
 	return p, nil
 }
@@ -198,7 +198,7 @@ func (a *App) fillFork(ctx context.Context, f *Forked, p *moment) error {
 			return err
 		}
 	} else if err := os.Mkdir(f.Dir, 0o755); err != nil {
-		return inputf("make the folder of the fork: %v", err)
+		return inputf("create the folder of the fork: %v", err)
 	}
 	if err := os.MkdirAll(f.Work, 0o755); err != nil {
 		return err
@@ -215,7 +215,7 @@ func (a *App) fillFork(ctx context.Context, f *Forked, p *moment) error {
 		return p.kept.Content(ctx, s, maxForked)
 	}, spared...)
 	if err != nil {
-		return fmt.Errorf("bring back the files of record %d: %w", p.Seq, err)
+		return fmt.Errorf("restore the files of record %d: %w", p.Seq, err)
 	}
 	return nil
 }
@@ -395,7 +395,7 @@ func (a *App) beginFork(ctx context.Context, f *Forked, p *moment) error {
 		f.Mode = p.mode
 	}
 	if err := there.Store().Records.Cut(ctx, f.Session, f.Mode, preset); err != nil {
-		return fmt.Errorf("end what was under way: %w", err)
+		return fmt.Errorf("end the unfinished work: %w", err)
 	}
 	return errors.Join(there.Store().Records.Project(ctx, f.Session), there.Store().Unkept())
 }

@@ -71,7 +71,7 @@ func (a *App) SaveGolden(
 	ctx context.Context, id, dir string, records []event.Record, except rerun.Exceptions,
 ) (*SavedGolden, error) {
 	if _, err := os.Lstat(dir); err == nil {
-		return nil, inputf("%s exists already; choose another name, or remove it first", dir)
+		return nil, inputf("%s already exists; choose another name, or remove it first", dir)
 	}
 	ws, err := workspace.Open(a.Root)
 	if err != nil {
@@ -138,8 +138,7 @@ func withoutSecrets(world *rerun.World) (left []string, err error) {
 	}
 	slices.Sort(left)
 	if len(world.Start) > maxGoldenFiles || size > maxGoldenBytes {
-		return nil, fmt.Errorf("it began with %d files of %d bytes; a golden session has at most %d of %d: "+
-			"record it in a smaller folder", len(world.Start), size, maxGoldenFiles, maxGoldenBytes)
+		return nil, fmt.Errorf("it started with %d files of %d bytes; a golden session allows %d of %d: record it in a smaller folder", len(world.Start), size, maxGoldenFiles, maxGoldenBytes)
 	}
 	return left, nil
 }
@@ -149,10 +148,10 @@ func withoutSecrets(world *rerun.World) (left []string, err error) {
 func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Report, error) {
 	g, err := rerun.ReadGolden(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, inputf("there is no golden session in %s", dir)
+		return nil, inputf("no golden session in %s", dir)
 	}
 	if err != nil {
-		return nil, inputf("the golden session in %s cannot be read: %v", dir, err)
+		return nil, inputf("cannot read the golden session in %s: %v", dir, err)
 	}
 	take := rerun.New(g.Session, g.Root, g.Records)
 	report, learnt, err := a.runBare(ctx, take, rerun.NewWorld(g.Start, g.Later), rerun.Kept{Dir: dir}, *g, update)

@@ -48,7 +48,7 @@ func (a *App) packRepository(ctx context.Context, g *rerun.Golden, state []byte)
 	defer removeAll(stage)
 	from, ok := gitstate.Find(a.Root)
 	if !ok {
-		return nil, errors.New("the repository that it began in is not here any more")
+		return nil, errors.New("the repository that it began in is no longer here")
 	}
 	if g.Within, err = filepath.Rel(from.Top, a.Root); err != nil {
 		return nil, err
@@ -78,8 +78,7 @@ func (a *App) packObjects(ctx context.Context, dir string) (pack []byte, left []
 	ids, left := objects(list, nil)
 	pack, err = git(ids, "pack-objects", "--stdout", "-q")
 	if err == nil && len(pack) > maxHistory {
-		err = fmt.Errorf("the history of its repository takes %d MB, and a golden session has at most %d: "+
-			"record it in a smaller repository", len(pack)>>20, maxHistory>>20)
+		err = fmt.Errorf("its repository history takes %d MB, but a golden session allows %d: record it in a smaller repository", len(pack)>>20, maxHistory>>20)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -122,7 +121,7 @@ func secretBlobs(git func(in []byte, args ...string) ([]byte, error), ids []byte
 		var id, kind string
 		var size int
 		if _, err = fmt.Sscanf(string(head), "%s %s %d", &id, &kind, &size); err != nil || size+1 > len(rest) {
-			return nil, errors.Join(err, errors.New("git listed its objects in an unknown form"))
+			return nil, errors.Join(err, errors.New("git listed its objects in an unknown format"))
 		}
 		if text := string(rest[:size]); kind == "blob" && secret.Shapes().Text(text) != text {
 			found[id] = true

@@ -37,7 +37,7 @@ func (a *App) languageServers(t *toolkit) lsp.Options {
 			if err == nil && state == trust.Trusted {
 				return nil
 			}
-			return fmt.Errorf("this folder is %s, and language servers are started only in trusted folders: trust it first, with /trust or coder trust", state)
+			return fmt.Errorf("this folder is %s, and language servers start only in trusted folders: run /trust or coder trust first", state)
 		},
 		Confine: func(cmd *program.Cmd) error {
 			_, err := t.confiner.Helper(t.work, cmd, confine.Helper{Private: true, Must: true, Write: []string{cache}})
@@ -86,7 +86,7 @@ func (a *App) pdfReader(confiner *confine.Confiner) func(context.Context, []byte
 		}
 		text := strings.Trim(strings.ToValidUTF8(out.String(), "\ufffd"), "\f\n ")
 		if text == "" {
-			return "", errors.New("pdftotext found no text; the pages may be pictures")
+			return "", errors.New("pdftotext found no text; the pages may be images")
 		}
 		return text + "\n", nil
 	}

@@ -28,7 +28,7 @@ var ways = map[string]way{
 	"brew":    {"brew uninstall coder-agent", "brew upgrade coder-agent"},
 	"nix":     {"nix profile remove coder-agent", "nix profile upgrade coder-agent"},
 	"go":      {"rm PATH", "in a clone: git pull && go install ./cmd/coder"},
-	"make":    {"in the clone: make uninstall, with the PREFIX of then", "in the clone: git pull && make install, with the PREFIX of then"},
+	"make":    {"in the clone: make uninstall, with the same PREFIX", "in the clone: git pull && make install, with the same PREFIX"},
 	"archive": {"rm -r PATH PATH-agent PREFIX/share/coder", ""},
 }
 
@@ -108,7 +108,7 @@ func (a *App) examineName() []Finding {
 	if len(others) == 0 {
 		return nil
 	}
-	f := Finding{What: "another coder on PATH", State: Noted, Found: strings.Join(others, ", "), Do: "coder starts this one; the other is started by its full path"}
+	f := Finding{What: "another coder on PATH", State: Noted, Found: strings.Join(others, ", "), Do: "coder starts this one; start the other by its full path"}
 	if first {
 		f.Do = "coder starts the other one: use coder-agent for this one, or change PATH"
 	}

@@ -32,13 +32,13 @@ func (a *App) newJudge(c *confine.Confiner, p *protectedFiles) (*judge.Judge, er
 	allow, deny := a.inOurNames(a.Options.AllowTools), a.inOurNames(a.Options.DenyTools)
 	for _, s := range slices.Concat(allow, deny) {
 		if near := a.misspelt(s.Tool); near != "" {
-			return nil, inputf("rules of this run: there is no tool %q; did you mean %q?", s.Tool, near)
+			return nil, inputf("rules of this run: unknown tool %q; did you mean %q?", s.Tool, near)
 		}
 	}
 	for _, s := range deny {
 		if known := a.knownNames(); !isPattern(s.Tool) && !strings.HasPrefix(s.Tool, "mcp__") &&
 			!slices.ContainsFunc(a.meant(s.Tool), func(m string) bool { return slices.Contains(known, m) }) {
-			a.warn(fmt.Sprintf("rules of this run: there is no tool %q", s.Tool))
+			a.warn(fmt.Sprintf("rules of this run: unknown tool %q", s.Tool))
 		}
 	}
 	approval := a.Config.Approval
@@ -51,7 +51,7 @@ func (a *App) newJudge(c *confine.Confiner, p *protectedFiles) (*judge.Judge, er
 		Freezes: func() bool { return c.Freezes(context.Background()) },
 		Network: hostList(a.Config.Safety.Network), Bounds: func() bool { return c.Bounds(context.Background()) },
 		Given: given, Lines: a.ownLines(), Allow: allow, Deny: deny,
-		Exact: a.Config.Permission.AllowlistMatch == "exact",
+		Exact:   a.Config.Permission.AllowlistMatch == "exact",
 		Ignored: p.ignored(), Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now, Settings: a.gitSettingsNamed(),
 		Unasked: unasked, Fearless: unasked && approval.DangerousNoninteractive == "allow",
 	}), nil
@@ -85,7 +85,7 @@ func (a *App) remember(j *judge.Judge, sessionID string) *judge.Memory {
 	}
 	m, err := j.Remember(filepath.Join(a.Home, "always"), sessionID, a.Config.Permission.CommandAllowlist)
 	if err != nil {
-		a.warn(fmt.Sprintf("what was always allowed here could not be read, so it is asked about again: %v", err))
+		a.warn(fmt.Sprintf("the saved approvals could not be read, so coder asks again: %v", err))
 	}
 	return m
 }
@@ -94,7 +94,7 @@ func (a *App) remember(j *judge.Judge, sessionID string) *judge.Memory {
 func (a *App) Memory() (*judge.Memory, error) {
 	m := a.remember(judge.New(judge.Options{State: a.Modes, Root: a.Root, Now: a.Env.Now}), "")
 	if m == nil {
-		return nil, inputf("nothing is remembered without a home folder")
+		return nil, inputf("nothing is saved without a home folder")
 	}
 	return m, nil
 }
@@ -191,7 +191,7 @@ func (a *App) newState() (err error) {
 		switches[mode] = make(map[string]bool)
 		for name, word := range agent.Tools {
 			if word != "on" && word != "off" {
-				return configf("agents.%s.tools.%s: want on or off, found %q", mode, name, word)
+				return configf("agents.%s.tools.%s: expected on or off, found %q", mode, name, word)
 			}
 			switches[mode][name] = word == "on"
 		}
@@ -228,10 +228,10 @@ func byMember(specs []rule.Spec) (all []rule.Spec) {
 // protects nothing is worse than none.
 func (a *App) checkRuleName(name string) error {
 	if near := a.misspelt(name); near != "" {
-		return configf("permission.%s: there is no tool %q; did you mean %q?", name, name, near)
+		return configf("permission.%s: unknown tool %q; did you mean %q?", name, name, near)
 	}
 	if known := a.knownNames(); !isPattern(name) && !slices.ContainsFunc(a.meant(name), func(m string) bool { return slices.Contains(known, m) }) {
-		a.warn(fmt.Sprintf("permission.%s: there is no tool %q", name, name))
+		a.warn(fmt.Sprintf("permission.%s: unknown tool %q", name, name))
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (s *Store) labels() map[string]Label {
 // Relabel changes the label of a session.
 func (s *Store) Relabel(ctx context.Context, id string, change func(*Label)) error {
 	if s.ephemeral {
-		return inputf("nothing is kept with --no-session-persistence")
+		return inputf("--no-session-persistence saves nothing")
 	}
 	if _, err := repofile.Below(s.dir).Read(labelsFile, maxLabels); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read the labels of sessions: %w", err)

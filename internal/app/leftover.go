@@ -102,7 +102,7 @@ func (l *Leftover) look(names []string) {
 // Remove deletes what coder made there, and the folder if nothing else is in it.
 func (l Leftover) Remove() error {
 	if l.InUse {
-		return inputf("%s: a process works in a session there", l.Dir)
+		return inputf("%s: a process is working in a session there", l.Dir)
 	}
 	var err error
 	for _, path := range l.made {

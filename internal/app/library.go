@@ -87,7 +87,7 @@ func (a *App) tellHidden(own []slash.Command) {
 	all, _ := l.commands.List() // what is wrong with others was said
 	for _, c := range all {
 		if slices.ContainsFunc(own, func(o slash.Command) bool { return strings.EqualFold(o.Name, c.Name) }) {
-			a.warn(fmt.Sprintf("command file %s: left out: /%s is a command of the program's own", c.Path, c.Name))
+			a.warn(fmt.Sprintf("command file %s: skipped: /%s is a built-in command", c.Path, c.Name))
 		}
 	}
 }
@@ -161,7 +161,7 @@ func (a *App) inCommands(j *judge.Judge) policy.Policy {
 		allowed, own := a.allowedBy(cmd), a.library().own
 		switch {
 		case !namesTool(allowed, c.Tool):
-			text := fmt.Sprintf("the command /%s does without %s", cmd.Name, c.Tool)
+			text := fmt.Sprintf("the command /%s runs without %s", cmd.Name, c.Tool)
 			return policy.Opinion{Reasons: []policy.Reason{{By: "command", Text: text, Rule: "allowed-tools of /" + cmd.Name}}}, nil
 		case own != "" && strings.HasPrefix(cmd.Path, own+"/"):
 			return j.Allowing(allowed).Judge(ctx, c)
@@ -286,7 +286,7 @@ func (a *App) instructions(find rulefile.Finder, found []rulefile.Rule) (rules [
 		}
 		files := a.expand(pattern)
 		if len(files) == 0 {
-			a.warn(fmt.Sprintf("instructions: there is no file %s", pattern))
+			a.warn(fmt.Sprintf("instructions: %s does not exist", pattern))
 		}
 		for _, file := range files {
 			if slices.ContainsFunc(slices.Concat(found, rules), func(r rulefile.Rule) bool { return r.Path == file }) {
@@ -320,7 +320,7 @@ func (a *App) expand(pattern string) (files []string) {
 	base, rest := doublestar.SplitPattern(filepath.ToSlash(at))
 	names, err := doublestar.Glob(a.folder(base), rest, doublestar.WithFilesOnly())
 	if err != nil {
-		a.warn(fmt.Sprintf("instructions: %s is no pattern", pattern))
+		a.warn(fmt.Sprintf("instructions: %s is not a valid pattern", pattern))
 	}
 	for _, name := range names {
 		files = append(files, filepath.Join(base, name))
@@ -338,7 +338,7 @@ func (a *App) readRules(root, path string) (text []byte, err error) {
 		text, more, err = repofile.Below(root).Head(rel, prompt.RulesLimit)
 	}
 	if more {
-		a.warn(fmt.Sprintf("%s is too long for rules: only its first %d bytes are used", path, prompt.RulesLimit))
+		a.warn(fmt.Sprintf("%s is too long for rules: only the first %d bytes are used", path, prompt.RulesLimit))
 	}
 	if err == nil && len(text) == 0 {
 		return nil, fs.ErrNotExist

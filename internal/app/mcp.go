@@ -85,21 +85,21 @@ func (r mcpReader) take(s mcp.Server, err error) {
 	switch {
 	case taken && err != nil:
 	case taken && other == s.Name:
-		err = errors.New("another of that name comes first")
+		err = errors.New("another of that name takes precedence")
 	case taken:
-		err = fmt.Errorf("its name is too much like that of %s", oneLine(other))
+		err = fmt.Errorf("its name is too similar to that of %s", oneLine(other))
 	default:
 		r.taken[mcp.Key(s.Name)] = s.Name
 	}
 	if err != nil {
 		r.mcpLeft = append(r.mcpLeft, mcp.Status{Server: s, State: mcp.LeftOut, Why: oneLine(err.Error())})
 		if !s.Disabled {
-			r.warn(fmt.Sprintf("the MCP server %s (%s) is left out: %s", oneLine(s.Name), oneLine(s.From), oneLine(err.Error())))
+			r.warn(fmt.Sprintf("the MCP server %s (%s) is skipped: %s", oneLine(s.Name), oneLine(s.From), oneLine(err.Error())))
 		}
 		return
 	}
 	if s.Project && (s.TrustHints || s.Unconfined) {
-		r.warn(fmt.Sprintf("the MCP server %s is a project's: trust_hints and confined are only yours to set", oneLine(s.Name)))
+		r.warn(fmt.Sprintf("the MCP server %s comes from a project: only you can set trust_hints and confined", oneLine(s.Name)))
 		s.TrustHints, s.Unconfined = false, false
 	}
 	r.mcpServers = append(r.mcpServers, s)
@@ -265,7 +265,7 @@ func (a *App) ChangeMCP(scope, name string, settings json.RawMessage) (file stri
 		file, mode = filepath.Join(a.Project, mcpFile), 0o644
 		read = func() ([]byte, error) { return repofile.Below(a.Project).Read(mcpFile, maxMCPFile) }
 	} else if a.Home == "" {
-		return "", inputf("there is no folder for your settings: set HOME or CODER_HOME")
+		return "", inputf("no folder for your settings: set HOME or CODER_HOME")
 	}
 	text, err := read()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -281,7 +281,7 @@ func (a *App) ChangeMCP(scope, name string, settings json.RawMessage) (file stri
 	case err != nil:
 		return file, inputf("%s: %v", file, err)
 	case !found:
-		return file, inputf("there is no MCP server %s in %s", oneLine(name), file)
+		return file, inputf("no MCP server %s in %s", oneLine(name), file)
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return file, inputf("%v", err)

@@ -44,15 +44,15 @@ func (a *App) Provider(m *meter.Meter) (p provider.Provider, err error) {
 	case a.Options.Script != "":
 		p, err = a.readScript()
 	case c.BaseURL == "" && a.NeedsTrust("provider."):
-		err = &Error{Untrusted, fmt.Errorf("%s is %s, and the provider is set by the project's own configuration; look at it, then run: coder trust %[1]s", a.Root, a.Trusted)}
+		err = &Error{Untrusted, fmt.Errorf("%s is %s, and its own configuration sets the provider; review it, then run: coder trust %[1]s", a.Root, a.Trusted)}
 	case c.BaseURL == "" && c.Preset != "":
 		err = configf("provider.preset %s needs an address: set %s, or provider.base_url", c.Preset, config.PresetNamed(c.Preset).Bases[0])
 	case c.BaseURL == "":
 		err = configf("no provider is configured; set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL (see README), run coder setup, or try: coder demo")
 	case c.Model == "" && a.Env.Getenv("CODER_MODEL") != "":
-		err = configf("no model is chosen; CODER_MODEL goes with another endpoint, so use --model NAME (coder models lists what there is)")
+		err = configf("no model is set; CODER_MODEL belongs to another endpoint, so use --model NAME (coder models lists the models)")
 	case c.Model == "":
-		err = configf("no model is chosen; use --model NAME or CODER_MODEL (coder models lists what there is)")
+		err = configf("no model is set; use --model NAME or CODER_MODEL (coder models lists the models)")
 	default:
 		if p, err = a.learning(); err == nil {
 			p = rejects{p, a}
@@ -221,7 +221,7 @@ type models struct{ *App }
 // profile stands for its endpoint and its model.
 func (a models) Switch(ctx context.Context, name string, force bool) (notice string, err error) {
 	if _, ok := a.Config.Profiles[name]; ok {
-		return fmt.Sprintf("the profile is in use until the program ends; to start with it, use --profile %s, or set profile in your own settings", name), a.switchProfile(name)
+		return fmt.Sprintf("the profile is active until the program ends; to start with it, use --profile %s, or set profile in your own settings", name), a.switchProfile(name)
 	}
 	unasked, err := a.doubt(ctx, name)
 	if err != nil && !force {
@@ -229,16 +229,16 @@ func (a models) Switch(ctx context.Context, name string, force bool) (notice str
 	}
 	a.chosen.Store(&name)
 	if err := a.saveModel(name); err != nil {
-		return fmt.Sprintf("the model is in use, but the choice could not be saved: %v", err), nil
+		return fmt.Sprintf("the model is active, but the choice could not be saved: %v", err), nil
 	}
 	if a.scripted() && a.endpoint().BaseURL != "" {
-		return fmt.Sprintf("a script plays the model: whether the endpoint has %s was not asked, and the choice is saved all the same", oneLine(name)), nil
+		return fmt.Sprintf("a script plays the model: coder saved the choice without asking the endpoint for %s", oneLine(name)), nil
 	}
 	if unasked != nil {
-		return fmt.Sprintf("the choice is saved, but whether the endpoint has %s could not be asked: %v", oneLine(name), unasked), nil
+		return fmt.Sprintf("the choice is saved, but the endpoint could not be asked for %s: %v", oneLine(name), unasked), nil
 	}
 	if o := a.Report.Origin("provider.model"); o.OverFiles() || o.Source != "" && o.Source == a.configFile {
-		return fmt.Sprintf("the choice is saved, but %s comes first when the program starts", o.Shown()), nil
+		return fmt.Sprintf("the choice is saved, but %s takes precedence at startup", o.Shown()), nil
 	}
 	return "", nil
 }
@@ -258,9 +258,9 @@ func (a models) doubt(ctx context.Context, name string) (unasked, err error) {
 		return nil, nil
 	}
 	if near != "" {
-		return nil, fmt.Errorf("the endpoint has no model %s; did you mean %s? (/model %s force takes it all the same)", oneLine(name), oneLine(near), oneLine(name))
+		return nil, fmt.Errorf("unknown model %s; did you mean %s? (/model %s force uses it anyway)", oneLine(name), oneLine(near), oneLine(name))
 	}
-	return nil, fmt.Errorf("the endpoint has no model %s; /model lists those it has (/model %s force takes it all the same)", oneLine(name), oneLine(name))
+	return nil, fmt.Errorf("unknown model %s; /model lists the models (/model %s force uses it anyway)", oneLine(name), oneLine(name))
 }
 
 // named reports whether the settings of the endpoint in use name a model.
@@ -288,7 +288,7 @@ func (a *App) unlisted(name string, list []transport.Model) (near string, missin
 // if it has it, or does not tell which it has.
 func (a *App) Takes(ctx context.Context, name string) error {
 	if a.scripted() || a.endpoint().BaseURL == "" {
-		return errors.New("there is no endpoint that could have it")
+		return errors.New("no endpoint could offer it")
 	}
 	_, err := models{a}.doubt(ctx, name)
 	return err
@@ -321,7 +321,7 @@ func (a *App) switchProfile(name string) error {
 // it is the person's own.
 func (a *App) saveModel(name string) error {
 	if a.Options.Ephemeral {
-		return errors.New("nothing is kept with --no-session-persistence")
+		return errors.New("--no-session-persistence saves nothing")
 	}
 	_, err := a.editProject(func(text []byte) ([]byte, error) { return config.Set(text, "provider.model", name) })
 	return err
@@ -470,7 +470,7 @@ func (a *App) checkModelInfo() error {
 			return configf("%s: provider.model_info.%s: %w", a.Report.Origin(config.Entry("provider.model_info", name)), name, jsonx.Misfit(err, i))
 		}
 		if (i.PriceIn == nil) != (i.PriceOut == nil) {
-			return configf("%s: provider.model_info.%s: price_in and price_out belong together", a.Report.Origin(config.Entry("provider.model_info", name)), name)
+			return configf("%s: provider.model_info.%s: price_in and price_out must be set together", a.Report.Origin(config.Entry("provider.model_info", name)), name)
 		}
 	}
 	return nil

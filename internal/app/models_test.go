@@ -21,8 +21,8 @@ func TestModelsThatTheEndpointDoesNotHave(t *testing.T) {
 	s.Options.Script = ""
 	s.Config.Provider.Kind, s.Config.Provider.BaseURL, s.Config.Provider.Model = "openai", server.URL+"/v1", "coder-small"
 	for name, want := range map[string]string{
-		"nosuch":      "the endpoint has no model nosuch; /model lists those it has (/model nosuch force takes it all the same)",
-		"coder-lareg": "the endpoint has no model coder-lareg; did you mean coder-large? (/model coder-lareg force takes it all the same)",
+		"nosuch":      "unknown model nosuch; /model lists the models (/model nosuch force uses it anyway)",
+		"coder-lareg": "unknown model coder-lareg; did you mean coder-large? (/model coder-lareg force uses it anyway)",
 	} {
 		was := s.ModelName()
 		if _, err := (models{s.App}).Switch(t.Context(), name, false); err == nil || err.Error() != want || s.ModelName() != was {

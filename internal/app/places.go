@@ -211,7 +211,7 @@ func readable(root string) error {
 		dir = filepath.Join(dir, name)
 		info, err := os.Lstat(dir)
 		if err == nil && !info.IsDir() {
-			err = fmt.Errorf("%s is no folder", dir)
+			err = fmt.Errorf("not a folder: %s", dir)
 		}
 		if err != nil {
 			return err

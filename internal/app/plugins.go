@@ -82,7 +82,7 @@ func PluginOff(name, dir string, why error) string {
 	if errors.Is(why, plugin.ErrChanged) {
 		return text + fmt.Sprintf("; to use it as it is now: coder plugin add %s", oneLine(dir))
 	}
-	return text + fmt.Sprintf("; coder plugin remove %s forgets it", name)
+	return text + fmt.Sprintf("; coder plugin remove %s removes it", name)
 }
 
 // usePlugin takes in what a plugin brings. What is read when it is first asked for
@@ -119,7 +119,7 @@ func (a *App) usePlugin(p plugin.Plugin, holds func() bool) error {
 // they will say: they answer no question for the person.
 func (a *App) pluginHooks(p plugin.Plugin) (list []hooks.Hook, skipped []string, err error) {
 	if rel, err := filepath.Rel(a.Home, p.Dir); a.Home != "" && err == nil && filepath.IsLocal(rel) {
-		return nil, nil, fmt.Errorf("it lies in %s, which no command sees: put it elsewhere", a.Home)
+		return nil, nil, fmt.Errorf("it is in %s, which no command sees: move it elsewhere", a.Home)
 	}
 	for _, by := range p.Hooks {
 		some, more, err := hooks.Read(by, hooks.Source{Plugin: p.Name, Root: p.Dir, Hide: []string{p.Unpinned()}})
@@ -153,11 +153,11 @@ func (a *App) pluginServers(p plugin.Plugin, getenv func(string) string, withhel
 		for _, name := range slices.Sorted(maps.Keys(servers)) {
 			s, err := mcp.Read(strings.Join([]string{"plugin", p.Name, name}, "_"), servers[name])
 			if err != nil {
-				skipped = append(skipped, fmt.Sprintf("the MCP server %s is left out: %v", name, err))
+				skipped = append(skipped, fmt.Sprintf("the MCP server %s is skipped: %v", name, err))
 				continue
 			}
 			if s.TrustHints || s.Unconfined {
-				skipped = append(skipped, fmt.Sprintf("the MCP server %s is a plugin's: trust_hints and confined are only yours to set", name))
+				skipped = append(skipped, fmt.Sprintf("the MCP server %s comes from a plugin: only you can set trust_hints and confined", name))
 				s.TrustHints, s.Unconfined = false, false
 			}
 			list = append(list, s)

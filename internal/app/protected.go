@@ -168,7 +168,7 @@ func (p *protectedFiles) holding(ctx context.Context, base string) (dirs []strin
 }
 
 // errTooManyFiles reports a workspace too large to find what is frozen in it.
-var errTooManyFiles = errors.New("there are more files than can be looked at")
+var errTooManyFiles = errors.New("too many files to check")
 
 // frozenPaths lists what no command may write. Folders that are frozen whole are in
 // it whether they are there or not.

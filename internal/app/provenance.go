@@ -42,7 +42,7 @@ func (a *App) Provenance(ctx context.Context, file string, line int) (*slash.Pro
 	now, _, err := ws.ReadFile(name, provenance.MaxFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, inputf("there is no file %s", sanitize.Line(file, 200))
+		return nil, inputf("file %s does not exist", sanitize.Line(file, 200))
 	case err != nil:
 		return nil, inputf("%v", err)
 	}

@@ -44,7 +44,7 @@ func (s *Store) WriteRequest(ctx context.Context, w io.Writer, id string, at uin
 		}
 	}
 	if reply < 0 {
-		return inputf("session %s has no request on record up to this point; sessions of earlier versions have none", id)
+		return inputf("session %s has no recorded request up to this point; sessions of earlier versions have none", id)
 	}
 	body, ok := rebuild(all[:reply+1], others)
 	if !ok {

@@ -64,7 +64,7 @@ func (a *App) worldOf(
 ) (*rerun.World, []byte, error) {
 	r, name := take.Repository()
 	if _, err := past.State(name); errors.Is(err, undo.ErrDamaged) {
-		return nil, nil, inputf("session %s: the saved files that it began with cannot be read: %v", take.ID, err)
+		return nil, nil, inputf("session %s: its initial files cannot be read: %v", take.ID, err)
 	}
 	world, err := rerun.Trace(ctx, whole, take, files) // what comes later may tell what was before
 	if err == nil && !world.Whole && len(take.Requests()) > 0 {
@@ -104,11 +104,11 @@ const leastHost = 4
 func (a *App) missing(id string, world *rerun.World, state []byte) string {
 	switch _, repository := gitstate.Find(a.Root); {
 	case !world.Whole && a.Store().copied(id):
-		return "it was imported, and with a session come only the files that it changed"
+		return "it was imported, and an imported session has only the files that it changed"
 	case !world.Whole && world.Tree != "":
-		return "the undo store does not have the state of all files any more"
+		return "the undo store no longer has the state of all files"
 	case repository && state == nil:
-		return "the state of the git repository was not saved, or is not kept any more"
+		return "the state of the git repository was not saved, or no longer exists"
 	}
 	return ""
 }
@@ -124,7 +124,7 @@ func (a *App) withSettingsOf(id string, take *rerun.Take) (*App, error) {
 	o.ConfigFile = run.Config
 	settings, err := Load(a.Env, o)
 	if err != nil {
-		return nil, inputf("session %s was run with the settings of %s: %v; --config names others", id, run.Config, err)
+		return nil, inputf("session %s ran with the settings of %s: %v; choose others with --config", id, run.Config, err)
 	}
 	return New(a.Env, o, settings, a.warn)
 }
@@ -181,7 +181,7 @@ func (a *App) again(ctx context.Context, s staging) (report *rerun.Report, learn
 func (a *App) once(ctx context.Context, s staging) (f *rerun.Follower, gone func(), err error) {
 	stage, err := a.stage()
 	if err != nil {
-		return nil, nil, fmt.Errorf("make a folder for the copy: %w", err)
+		return nil, nil, fmt.Errorf("create a folder for the copy: %w", err)
 	}
 	var open []io.Closer
 	clean := func() {
@@ -274,7 +274,7 @@ func (o *Options) asThen(run event.Run) error {
 		if len(*list) == 0 && was != "" {
 			specs, err := rule.ParseSpecs(was)
 			if err != nil {
-				return inputf("the rules of the run on record cannot be read: %v", err)
+				return inputf("the rules of the recorded run cannot be read: %v", err)
 			}
 			*list = specs
 		}

@@ -57,7 +57,7 @@ func (a *App) goals(ctx context.Context, kept contents, id string, at uint64) ([
 		return nil, inputf("session %s: %v", id, err)
 	}
 	if why := a.Store().unreadOf(id); why != "" {
-		return nil, inputf("%s, so files are not brought back", why)
+		return nil, inputf("%s, so files are not restored", why)
 	}
 	goals := make([]undo.Goal, len(world.Later))
 	for i, l := range world.Later {
@@ -74,7 +74,7 @@ func (s *Store) sealed(ctx context.Context, id string, at uint64) iter.Seq2[even
 		for r, err := range s.Logs.Read(ctx, id, 0) {
 			ours := err != nil || notary.Vouches(r) && doubt == ""
 			if !ours && r.Seq > at && changesFiles(r.Event) {
-				err = fmt.Errorf("your coder did not write record %d on this machine, so files are not brought back by it", r.Seq)
+				err = fmt.Errorf("your coder did not write record %d on this machine, so its files are not restored", r.Seq)
 			}
 			if e, ok := r.Event.(event.ToolCallRequested); ok && !ours {
 				e.Before, e.Tree = nil, ""

@@ -97,7 +97,7 @@ func (s *Store) Last() (string, error) {
 		}
 	}
 	if last.id == "" {
-		return "", inputf("there is no session to go on with in %s", s.root)
+		return "", inputf("no session to continue in %s", s.root)
 	}
 	return last.id, nil
 }
@@ -234,7 +234,7 @@ const stale = 2 * time.Second
 // writing it.
 func (s *Store) Free(ctx context.Context, id string) error {
 	if _, err := s.Known(ctx, id); errors.Is(err, session.ErrNotFound) {
-		return fmt.Errorf("there is no session %s; /sessions lists them by id", oneLine(id))
+		return fmt.Errorf("unknown session %s; /sessions lists sessions by id", oneLine(id))
 	} else if err != nil {
 		return err
 	}
@@ -312,7 +312,7 @@ func (a *App) Open(ctx context.Context, sup *supervisor.Supervisor, w Which, out
 		if taken, err := sup.Exists(ctx, w.ID); err != nil {
 			return nil, err
 		} else if taken {
-			return nil, inputf("session %s exists already; go on with it by --resume %[1]s", w.ID)
+			return nil, inputf("session %s already exists; continue it with --resume %[1]s", w.ID)
 		}
 	}
 	return sup.Start(ctx, cmp.Or(w.ID, NewSessionID(a.Env.Now())), out)

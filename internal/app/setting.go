@@ -34,7 +34,7 @@ type Changed struct {
 // included, as it is. Trust in the project outlives your own change.
 func (s *Settings) ChangeSetting(env Env, o Options, c Change) (done Changed, err error) {
 	if o.Ephemeral {
-		return done, inputf("nothing is kept with --no-session-persistence")
+		return done, inputf("--no-session-persistence saves nothing")
 	}
 	edit := func(text []byte) (out []byte, err error) {
 		if c.Unset {
@@ -77,7 +77,7 @@ func (s *Settings) ChangeSetting(env Env, o Options, c Change) (done Changed, er
 // editOwn changes the user's own settings.
 func (s *Settings) editOwn(edit func([]byte) ([]byte, error)) (path string, err error) {
 	if s.Home == "" {
-		return "", errors.New("there is no folder for your settings: set HOME or CODER_HOME")
+		return "", errors.New("no folder for your settings: set HOME or CODER_HOME")
 	}
 	path = filepath.Join(s.Home, "config.json")
 	text, err := repofile.Own(path, maxNamedFile)

@@ -49,7 +49,7 @@ func load(env Env, o Options, state func(trust.Book, string) (trust.State, error
 	}
 	s.Root = s.Project
 	if s.Trusted, err = state(s.Trust, s.Root); err != nil {
-		s.warnings = append(s.warnings, fmt.Sprintf("the workspace counts as not trusted: %v", err))
+		s.warnings = append(s.warnings, fmt.Sprintf("the workspace is treated as untrusted: %v", err))
 	}
 	if s.configFile = o.ConfigFile; s.configFile != "" && !filepath.IsAbs(s.configFile) {
 		s.configFile = filepath.Join(env.Dir, s.configFile)
@@ -110,7 +110,7 @@ func absolute(base, dir string) (string, error) {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", inputf("there is no folder %s", dir)
+		return "", inputf("folder %s does not exist", dir)
 	case err != nil:
 		return "", inputf("cannot work in %s: %v", dir, err)
 	case !info.IsDir():

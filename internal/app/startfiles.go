@@ -79,7 +79,7 @@ func (a *App) completeStart(ctx context.Context, take *rerun.Take, world *rerun.
 			continue
 		}
 		if added++; added > maxStartFiles {
-			return inputf("session %s: the files that it began with cannot be had: the undo store does not have the state of all, and there are more than %d", take.ID, maxStartFiles)
+			return inputf("session %s: its initial files are unavailable: the undo store does not have all of them, and there are more than %d", take.ID, maxStartFiles)
 		}
 		s, since, ok := kept.now(e.Path, take.Start())
 		if ok && !(since && s.Hash == "dir") {
@@ -218,7 +218,7 @@ func (a *App) checkRepository(ctx context.Context, to gitstate.Repository, rel s
 	}
 	head, unborn := disarmed.Command(ctx, "rev-parse", "--verify", "--quiet", "HEAD").Output()
 	if unborn == nil && disarmed.Command(ctx, "cat-file", "-e", strings.TrimSpace(string(head))+"^{tree}").Run() != nil {
-		return inputf("the commit that the session began with is not in the repository any more: %s", strings.TrimSpace(string(head)))
+		return inputf("the commit that the session began with is no longer in the repository: %s", strings.TrimSpace(string(head)))
 	}
 	if rel == "." {
 		return nil

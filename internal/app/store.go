@@ -133,12 +133,12 @@ func (s *Store) openOnDisk(wrap func(event.Store) event.Store) {
 	var once sync.Once
 	tell := func(err error) {
 		once.Do(func() {
-			s.warn(fmt.Sprintf("this session is not being saved: %v. You have to make room on that disk or give access to the folder; coder cannot (--no-session-persistence keeps nothing on purpose)", err))
+			s.warn(fmt.Sprintf("this session is not being saved: %v. Free space on that disk or give access to the folder; coder cannot (--no-session-persistence turns saving off)", err))
 		})
 	}
 	for _, name := range dataFolders {
 		if dir := s.Dir(name); leadsOut(s.root, dir) {
-			s.barred[name] = fmt.Errorf("%s is a link that leads out of the project", dir)
+			s.barred[name] = fmt.Errorf("%s is a link that leads outside the project", dir)
 			tell(s.barred[name])
 		}
 	}
@@ -254,7 +254,7 @@ func (s *Store) relative(name string, below ...string) string {
 // it is. Where nothing is to be kept, that is why.
 func (s *Store) Unkept() error {
 	if s.ephemeral {
-		return errors.New("nothing is to be kept")
+		return errors.New("nothing will be saved")
 	}
 	if err := cmp.Or(s.safe.Unkept(), s.safeHeads.Unkept()); err != nil {
 		return err
@@ -351,9 +351,9 @@ func (s *Store) Damage(ctx context.Context, id string) string {
 	case err != nil:
 		return err.Error()
 	case r.Known > 0 && !r.Cut:
-		return fmt.Sprintf("session %s: records %d to %d are missing from %s; nobody can tell what was done in them", id, r.Last+1, r.Known, r.File)
+		return fmt.Sprintf("session %s: records %d to %d are missing from %s; what they did is unknown", id, r.Last+1, r.Known, r.File)
 	case r.Lost():
-		return fmt.Sprintf("session %s: %s is damaged from record %d on; what was done from there on cannot be told", id, r.File, r.Last+1)
+		return fmt.Sprintf("session %s: %s is damaged from record %d on; what happened after that is unknown", id, r.File, r.Last+1)
 	case r.Rewritten:
 		return repairText(r)
 	}
@@ -397,7 +397,7 @@ func (s *Store) unreadOf(id string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.damaged[id] && s.short[id] == "" {
-		return fmt.Sprintf("session %s: records of it are missing or were changed", id)
+		return fmt.Sprintf("session %s: some of its records are missing or were changed", id)
 	}
 	return s.short[id]
 }
@@ -410,19 +410,19 @@ func repairText(r jsonl.Repair) string {
 	aside := strings.Join(asides, ", ")
 	switch {
 	case r.Torn && r.Known == 0:
-		return fmt.Sprintf("session %s: the last line of %s had no end; it was moved to %s", r.Session, r.File, aside)
+		return fmt.Sprintf("session %s: the last line of %s was incomplete; coder moved it to %s", r.Session, r.File, aside)
 	case r.Known > 0 && aside == "":
 		return fmt.Sprintf("session %s: records %d to %d are missing from %s", r.Session, r.Last+1, r.Known, r.File)
 	case r.Known > 0:
 		return fmt.Sprintf("session %s: %s is damaged; records %d to %d are missing, and what is left of them was moved to %s", r.Session, r.File, r.Last+1, r.Known, aside)
 	case r.Rewritten:
-		return fmt.Sprintf("session %s: %s is not what was signed for; coder audit verify %[1]s says more", r.Session, r.File)
+		return fmt.Sprintf("session %s: %s does not match its signature; see coder audit verify %[1]s", r.Session, r.File)
 	case r.Cut:
 		return fmt.Sprintf("session %s: %s is damaged; the records from %d on were moved to %s", r.Session, r.File, r.Last+1, aside)
 	case r.Converted:
-		return fmt.Sprintf("session %s: the line ends of %s had been changed to CRLF and were changed back; as it was it is in %s", r.Session, r.File, aside)
+		return fmt.Sprintf("session %s: the line ends of %s were changed to CRLF; coder restored them and saved the CRLF file as %s", r.Session, r.File, aside)
 	}
-	return fmt.Sprintf("session %s went on without a record after record %d; calls that it left open are not run", r.Session, r.Last)
+	return fmt.Sprintf("session %s continued without a record after record %d; calls that it left open are not run", r.Session, r.Last)
 }
 
 // InUse reports whether a process has a session open.

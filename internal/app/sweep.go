@@ -37,7 +37,7 @@ const runningPrefix = "running-"
 func (a *App) sweepFiles(ws *workspace.Workspace, t *toolkit) {
 	if t.files != nil {
 		for _, name := range ws.Sweep(nil, func(c io.ReadSeeker) bool { return t.files.get().Keeps(c) }) {
-			a.warn(fmt.Sprintf("%s holds what a file had when the program was killed while replacing it", name))
+			a.warn(fmt.Sprintf("%s has the content of a file that the program was replacing when it was killed", name))
 		}
 	}
 	t.sweeping.Go(func() {
@@ -163,7 +163,7 @@ func (s *Store) limitStorage(c config.Storage, warn func(string)) {
 		return err != nil || s.InUse(session)
 	})
 	if dropped > 0 {
-		warn(fmt.Sprintf("dropped %d MB of command output from ended sessions (.coder/runs)", (dropped+1<<20-1)>>20))
+		warn(fmt.Sprintf("deleted %d MB of command output from ended sessions (.coder/runs)", (dropped+1<<20-1)>>20))
 	}
 	limitSize(s.Dir("cache"), int64(c.CacheBytes), func(string) bool { return false })
 }

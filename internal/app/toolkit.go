@@ -260,7 +260,7 @@ func (a *App) savePlan(sessionID, text string) (string, error) {
 		_, err = f.WriteString(text)
 		return name, errors.Join(err, f.Close())
 	}
-	return "", fmt.Errorf("this session has %d plans already", maxPlans)
+	return "", fmt.Errorf("this session already has %d plans", maxPlans)
 }
 
 // offload keeps results that are too long for the conversation beside the
@@ -325,7 +325,7 @@ func (t *toolkit) observe(r event.Record, when supervisor.When) {
 	} else if e, ok := r.Event.(event.ToolCallRequested); ok && len(e.Before)+len(e.Tree) > 0 && t.notOurs == "" {
 		t.notOurs = "your coder did not make the changes of this session on this machine, in this folder"
 		if r.Seal == "" {
-			t.notOurs = "an earlier version of coder made the changes of this session and did not sign them, so this version cannot tell them from someone else's"
+			t.notOurs = "an earlier version of coder made this session's changes and did not sign them, so this version cannot tell them from someone else's"
 		}
 	}
 	t.todos.Observe(r)
@@ -399,7 +399,7 @@ func (a *App) changesSince(t *toolkit, files *slash.Changes) func(context.Contex
 		keeper := t.files.get()
 		changes, err := keeper.Changes(ctx, tool.Kept{Before: call.Before, Tree: call.Tree})
 		if err != nil {
-			a.warn(fmt.Sprintf("what %s changed could not be determined: %v", call.Tool, err))
+			a.warn(fmt.Sprintf("could not determine what %s changed: %v", call.Tool, err))
 		}
 		for _, c := range changes {
 			name := cmp.Or(c.Before.Path, c.After.Path)
@@ -475,7 +475,7 @@ func (k *keeper) Keep(ctx context.Context, effects []tool.Effect) (tool.Kept, er
 	case !k.store.waived.Load():
 		return tool.Kept{}, &event.UnkeptError{Err: err}
 	}
-	k.told.Do(func() { k.warn(fmt.Sprintf("changes cannot be undone from here on: %v", err)) })
+	k.told.Do(func() { k.warn(fmt.Sprintf("changes cannot be undone from now on: %v", err)) })
 	return tool.Kept{}, nil
 }
 

@@ -70,7 +70,7 @@ func Entrusts(env Env, o Options) (e Entrusted, err error) {
 func (e Entrusted) Rows() [][]display.Cell {
 	rows := Runs(e.Hooks, e.Servers)
 	if len(e.Settings) > 0 {
-		rows = append(rows, display.Words("settings, which take the place of yours:"))
+		rows = append(rows, display.Words("settings that override yours:"))
 	}
 	for _, row := range e.Settings {
 		rows = append(rows, display.Data("  "+sanitize.Line(row.Key+" = "+row.Value, 0)))
@@ -82,7 +82,7 @@ func (e Entrusted) Rows() [][]display.Cell {
 func Runs(list []hooks.Hook, servers []mcp.Server) (rows [][]display.Cell) {
 	whole := func(s string) string { return sanitize.Line(s, 0) }
 	if len(list) > 0 {
-		rows = append(rows, display.Words("hooks, which run by themselves:"))
+		rows = append(rows, display.Words("hooks that run automatically:"))
 	}
 	for _, h := range list {
 		on := string(h.Event)
@@ -92,7 +92,7 @@ func Runs(list []hooks.Hook, servers []mcp.Server) (rows [][]display.Cell) {
 		rows = append(rows, display.Data("  "+whole(on)+": "+whole(strings.Join(append([]string{h.Command}, h.Args...), " "))))
 	}
 	if len(servers) > 0 {
-		rows = append(rows, display.Words("MCP servers, which run beside a session:"))
+		rows = append(rows, display.Words("MCP servers that run with a session:"))
 	}
 	for _, s := range servers {
 		line := "  " + oneLine(s.Name) + ": " + whole(s.Where())
@@ -120,10 +120,10 @@ func (a *App) tellTrust() {
 		return
 	}
 	if a.Trusted == trust.Changed {
-		a.warn("this folder was trusted and its settings changed since; coder trust shows what they would do, and trusts them as they are now")
+		a.warn("this folder was trusted, but its settings have changed; coder trust shows what they do, and trusts them as they are now")
 		return
 	}
-	a.warn("coder trust shows what these settings would do, and trusts them as they are now")
+	a.warn("coder trust shows what these settings do, and trusts them as they are now")
 }
 
 // Trustable reports whether the folder is not trusted and nothing but checks would run

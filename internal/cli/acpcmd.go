@@ -76,7 +76,7 @@ func (e *editor) read(ctx context.Context) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, stdio.ErrTooLong):
-			said := fmt.Sprintf("a message of the editor is longer than %d MiB", lineLimit>>20)
+			said := fmt.Sprintf("a message from the editor is longer than %d MiB", lineLimit>>20)
 			if err := e.conn.Reply(json.RawMessage("null"), nil, &acp.Error{Code: -32700, Message: said}); err != nil {
 				return err
 			}
@@ -90,7 +90,7 @@ func (e *editor) read(ctx context.Context) error {
 		var wrong *acp.Error
 		switch err := json.Unmarshal([]byte(line), &m); {
 		case err != nil && !json.Valid([]byte(line)):
-			wrong = &acp.Error{Code: -32700, Message: "the message is no JSON"}
+			wrong = &acp.Error{Code: -32700, Message: "the message is not JSON"}
 		case err != nil, m.Method == "" && m.Result == nil && m.Error == nil:
 			wrong = &acp.Error{Code: acp.CodeInvalid, Message: "the message is neither a request nor an answer"}
 		case m.Method == "":
@@ -139,7 +139,7 @@ func (e *editor) take(ctx context.Context, m acp.Message) error {
 		}
 		return nil // nobody waits for an answer
 	default:
-		err = &acp.Error{Code: acp.CodeNoMethod, Message: "there is no method " + oneLine(m.Method)}
+		err = &acp.Error{Code: acp.CodeNoMethod, Message: "unknown method " + oneLine(m.Method)}
 	}
 	if !m.IsRequest() {
 		return nil
@@ -158,7 +158,7 @@ func (e *editor) find(m acp.Message, p interface{ Of() string }) (*edited, error
 	if s, ok := e.sessions[p.Of()]; ok {
 		return s, nil
 	}
-	return nil, &acp.Error{Code: acp.CodeUnknown, Message: "there is no session " + oneLine(p.Of())}
+	return nil, &acp.Error{Code: acp.CodeUnknown, Message: "unknown session " + oneLine(p.Of())}
 }
 
 // open opens a session in the folder that the editor names: a new one, or one
@@ -179,7 +179,7 @@ func (e *editor) open(ctx context.Context, m acp.Message) (result any, after fun
 	id := which.Resume + which.ID
 	old, open := e.sessions[id]
 	if open && old.asked.Load() > 0 {
-		return nil, nil, &acp.Error{Code: acp.CodeParams, Message: "a turn runs in the session; cancel it, or wait for its end"}
+		return nil, nil, &acp.Error{Code: acp.CodeParams, Message: "a turn is running in the session; cancel it, or wait until it ends"}
 	}
 	a, err := e.newApp(id, p)
 	if err == nil && open { // it stays open where the other cannot be

@@ -91,9 +91,9 @@ func (e *editor) choose(ctx context.Context, m acp.Message) (any, error) {
 
 // aboutModes says what modes are for, where they are chosen from a list.
 var aboutModes = map[string]string{
-	mode.Build: "does what was asked and checks it; asks before changes and commands", mode.Plan: "reads and plans; changes nothing",
-	mode.Default: "answers and changes; asks before changes and commands", mode.AutoEdit: "changes files unasked; asks before commands",
-	mode.Yolo: "runs everything unasked and unchecked",
+	mode.Build: "works and checks the result; asks before changes and commands", mode.Plan: "reads and plans; changes nothing",
+	mode.Default: "answers and edits; asks before changes and commands", mode.AutoEdit: "edits files without asking; asks before commands",
+	mode.Yolo: "runs everything without approval or checks",
 }
 
 // setMode goes to the mode that the person chose in their editor.

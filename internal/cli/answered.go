@@ -31,7 +31,7 @@ type answered struct {
 func (inv *invocation) runAnswered(ctx context.Context) error {
 	inv.exit.driven.Store(true)
 	for _, name := range inv.flags.passedOver {
-		inv.warn(fmt.Sprintf("passed over: %s", oneLine(name)))
+		inv.warn(fmt.Sprintf("skipped: %s", oneLine(name)))
 	}
 	inv.flags.NoYolo = !inv.flags.mayBypass
 	a, err := inv.newApp(inv.warn)
@@ -110,7 +110,7 @@ func (d *answered) read(ctx context.Context) error {
 func (d *answered) answer(ctx context.Context, r events.Reply) error {
 	q, asked := d.Questions.Open()
 	if !asked {
-		return fmt.Errorf("%s: nothing is asked now", oneLine(r.Event))
+		return fmt.Errorf("%s: no question is open", oneLine(r.Event))
 	}
 	if d.so.ID != q.ID {
 		d.so = uip.Response{}

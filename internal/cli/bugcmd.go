@@ -29,10 +29,10 @@ func (inv *invocation) runBug(ctx context.Context) error {
 	dir := filepath.Join(inv.Dir, "coder-bug-"+inv.Now().UTC().Format("20060102-150405"))
 	ask := inv.asker(ctx)
 	if !inv.flags.yes && ask == nil {
-		return inputf("coder bug asks before it keeps anything; without a terminal add --yes")
+		return inputf("coder bug asks before it saves anything; without a terminal add --yes")
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return fmt.Errorf("make a folder for the report: %w", err)
+		return fmt.Errorf("create a folder for the report: %w", err)
 	}
 	var t display.Table
 	for _, f := range files {

@@ -16,12 +16,12 @@ import (
 func (inv *invocation) writeBundle(ctx context.Context, a *app.App, id string) error {
 	if f, ok := inv.Stdout.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return usagef("a bundle is no text: write it to a file, as in coder export %s --format bundle > %s.bundle", id, id)
+			return usagef("a bundle is not text: write it to a file, as in coder export %s --format bundle > %s.bundle", id, id)
 		}
 	}
 	left, err := a.Bundle(ctx, inv.Stdout, id)
 	if err == nil && left > 0 {
-		inv.warn(fmt.Sprintf("kept contents that hold keys stay here: %d", left))
+		inv.warn(fmt.Sprintf("saved contents with keys, not exported: %d", left))
 	}
 	return err
 }
@@ -41,16 +41,16 @@ func (inv *invocation) runImport(ctx context.Context, a *app.App) error {
 		return err
 	}
 	if was.Unchecked > 0 {
-		inv.warn(fmt.Sprintf(display.Form(was.Unchecked, "%d record carries no check: whether it was changed on the way cannot be told", "%d records carry no check: whether they were changed on the way cannot be told"), was.Unchecked))
+		inv.warn(fmt.Sprintf(display.Form(was.Unchecked, "%d record has no checksum: it may have been changed in transit", "%d records have no checksum: they may have been changed in transit"), was.Unchecked))
 	}
 	var lines []string
 	if inv.flags.session.ID == "" && id != was.Original {
-		lines = append(lines, inv.words.T("there is a session %s here already", oneLine(was.Original)))
+		lines = append(lines, inv.words.T("session %s already exists here", oneLine(was.Original)))
 	}
 	lines = append(lines,
 		inv.words.T("session %s: %d records from %s", id, was.Records, oneLine(was.From)),
-		inv.words.T("this machine did not write them: coder audit verify %s says what is signed for", id),
-		inv.words.T("nothing that was allowed there is allowed here; coder -r %s goes on with it", id))
+		inv.words.T("this machine did not write them: coder audit verify %s shows what is signed", id),
+		inv.words.T("approvals from there do not apply here; continue with coder -r %s", id))
 	return inv.tell(lines...)
 }
 

@@ -32,7 +32,7 @@ var shellNames = []string{"bash", "zsh", "fish", "powershell"}
 func (inv *invocation) runCompletion(context.Context) error {
 	script, ok := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion, "powershell": powershellCompletion}[strings.Join(inv.flags.args, " ")]
 	if !ok {
-		return usagef("coder completion needs the name of a shell: bash, zsh, fish or powershell")
+		return usagef("coder completion needs a shell name: bash, zsh, fish or powershell")
 	}
 	_, err := fmt.Fprint(inv.Stdout, script)
 	return err

@@ -67,7 +67,7 @@ func (inv *invocation) runConfig(context.Context) error {
 			return inv.loadErr
 		}
 		for _, path := range inv.settings.Files {
-			line := inv.words.T("%s (not there)", path)
+			line := inv.words.T("%s (does not exist)", path)
 			if _, err := os.Stat(path); err == nil {
 				line = inv.words.T("%s (read)", path)
 			}
@@ -114,7 +114,7 @@ func (inv *invocation) runTrust(context.Context) error {
 	lines := []string{said}
 	if !fl.revoke {
 		for _, name := range trust.Settings(root) {
-			lines = append(lines, words.T("  %s, as it is now; when it changes you are asked again", name))
+			lines = append(lines, words.T("  %s, as it is now; coder asks again when it changes", name))
 		}
 		lines = append(lines, inv.lines(e.Rows())...)
 	}

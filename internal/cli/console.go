@@ -87,7 +87,7 @@ func foldedQuestion(question string, width int) string {
 }
 
 // keysDoNothing is said where keys were pressed that are no letters.
-const keysDoNothing = "arrows and other such keys do nothing here: type the answer"
+const keysDoNothing = "arrows and similar keys do nothing here: type the answer"
 
 // hasKeys reports whether keys were pressed that are no letters: the terminal sends what it
 // calls them.
@@ -201,7 +201,7 @@ func (c *console) chooseByLine(ctx context.Context, p lineedit.Picker) (string, 
 		}
 		c.table(t)
 		if more := len(items) - mostOffered; more > 0 {
-			c.say(c.words.T("and %d more; a part of a name shows those that have it", more))
+			c.say(c.words.T("and %d more; type part of a name to filter them", more))
 		}
 		answer, err := c.line(ctx, c.words.T("%s (a number or words) [%d]: ", strings.TrimRight(p.Title, ":： "), first+1))
 		if err != nil {
@@ -214,7 +214,7 @@ func (c *console) chooseByLine(ctx context.Context, p lineedit.Picker) (string, 
 		case notNumber == nil && n >= 1 && n <= len(items):
 			return items[n-1].Value, nil
 		case notNumber == nil:
-			c.say(c.words.T(display.Form(len(items), "there is only number %d", "the numbers end with %d"), len(items)))
+			c.say(c.words.T(display.Form(len(items), "the only number is %d", "the last number is %d"), len(items)))
 		case len(found) == 0:
 			c.say(c.words.T("nothing matches"))
 			first, items = 0, p.Items

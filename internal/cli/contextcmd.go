@@ -22,8 +22,8 @@ func (inv *invocation) runContext(ctx context.Context, a *app.App) error {
 	case inv.flags.json:
 		return inv.printJSON(book)
 	case len(book.Requests) == 0:
-		return inv.tell(inv.words.T("the model was not asked in session %s, or did not count", id))
+		return inv.tell(inv.words.T("session %s has no model request, or no token counts", id))
 	}
-	text := fmt.Sprintf("%d tokens are in the window", book.Window())
+	text := fmt.Sprintf("%d tokens in the window", book.Window())
 	return inv.show(append(display.Blocks{display.Text(text)}, slash.Sources(book, id)...)...)
 }

@@ -144,13 +144,13 @@ func (inv *invocation) introduceDemo(w io.Writer) error {
 	words := inv.words
 	lines := []string{words.T("The model in this demo is a script: its replies were written in advance. Everything else is the real program.")}
 	if !program.Has("go") {
-		lines = append(lines, words.T("Go is not installed here, so the tests of the project cannot run and the demo will end early; everything before that works."))
+		lines = append(lines, words.T("Go is not installed here, so the project's tests cannot run and the demo will end early; everything before that works."))
 	}
-	lines = append(lines, words.T("The project, with a test that fails: %s", inv.settings.Root))
+	lines = append(lines, words.T("The project, with a failing test: %s", inv.settings.Root))
 	if inv.flags.AutoApprove {
-		lines = append(lines, words.T("Nobody can be asked here, so what would be asked is allowed, as with --auto-approve."))
+		lines = append(lines, words.T("Nobody can answer here, so everything that needs approval is allowed, as with --auto-approve."))
 	} else {
-		lines = append(lines, words.T("You will be asked before files are edited and commands run: y and Enter is fine here, and so is n."))
+		lines = append(lines, words.T("You will be asked before file edits and commands: y and Enter is fine here, and so is n."))
 	}
 	_, err := fmt.Fprintln(w, ink.Folded(strings.Join(lines, "\n"), width(w))+"\n")
 	return err
@@ -238,15 +238,15 @@ func (d *demoReport) ofTurn(ctx context.Context, s *supervisor.Session) error {
 	words := d.inv.words
 	did, err := s.Undo(ctx, undo.Call{}, event.Discard)
 	if errors.Is(err, undo.ErrNothing) {
-		return d.part(words.T("Undo"), words.T("there is nothing to undo"))
+		return d.part(words.T("Undo"), words.T("nothing to undo"))
 	}
 	if err != nil {
 		return fmt.Errorf("undo: %w", err)
 	}
-	lines := d.files("as before the turn: %s", did)
+	lines := d.files("restored to before the turn: %s", did)
 	if len(did.Commands) > 0 {
 		commands := slices.Compact(slices.Clone(did.Commands))
-		lines = append(lines, words.T("out of reach: what commands do outside the project (it ran: %s)", strings.Join(commands, "; ")))
+		lines = append(lines, words.T("not undone: what commands did outside the project (it ran: %s)", strings.Join(commands, "; ")))
 	}
 	if err := d.part(words.T("Undo"), lines...); err != nil {
 		return err
@@ -254,7 +254,7 @@ func (d *demoReport) ofTurn(ctx context.Context, s *supervisor.Session) error {
 	if did, err = s.Redo(ctx, undo.Call{}, event.Discard); err != nil {
 		return fmt.Errorf("redo: %w", err)
 	}
-	return d.part(words.T("Redo"), d.files("as after the turn: %s", did)...)
+	return d.part(words.T("Redo"), d.files("restored to after the turn: %s", did)...)
 }
 
 // files tells what undoing or redoing did to files.
@@ -264,10 +264,10 @@ func (d *demoReport) files(as string, r undo.Plan) (lines []string) {
 		lines = append(lines, words.T(as, strings.Join(back, ", ")))
 	}
 	for _, n := range r.Left() {
-		lines = append(lines, words.T("left as it is: %s (%s)", n.Path, words.Said(n.Why)))
+		lines = append(lines, words.T("unchanged: %s (%s)", n.Path, words.Said(n.Why)))
 	}
 	for _, path := range r.NotUndone {
-		lines = append(lines, words.T("changed by a command and left as it is: %s", path))
+		lines = append(lines, words.T("changed by a command and skipped: %s", path))
 	}
 	return lines
 }
@@ -361,18 +361,18 @@ func (d *demoReport) ofSession(ctx context.Context) error {
 	g.Draw(d.columns(), func(l ink.Look, text string) { table.WriteString(d.colours.Paint(l.Role, text)) })
 	verdict := ""
 	if report, err := store.Verify(d.session); err != nil {
-		verdict = d.colours.Paint(ink.Bad, ink.Folded(words.T("the logs are not what was written: %v", words.Said(err.Error())), d.columns()))
+		verdict = d.colours.Paint(ink.Bad, ink.Folded(words.T("the logs do not match what was written: %v", words.Said(err.Error())), d.columns()))
 	} else {
-		verdict = d.colours.Paint(ink.Good, ink.Folded(words.T("%d records in three logs, each with a check of itself and those before it: unbroken", report.Lines), d.columns()))
+		verdict = d.colours.Paint(ink.Good, ink.Folded(words.T("%d records in three logs, each with a checksum of itself and those before it: intact", report.Lines), d.columns()))
 	}
 	if err := d.part(words.T("Audit"), table.String(), verdict); err != nil {
 		return fmt.Errorf("show the audit: %w", err)
 	}
-	return d.part(words.T("Where it is kept"),
+	return d.part(words.T("Where it is saved"),
 		words.T("logs: %s", store.Dir("log", d.session)),
 		words.T("conversation: %s", store.Dir("sessions", d.session+".json")),
 		words.T("to look again: coder audit --cwd %s", d.app.Root),
-		words.T("The folder is yours now; remove it when you have seen enough: rm -r %s", d.app.Root),
-		words.T("To work with a model of your own: run coder setup, then coder in your project; \"Connecting a provider\" in the README says more."),
+		words.T("The folder is yours now; to remove it: rm -r %s", d.app.Root),
+		words.T(`To use your own model, run coder setup, then coder in your project; see "Connecting a provider" in the README.`),
 	)
 }

@@ -218,8 +218,8 @@ func TestTheDemoAtATerminal(t *testing.T) {
 	}
 	expectInOrder(t, o.text(), "is a script", "in advance.\r\nEverything else", "y and Enter is fine", "model script", "[APPROVAL] edit", "+ 1", "[APPROVAL] bash",
 		"FAIL", "[APPROVAL] edit", "[APPROVAL] bash", "enough", "You refused the second test run",
-		"== What changed", "size - 1", "== Undo", "as before the turn: pages.go", "== Redo", "as after the turn: pages.go",
-		"== Audit", "edit pages.go", "user", "bash go test", "deny", "undo pages.go", "unbroken", "== Where it is kept", "coder setup")
+		"== What changed", "size - 1", "== Undo", "restored to before the turn: pages.go", "== Redo", "restored to after the turn: pages.go",
+		"== Audit", "edit pages.go", "user", "bash go test", "deny", "undo pages.go", "unbroken", "== Where it is saved", "coder setup")
 }
 
 // expectInOrder checks that parts stand in text one after the other.

@@ -58,7 +58,7 @@ func (inv *invocation) runCrashDemo(ctx context.Context) error {
 	}
 	before := d.steps()
 	err = d.tell("", t("== Killed: kill -9 %d, while the second of three commands ran", pid),
-		t("%s holds: %s", crashFile, strings.Join(before, ", ")),
+		t("%s contains: %s", crashFile, strings.Join(before, ", ")),
 		"", t("== Continued by a new process"), d.command("-p", "-r", crashSession))
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (d crashDemo) kill(ctx context.Context) (pid int, err error) {
 		case err := <-ended:
 			return 0, fmt.Errorf("the first process ended before it was killed: %w", cmp.Or(err, io.EOF))
 		case <-limit:
-			return 0, errors.Join(errors.New("the second command did not begin in time"), cmd.Process.Kill(), <-ended)
+			return 0, errors.Join(errors.New("the second command did not start in time"), cmd.Process.Kill(), <-ended)
 		case <-time.After(crashPause):
 		}
 		if slices.Contains(d.steps(), "two") {
@@ -156,23 +156,23 @@ func (d crashDemo) verdict(ctx context.Context) error {
 		return err
 	}
 	t, steps := d.words.T, d.steps()
-	lines := []string{"", t("== On record")}
+	lines := []string{"", t("== Recorded")}
 	for _, c := range calls {
 		state := "done"
 		switch {
 		case c.Open():
-			state = "no end on record"
+			state = "no end recorded"
 		case c.Completed.Unknown:
 			state = "unknown outcome, not repeated"
 		}
 		lines = append(lines, "  "+c.Requested.Tool+" "+strings.Join(event.Targets(c.Requested.Effects), ", ")+" — "+t(state))
 	}
-	lines = append(lines, t("%s holds: %s", crashFile, strings.Join(steps, ", ")))
+	lines = append(lines, t("%s contains: %s", crashFile, strings.Join(steps, ", ")))
 	if !slices.Equal(steps, []string{"one", "two", "three"}) {
 		return errors.Join(d.tell(lines...), errors.New("a command was lost or ran twice: this is a bug in coder"))
 	}
 	return d.tell(append(lines, ink.Folded(t("Nothing was lost, nothing ran twice."), d.columns),
-		t("The folder is yours now; remove it when you have seen enough: rm -r %s", filepath.Dir(d.dir)))...)
+		t("The folder is yours now; to remove it: rm -r %s", filepath.Dir(d.dir)))...)
 }
 
 // indented sets lines apart from those of the demo itself.

@@ -36,7 +36,7 @@ func (inv *invocation) runDoctor(ctx context.Context) (err error) {
 		err = inv.tell(lines...)
 	}
 	if err == nil && bad > 0 {
-		err = &exitError{code: cmp.Or(ExitCode(unread), ExitError), text: fmt.Sprintf("not everything is well: %d broken", bad)}
+		err = &exitError{code: cmp.Or(ExitCode(unread), ExitError), text: fmt.Sprintf("problems found: %d broken", bad)}
 	}
 	return err
 }
@@ -71,7 +71,7 @@ func (inv *invocation) examineTerminal() app.Finding {
 	case !ok:
 		return app.Finding{What: "terminal", State: app.Noted, Found: "not a terminal", Do: "coder -p works in pipes"}
 	case term == "dumb":
-		return app.Finding{What: "terminal", State: app.Noted, Found: term, Do: "it has no cursor: lines are read as they are"}
+		return app.Finding{What: "terminal", State: app.Noted, Found: term, Do: "no cursor control: lines are read as they are"}
 	case !strings.Contains(locale, "UTF"):
 		return app.Finding{What: "terminal", State: app.Noted, Found: term, Do: "the locale is not UTF-8: set LANG=C.UTF-8 if characters look wrong"}
 	}

@@ -57,7 +57,7 @@ type driven struct {
 func (inv *invocation) runDriven(ctx context.Context) error {
 	inv.exit.driven.Store(true)
 	for _, name := range inv.flags.passedOver {
-		inv.warn(fmt.Sprintf("passed over: %s", oneLine(name)))
+		inv.warn(fmt.Sprintf("skipped: %s", oneLine(name)))
 	}
 	reading, over := context.WithCancel(ctx)
 	defer over()
@@ -78,7 +78,7 @@ func (inv *invocation) runDriven(ctx context.Context) error {
 	d.channel.Close()
 	if d.serving == nil {
 		if readErr = cmp.Or(readErr, d.garbled); readErr == nil && inv.flags.print {
-			return inputf("no message came on stdin; each is a line like %s", messageForm)
+			return inputf("no message on stdin; each is a line like %s", messageForm)
 		}
 		return readErr
 	}
@@ -176,7 +176,7 @@ func (d *driven) take(ctx context.Context, line control.Line) error {
 		d.Add(m)
 	case "keep_alive", "control_cancel_request": // nothing of what is asked for here takes long enough to be withdrawn
 	default:
-		d.inv.warn(fmt.Sprintf("passed over: a line of type %s", oneLine(line.Type)))
+		d.inv.warn(fmt.Sprintf("skipped: a line of type %s", oneLine(line.Type)))
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func (d *driven) initialize(ctx context.Context, line control.Line) error {
 		return d.channel.Reply(line.RequestID, nil, unreadable(err))
 	}
 	if d.serving != nil {
-		return d.channel.Reply(line.RequestID, nil, errors.New("the session is open already"))
+		return d.channel.Reply(line.RequestID, nil, errors.New("the session is already open"))
 	}
 	if err := d.open(ctx, &init); err != nil {
 		return errors.Join(d.channel.Reply(line.RequestID, nil, errors.New(message(err))), err)
@@ -294,7 +294,7 @@ func (d *driven) greeting(init initialization) any {
 	for i, name := range d.agents {
 		agents = append(agents, named{Name: name, About: d.about[i]})
 	}
-	models := []model{{"default", d.app.ModelName(), "the model of the settings"}}
+	models := []model{{"default", d.app.ModelName(), "the model from the settings"}}
 	for _, name := range d.app.KnownModels() {
 		models = append(models, model{name, name, ""})
 	}

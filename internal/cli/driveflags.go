@@ -88,7 +88,7 @@ func spellings() []option {
 		yes("allow-dangerously-skip-permissions", "let the driving program switch to yolo mode", func(f *flags) *bool { return &f.mayBypass }),
 		{long: "dangerously-skip-permissions", help: "same as --yolo", set: func(f *flags, _ string) error { f.Mode = mode.Yolo; return nil }},
 		yes("fork-session", "with -c or -r: continue in a new session", func(f *flags) *bool { return &f.session.Fork }),
-		text("resume-session-at", "ID", "with --fork-session: begin at this message", func(f *flags) *string { return &f.resumeAt }),
+		text("resume-session-at", "ID", "with --fork-session: start at this message", func(f *flags) *string { return &f.resumeAt }),
 	}
 }
 
@@ -133,15 +133,15 @@ func (f *flags) finishDriven() error {
 	case f.decides != "" && f.decides != "stdio":
 		return usagef("--permission-prompt-tool must be stdio, not %q", f.decides)
 	case f.decides != "" && !f.driven:
-		return usagef("--permission-prompt-tool stdio goes with --input-format stream-json")
+		return usagef("--permission-prompt-tool stdio needs --input-format stream-json")
 	case f.inputFormat == "events" && f.events != "sema":
-		return usagef("--input-format events goes with --events sema")
+		return usagef("--input-format events needs --events sema")
 	case f.inputFormat == "stream-json" && f.events != "":
-		return usagef("--input-format stream-json does not go with --events; use --input-format events")
+		return usagef("--input-format stream-json cannot be used with --events; use --input-format events")
 	case f.inputFormat == "stream-json" && len(f.args) > 0:
 		return usagef("with --input-format stream-json the prompts come on stdin, not as an argument")
 	case f.inputFormat == "stream-json" && !f.print && f.outputFormat != "stream-json":
-		return usagef("--input-format stream-json without -p goes with --output-format stream-json")
+		return usagef("--input-format stream-json without -p needs --output-format stream-json")
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 		}
 		var err error
 		if !found {
-			err = fmt.Errorf("there is no MCP server %s", oneLine(r.Server))
+			err = fmt.Errorf("unknown MCP server %s", oneLine(r.Server))
 		}
 		return d.channel.Reply(line.RequestID, nil, err)
 	case "set_max_thinking_tokens":
@@ -86,7 +86,7 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 	case "stop_task":
 		var err error
 		if !d.Session().StopSubtask(r.Task) && !d.app.StopJob(r.Task) {
-			err = fmt.Errorf("there is no task %s at work", oneLine(r.Task))
+			err = fmt.Errorf("no running task %s", oneLine(r.Task))
 		}
 		return d.channel.Reply(line.RequestID, nil, err)
 	case "rewind_files":
@@ -108,16 +108,16 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 			"memoryFiles": []any{}, "mcpTools": []any{}, "agents": []any{}, "gridRows": []any{}, "isAutoCompactEnabled": true,
 		}, nil)
 	}
-	return d.channel.Reply(line.RequestID, nil, fmt.Errorf("control requests of subtype %q are not served", oneLine(r.Subtype)))
+	return d.channel.Reply(line.RequestID, nil, fmt.Errorf("control requests of subtype %q are not supported", oneLine(r.Subtype)))
 }
 
 // unreadable says what is wrong with a request.
 func unreadable(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) && kind.Field != "" {
-		return fmt.Errorf("the request cannot be read: %s is a %s, and must not be", kind.Field, kind.Value)
+		return fmt.Errorf("cannot read the request: %s is a %s, and must not be", kind.Field, kind.Value)
 	}
-	return errors.New("the request cannot be read: it must be an object with a subtype")
+	return errors.New("cannot read the request: it must be an object with a subtype")
 }
 
 // setMode goes to a mode by the name that the program has for it. What lets
@@ -128,7 +128,7 @@ func (d *driven) setMode(ctx context.Context, theirs string) (ours string, err e
 	case theirs == "":
 		return "", errors.New("the request names no mode")
 	case theirs == "auto":
-		return "", errors.New("the mode auto is not served")
+		return "", errors.New("the mode auto is not supported")
 	case ours == mode.Yolo && !d.inv.flags.mayBypass: // the mode cannot be gone to either; this says why
 		return "", errors.New("the session was not started with --allow-dangerously-skip-permissions")
 	}
@@ -174,7 +174,7 @@ func (d *driven) rewind(id json.RawMessage, r control.Request) error {
 			left = append(left, n.Path+" ("+n.Why+")")
 		}
 		if len(left) > 0 {
-			told["error"] = "left as it is: " + strings.Join(left, ", ")
+			told["error"] = "unchanged: " + strings.Join(left, ", ")
 		}
 		return d.channel.Reply(id, told, err)
 	}})
@@ -197,14 +197,14 @@ func (d *driven) change(u control.Update) {
 		d.app.AddRules(nil, specs)
 	case u.Type == "setMode":
 		if _, err := d.setMode(context.Background(), u.Mode); err != nil {
-			d.inv.warn(fmt.Sprintf("the mode stays as it is: %v", err))
+			d.inv.warn(fmt.Sprintf("the mode is unchanged: %v", err))
 		}
 		return
 	default:
-		d.inv.warn(fmt.Sprintf("passed over: a change of permissions of type %s", oneLine(u.Type+" "+u.Behavior)))
+		d.inv.warn(fmt.Sprintf("skipped: a permission change of type %s", oneLine(u.Type+" "+u.Behavior)))
 		return
 	}
 	if u.Destination != "" && u.Destination != "session" && u.Destination != "cliArg" {
-		d.inv.warn("rules that a program sends hold for this session only")
+		d.inv.warn("rules sent by a program apply to this session only")
 	}
 }

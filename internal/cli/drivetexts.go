@@ -75,10 +75,10 @@ func (inv *invocation) adoptSettings(text []byte) error {
 		return inputf("--settings: %v", err)
 	}
 	if key := doubled(json.NewDecoder(bytes.NewReader(text))); key != "" {
-		return inputf("--settings: %q stands twice in one object, and only one of them would count", key)
+		return inputf("--settings: %q appears twice in one object, and only one of them would apply", key)
 	}
 	if len(s.Permissions.Ask) > 0 {
-		return inputf("--settings: rules under permissions.ask are not served; write them under permission in your own settings")
+		return inputf("--settings: rules under permissions.ask are not supported; write them under permission in your own settings")
 	}
 	fl := inv.flags
 	if err := inv.adoptPermission(text); err != nil {
@@ -192,7 +192,7 @@ func forbids(key string) bool {
 func (inv *invocation) adoptRules(text []byte) error {
 	var tools map[string]json.RawMessage
 	if json.Unmarshal(text, &tools) != nil {
-		return inputf("--settings: permission: want an object of verdicts by tool")
+		return inputf("--settings: permission: expected an object of verdicts by tool")
 	}
 	fl := inv.flags
 	for name, value := range tools {
@@ -201,7 +201,7 @@ func (inv *invocation) adoptRules(text []byte) error {
 		if json.Unmarshal(value, &one) == nil {
 			rules["*"] = one
 		} else if json.Unmarshal(value, &rules) != nil {
-			return inputf("--settings: permission.%s: want allow or deny, or an object of them by pattern", name)
+			return inputf("--settings: permission.%s: expected allow or deny, or an object of them by pattern", name)
 		} else if rules["*"] == "" {
 			delete(rules, "*")
 		}
@@ -215,7 +215,7 @@ func (inv *invocation) adoptRules(text []byte) error {
 			case verdict == "allow":
 				fl.AllowTools = append(fl.AllowTools, app.Ours([]rule.Spec{spec})...)
 			default:
-				return inputf("--settings: permission.%s: want allow or deny, found %q; write other rules in a file for --config", name, verdict)
+				return inputf("--settings: permission.%s: expected allow or deny, found %q; write other rules in a file for --config", name, verdict)
 			}
 		}
 	}

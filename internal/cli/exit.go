@@ -95,7 +95,7 @@ func (inv *invocation) kept(err error) error {
 	if err != nil || inv.unkept.why == nil {
 		return err
 	}
-	return &exitError{code: ExitUnkept, text: fmt.Sprintf("done, but not everything could be kept on disk: %v", inv.unkept.why)}
+	return &exitError{code: ExitUnkept, text: fmt.Sprintf("done, but not everything could be saved on disk: %v", inv.unkept.why)}
 }
 
 // ExitCode maps what went wrong to the program's exit code.
@@ -153,7 +153,7 @@ func message(err error) string {
 	case errors.As(err, &mistake):
 		return mistake.Error()
 	case errors.Is(err, syscall.EPIPE):
-		return "nobody reads the output any more, so it ended here"
+		return "the output is no longer read, so coder stopped here"
 	case errors.As(err, &claimed):
 		return claimed.Error() + "; wait for it, or start another session"
 	case errors.As(err, &newer):
@@ -163,7 +163,7 @@ func message(err error) string {
 	case errors.Is(err, context.Canceled):
 		return "interrupted"
 	case errors.Is(err, session.ErrNotFound):
-		return err.Error() + "; coder sessions lists those there are"
+		return err.Error() + "; coder sessions lists the sessions"
 	case errors.Is(err, orchestrator.ErrStepLimit):
 		return err.Error() + "\nraise it with --max-steps or runtime.max_steps" // the first line is fixed wording
 	}
@@ -178,7 +178,7 @@ func message(err error) string {
 func parkedHint(err error) string {
 	var w *uip.Waiting
 	if !errors.As(err, &w) {
-		return err.Error() + "; coder tasks shows what waits"
+		return err.Error() + "; coder tasks shows open questions"
 	}
 	how := "--input TEXT"
 	if len(w.Request.Options) > 0 {
@@ -196,13 +196,13 @@ func providerHint(err error) string {
 	case errors.Is(err, provider.ErrAuth) && (strings.Contains(text, "provider.api_key_command: ") || strings.Contains(text, "coder setup")):
 		return "" // it says what is wrong
 	case errors.Is(err, provider.ErrAuth):
-		return "check CODER_API_KEY, your vendor's variable or provider.api_key; coder config show tells which is used"
+		return "check CODER_API_KEY, your vendor's variable or provider.api_key; coder config show shows which is used"
 	case errors.Is(err, provider.ErrRateLimited) && strings.Contains(text, "the limit ends at"):
 		return "--wait-limit DURATION waits for it"
 	case errors.Is(err, provider.ErrNoModel):
 		return "choose one with --model or CODER_MODEL"
 	case errors.Is(err, provider.ErrContextTooLong):
-		return "start a new session, or use a model that takes more"
+		return "start a new session, or use a model with a larger window"
 	case errors.Is(err, provider.ErrUnreachable) && strings.Contains(text, "proxy"):
 		return "check HTTPS_PROXY, HTTP_PROXY and NO_PROXY"
 	case errors.Is(err, provider.ErrUnreachable):

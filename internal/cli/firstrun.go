@@ -13,7 +13,7 @@ func (t *terminal) askTrust(ctx context.Context) error {
 	if !t.app.NeedsTrust("") || t.app.Trust.Declined(t.app.Root) {
 		return nil
 	}
-	fmt.Fprintln(t.printer, t.inv.words.T("This folder brings settings of its own that change what the program may do:"))
+	fmt.Fprintln(t.printer, t.inv.words.T("This folder has its own settings that change what coder may do:"))
 	e, err := app.Entrusts(t.inv.Env.Env, t.inv.flags.Options)
 	if err != nil { // there is nothing to ask about
 		fmt.Fprintf(t.printer, "%s\n", t.inv.words.Said("they cannot be used: "+oneLine(err.Error())))
@@ -50,7 +50,7 @@ func (t *terminal) withoutProvider(ctx context.Context) (demo bool, err error) {
 	switch e, ok := t.app.EndpointInUse(); {
 	case ok && t.app.ModelName() == "":
 		s.use = &e
-		s.say(t.inv.words.T("No model is chosen yet for %s.", oneLine(address(e))))
+		s.say(t.inv.words.T("No model is set yet for %s.", oneLine(address(e))))
 	case ok:
 		return false, err
 	default:

@@ -166,7 +166,7 @@ func options() []option {
 		{long: "max-budget-usd", value: "N", help: "stop before the session costs more than $N", set: func(f *flags, v string) error {
 			n, err := strconv.ParseFloat(v, 64)
 			if err != nil || !(n > 0) || n > 1e9 {
-				return usagef("--max-budget-usd wants an amount of dollars such as 0.50, not %q", v)
+				return usagef("--max-budget-usd must be an amount in dollars such as 0.50, not %q", v)
 			}
 			f.MaxBudgetUSD = n
 			return nil
@@ -175,7 +175,7 @@ func options() []option {
 		{long: "wait-limit", value: "DURATION", help: "wait up to DURATION, such as 2h, when the provider's limit is reached", set: func(f *flags, v string) error {
 			d, err := time.ParseDuration(v)
 			if err != nil || d <= 0 {
-				return usagef("--wait-limit wants a length of time such as 30m or 2h, not %q", v)
+				return usagef("--wait-limit must be a duration such as 30m or 2h, not %q", v)
 			}
 			f.WaitLimit = d
 			return nil
@@ -212,7 +212,7 @@ func options() []option {
 		of("respond", text("comment", "TEXT", "comment for the model", func(f *flags) *string { return &f.comment })),
 		of("respond", option{long: "answer", value: "PART=ID", help: "answer one part of a question, such as part=approve; some:1,3 chooses hunks; repeatable", set: func(f *flags, v string) error {
 			if part, option, ok := strings.Cut(v, "="); !ok || part == "" || option == "" {
-				return usagef("--answer wants PART=ID, not %q", v)
+				return usagef("--answer must be PART=ID, not %q", v)
 			}
 			f.answers = append(f.answers, v)
 			return nil
@@ -224,7 +224,7 @@ func options() []option {
 		of("replay", option{long: "speed", value: "N", help: "play at N times the original speed; the default shortens long pauses", set: func(f *flags, v string) error {
 			n, err := strconv.ParseFloat(v, 64)
 			if err != nil || !(n > 0) || n > 1e6 {
-				return usagef("--speed wants a number above zero such as 4 or 0.5, not %q", v)
+				return usagef("--speed must be a number above zero such as 4 or 0.5, not %q", v)
 			}
 			f.speed = n
 			return nil
@@ -235,7 +235,7 @@ func options() []option {
 		of("golden", option{long: "except", value: "SEQ", help: "save: do not compare this record; repeatable", set: func(f *flags, v string) error {
 			n, err := strconv.ParseUint(v, 10, 64)
 			if err != nil || n == 0 {
-				return usagef("--except wants the number of a record, not %q", v)
+				return usagef("--except must be a record number, not %q", v)
 			}
 			f.except = append(f.except, n)
 			return nil
@@ -268,7 +268,7 @@ func options() []option {
 		of("setup", flag("api-key-stdin", "", "read the API key from stdin", func(f *flags) *bool { return &f.keyOnStdin })),
 		of("config", flag("project", "", "use the settings of the project", func(f *flags) *bool { return &f.inProject })),
 		of("web", text("listen", "HOST:PORT", "address to listen on (default: a free port on this machine); other addresses use TLS", func(f *flags) *string { return &f.listen })),
-		of("uninstall", flag("data", "", "remove all data that coder made, in your home and in projects", func(f *flags) *bool { return &f.data })),
+		of("uninstall", flag("data", "", "remove all data that coder created, in your home and in projects", func(f *flags) *bool { return &f.data })),
 		of("sessions", flag("all", "", "include archived sessions", func(f *flags) *bool { return &f.all })),
 		of("prune, setup, plugin, bug, uninstall, sessions", flag("yes", "", "do not ask for confirmation", func(f *flags) *bool { return &f.yes })),
 		of("tasks, sessions, worktree, audit, why, blame, context, search, replay, golden, policy, trust, prune, doctor, models, mcp, plugin, version, config", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
@@ -383,21 +383,21 @@ func (f *flags) finish() (*flags, error) {
 	}
 	switch {
 	case f.events != "" && f.outputFormat != "":
-		return nil, usagef("--events and --output-format both say what to print; use one")
+		return nil, usagef("--events and --output-format both set the output; use one")
 	case f.session.Fork && !f.session.Resumes():
-		return nil, usagef("--fork-session goes with --resume or --continue")
+		return nil, usagef("--fork-session needs --resume or --continue")
 	case f.command == nil && f.at > 0 && f.session.Resumes() && !f.session.Fork:
-		return nil, usagef("--at goes with --fork-session, or with coder show, fork and restore")
+		return nil, usagef("--at needs --fork-session, or coder show, fork or restore")
 	case f.resumeAt != "" && !f.session.Fork:
-		return nil, usagef("--resume-session-at goes with --fork-session: a session is never cut short, a new one begins at the message")
+		return nil, usagef("--resume-session-at needs --fork-session: the session stays whole, and a new one starts at the message")
 	case f.session.ID != "" && f.session.Resumes() && !f.session.Fork:
-		return nil, usagef("--session-id starts a new session; it does not go with --resume or --continue")
+		return nil, usagef("--session-id starts a new session; it cannot be used with --resume or --continue")
 	case f.session.ID != "" && !app.ValidSessionID(f.session.ID):
 		return nil, usagef("--session-id: %q is not an id (letters, digits, dot, dash and underscore)", f.session.ID)
 	case f.Ephemeral && f.session.Resumes():
-		return nil, usagef("--no-session-persistence does not go with --resume or --continue")
+		return nil, usagef("--no-session-persistence cannot be used with --resume or --continue")
 	case f.Ephemeral && f.onAsk == "wait":
-		return nil, usagef("--no-session-persistence does not go with --on-ask wait: coder respond finds questions in what is kept")
+		return nil, usagef("--no-session-persistence cannot be used with --on-ask wait: coder respond reads questions from disk")
 	}
 	return f, f.finishDriven()
 }

@@ -43,7 +43,7 @@ func (inv *invocation) findFleet() (string, error) {
 		return "", &exitError{code: ExitInput, text: refused.Error()}
 	}
 	if err != nil {
-		return "", &exitError{code: ExitInput, text: "coder-fleet is not here: put it beside coder, or on the PATH (make fleet makes it)"}
+		return "", &exitError{code: ExitInput, text: "coder-fleet not found: put it beside coder, or on the PATH (make fleet builds it)"}
 	}
 	return path, nil
 }
@@ -96,7 +96,7 @@ func (inv *invocation) fleetTasks(ctx context.Context, a *app.App, more ...strin
 		err = json.Unmarshal(text, &tasks)
 	}
 	if err != nil {
-		inv.warn("the fleet does not say what it has; coder fleet ps tells why")
+		inv.warn("the fleet does not list its tasks; coder fleet ps shows why")
 		return nil
 	}
 	statuses := map[string]task.Status{"queued": task.Open, "running": task.InProgress, "waiting": task.AwaitingUser, "done": task.Done, "canceled": task.Canceled}

@@ -31,7 +31,7 @@ func (inv *invocation) runFork(ctx context.Context, a *app.App) error {
 // forkLines say what a fork is, and what of it is not as it was.
 func (inv *invocation) forkLines(f app.Forked) []string {
 	t := inv.words.T
-	lines := []string{t("Session %s begins at record %d of %s.", f.Session, f.At, f.Source)}
+	lines := []string{t("Session %s starts at record %d of %s.", f.Session, f.At, f.Source)}
 	if f.Repo != "" {
 		lines = append(lines, t("Files: %s (git worktree, branch %s)", oneLine(f.Work), f.Branch))
 	} else {
@@ -47,7 +47,7 @@ func (inv *invocation) forkLines(f app.Forked) []string {
 		lines = append(lines, t("Record %d is within a call of %s: the call is cancelled, files are as before it.", f.At, oneLine(f.Within)))
 	}
 	if len(f.Lost) > 0 {
-		lines = append(lines, t("Missing, because their content was not kept: %s", oneLine(strings.Join(f.Lost, ", "))))
+		lines = append(lines, t("Missing, because their content was not saved: %s", oneLine(strings.Join(f.Lost, ", "))))
 	}
 	if len(f.Outside) > 0 {
 		lines = append(lines, t("Outside the project, so unchanged: %s", oneLine(strings.Join(f.Outside, ", "))))
@@ -143,7 +143,7 @@ func (inv *invocation) runWorktree(ctx context.Context, a *app.App) error {
 		return inv.printJSON(append([]worktree.Entry{}, all...))
 	}
 	if len(all) == 0 {
-		return inv.tell(inv.words.T("There are no worktrees."))
+		return inv.tell(inv.words.T("No worktrees."))
 	}
 	t := display.Table{Head: display.Words("name", "made", "from", "session", "folder")}
 	for _, e := range all {
@@ -184,7 +184,7 @@ func (inv *invocation) removeWorktree(ctx context.Context, a *app.App, book work
 		}
 	}
 	if jsonl.InUse(filepath.Join(e.Work, ".coder", "log", e.Session)) {
-		return inputf("A process works on session %s in %s.", e.Session, oneLine(e.Work))
+		return inputf("A process is working on session %s in %s.", e.Session, oneLine(e.Work))
 	}
 	stays, err := a.RemoveWorktree(ctx, e)
 	if err != nil {
@@ -192,7 +192,7 @@ func (inv *invocation) removeWorktree(ctx context.Context, a *app.App, book work
 	}
 	lines := []string{inv.words.T("Removed %s with session %s.", oneLine(e.Dir), e.Session)}
 	if stays {
-		lines = append(lines, inv.words.T("The branch %s stays: it has new commits.", e.Branch))
+		lines = append(lines, inv.words.T("Kept branch %s: it has new commits.", e.Branch))
 	}
 	return inv.tell(lines...)
 }

@@ -31,19 +31,19 @@ func (inv *invocation) runGolden(ctx context.Context, a *app.App) error {
 	case verb == "list" && len(rest) == 0 && inv.flags.json:
 		return inv.printJSON(append([]string{}, a.Goldens()...))
 	case verb == "list" && len(rest) == 0 && len(a.Goldens()) == 0:
-		inv.warn(fmt.Sprintf("there are no golden sessions in %s; coder golden save makes one", a.GoldenDir()))
+		inv.warn(fmt.Sprintf("no golden sessions in %s; coder golden save creates one", a.GoldenDir()))
 		return nil
 	case verb == "list" && len(rest) == 0:
 		return inv.print(a.Goldens()...)
 	case verb == "list":
 		return usagef("coder %s takes no arguments", "golden list")
 	}
-	return usagef("coder golden needs a verb: save, run or list")
+	return usagef("coder golden needs a subcommand: save, run or list")
 }
 
 func (inv *invocation) saveGolden(ctx context.Context, a *app.App, session, name string) error {
 	if !app.ValidSessionID(filepath.Base(name)) {
-		return usagef("%q is no name for a golden session (letters, digits, dot, dash and underscore), nor the path of one", name)
+		return usagef("%q is not a valid name for a golden session (letters, digits, dot, dash and underscore), nor a path to one", name)
 	}
 	id, err := a.Store().Known(ctx, session)
 	if err != nil {
@@ -57,10 +57,10 @@ func (inv *invocation) saveGolden(ctx context.Context, a *app.App, session, name
 		records = append(records, r)
 	}
 	if len(records) == 0 {
-		return inputf("session %s has no log that can be read; coder audit verify %[1]s says more", id)
+		return inputf("session %s has no readable log; see coder audit verify %[1]s", id)
 	}
 	if a.Store().Damage(ctx, id) != "" {
-		return inputf("session %s was not saved: its record is not as it was written; coder audit verify %[1]s says more", id)
+		return inputf("session %s was not saved: its record was changed; see coder audit verify %[1]s", id)
 	}
 	for _, n := range inv.flags.except {
 		if n > uint64(len(records)) {
@@ -78,13 +78,13 @@ func (inv *invocation) saveGolden(ctx context.Context, a *app.App, session, name
 		}
 	}
 	if saved.Parted {
-		return &exitError{code: ExitError, text: inv.words.T("not saved: the session takes another course from record %d on", saved.Difference.Record)}
+		return &exitError{code: ExitError, text: inv.words.T("not saved: the rerun differs from record %d on", saved.Difference.Record)}
 	}
 	if saved.Difference != nil {
-		inv.warn(inv.words.T("saved with this difference as expected; --except %d leaves the record out", saved.Difference.Record))
+		inv.warn(inv.words.T("saved with this difference as expected; --except %d skips the record", saved.Difference.Record))
 	}
 	if len(saved.Left) > 0 {
-		inv.warn(fmt.Sprintf("left out, since they may hold secrets: %s", strings.Join(saved.Left, ", ")))
+		inv.warn(fmt.Sprintf("skipped, since they may hold secrets: %s", strings.Join(saved.Left, ", ")))
 	}
 	return inv.tell(inv.words.T(display.Form(saved.Steps, "saved in %s: %d step, %d records", "saved in %s: %d steps, %d records"), dir, saved.Steps, saved.Records))
 }
@@ -99,7 +99,7 @@ type goldenResult struct {
 func (inv *invocation) runGoldens(ctx context.Context, a *app.App, names []string) error {
 	if len(names) == 0 {
 		if names = a.Goldens(); len(names) == 0 {
-			return inputf("there are no golden sessions in %s; coder golden save makes one", a.GoldenDir())
+			return inputf("no golden sessions in %s; coder golden save creates one", a.GoldenDir())
 		}
 	}
 	failed, all := error(nil), []goldenResult{}

@@ -35,7 +35,7 @@ func (inv *invocation) runHeadless(ctx context.Context) error {
 		return err
 	}
 	if strings.TrimSpace(prompt.Text()) == "" && !fl.session.Resumes() {
-		return inputf("the prompt is empty; give it as an argument or on stdin")
+		return inputf("the prompt is empty; pass it as an argument or on stdin")
 	}
 	return inv.withSession(ctx, a, out, func(s *headless) error { return s.turn(ctx, orchestrator.Say(prompt)) })
 }
@@ -63,7 +63,7 @@ func (inv *invocation) stream(ctx context.Context, s *headless) error {
 		return ctx.Err()
 	}
 	if turns == 0 {
-		return inputf("no message came on stdin; each is a line like %s", messageForm)
+		return inputf("no message on stdin; each is a line like %s", messageForm)
 	}
 	return first
 }
@@ -128,7 +128,7 @@ func (s *headless) turn(ctx context.Context, said orchestrator.Said) error {
 	}
 	answer, err := s.Continue(ctx)
 	if errors.Is(err, supervisor.ErrFinished) {
-		return inputf("the prompt is empty, and session %s has no unfinished turn to go on with", s.ID())
+		return inputf("the prompt is empty, and session %s has no unfinished turn to continue", s.ID())
 	}
 	return s.out.end(answer, err)
 }

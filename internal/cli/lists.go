@@ -34,7 +34,7 @@ func (t *terminal) lists(input string) (p lineedit.Picker, ok bool) {
 // sessionList is the sessions that can be gone on with, the newest first. Their
 // values begin with lead.
 func (t *terminal) sessionList(ctx context.Context, lead string) lineedit.Picker {
-	p := lineedit.Picker{Title: t.inv.words.T("go on with session: ")}
+	p := lineedit.Picker{Title: t.inv.words.T("continue session: ")}
 	heads, _ := t.app.Store().Heads(ctx) // those that can be read
 	for _, h := range heads {
 		if t.host != nil && t.session().ID == h.ID {
@@ -68,7 +68,7 @@ func (t *terminal) lastElsewhere() bool {
 		return slices.Contains(t.app.Store().All(), id) && !t.app.Store().Unused(id) && !t.openElsewhere(id)
 	})
 	if typed != "" {
-		said = t.inv.words.T("the last session is open elsewhere; this is the one in which something was left unsent")
+		said = t.inv.words.T("the last session is open elsewhere; this one has an unsent draft")
 		t.inv.flags.session.Resume = typed
 	}
 	_ = t.say(ink.Warn, said) // said if it can be

@@ -31,7 +31,7 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 	}
 	what, rest := fl.args[0], fl.args[1:]
 	if !slices.Contains(mcpVerbs, what) {
-		return usagef("unknown: coder mcp %s; it takes add, list, get, remove, test, login, logout or serve", oneLine(what))
+		return usagef("unknown command: coder mcp %s; use add, list, get, remove, test, login, logout or serve", oneLine(what))
 	}
 	a, err := inv.newApp(inv.warn)
 	if err != nil {
@@ -57,7 +57,7 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 	case what == "logout" && len(rest) == 1:
 		found, err := a.LogoutMCP(ctx, rest[0])
 		if err == nil && !found {
-			err = inputf("there is no login with the MCP server %s", oneLine(rest[0]))
+			err = inputf("no saved login for the MCP server %s", oneLine(rest[0]))
 		}
 		if err != nil {
 			return err
@@ -70,9 +70,9 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 		if i < 0 {
 			if i := slices.IndexFunc(a.MCPLeftOut(), func(s mcp.Status) bool { return s.Name == rest[0] }); i >= 0 {
 				s := a.MCPLeftOut()[i]
-				return inputf("the MCP server %s (%s) is left out: %s", oneLine(s.Name), oneLine(s.From), s.Why)
+				return inputf("the MCP server %s (%s) is skipped: %s", oneLine(s.Name), oneLine(s.From), s.Why)
 			}
-			return inputf("there is no MCP server %s; coder mcp list tells which there are", oneLine(rest[0]))
+			return inputf("unknown MCP server %s; coder mcp list shows the servers", oneLine(rest[0]))
 		}
 		if what == "test" {
 			return inv.mcpTest(ctx, a, a.MCPServers()[i:i+1])
@@ -82,7 +82,7 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 	if what == "list" || what == "serve" {
 		return usagef("coder %s takes no arguments", "mcp "+what)
 	}
-	return usagef("coder mcp %s takes the name of one server; coder mcp list tells which there are", what)
+	return usagef("coder mcp %s needs the name of one server; coder mcp list shows the servers", what)
 }
 
 // mcpLogin logs in with a server by the person's browser, wherever that is: what
@@ -107,7 +107,7 @@ func (inv *invocation) mcpLogin(ctx context.Context, a *app.App, name string) er
 	})
 	err := a.LoginMCP(ctx, name, func(address string) {
 		_ = inv.tell(inv.words.T("open this address in a browser and log in there:") + "\n" + address + "\n" + // who cannot see it ends the program
-			inv.words.T("if the browser is on another machine, paste the address here that it shows in the end"))
+			inv.words.T("if the browser is on another machine, paste the address it shows at the end here"))
 	}, pasted)
 	stop()
 	reader.Wait()
@@ -128,7 +128,7 @@ func (inv *invocation) mcpScope() string {
 // mcpAdd writes a server down as other programs do.
 func (inv *invocation) mcpAdd(a *app.App, name string, line []string) error {
 	if clean := mcp.Clean(name); clean != name {
-		return inputf("%q is no name for an MCP server: letters, digits, - and _", oneLine(name))
+		return inputf("%q is not a valid MCP server name: use letters, digits, - and _", oneLine(name))
 	}
 	fl := inv.flags
 	kind := fl.mcpTransport
@@ -136,13 +136,13 @@ func (inv *invocation) mcpAdd(a *app.App, name string, line []string) error {
 		kind = mcp.HTTP
 	}
 	if scheme, _, is := strings.Cut(line[0], "://"); is && kind == "" {
-		return inputf("%s:// is no address of an MCP server: http:// or https://", oneLine(scheme))
+		return inputf("%s:// cannot address an MCP server: use http:// or https://", oneLine(scheme))
 	}
 	settings := map[string]any{}
 	if kind == mcp.HTTP || kind == mcp.SSE {
 		settings["type"], settings["url"] = kind, line[0]
 		if len(line) > 1 {
-			return usagef("a server on the web has an address and no more")
+			return usagef("a remote server takes only an address")
 		}
 	} else {
 		settings["command"] = line[0]
@@ -172,7 +172,7 @@ func (inv *invocation) mcpAdd(a *app.App, name string, line []string) error {
 	}
 	for _, s := range slices.Concat(a.MCPStatus(), a.MCPLeftOut()) {
 		if s.Name == name && s.Project == (inv.mcpScope() == app.MCPProject) {
-			inv.warn(fmt.Sprintf("there was an MCP server %s already (%s): it is replaced", name, oneLine(s.From)))
+			inv.warn(fmt.Sprintf("replaced the existing MCP server %s (%s)", name, oneLine(s.From)))
 		}
 	}
 	file, err := a.ChangeMCP(inv.mcpScope(), name, raw)
@@ -180,12 +180,12 @@ func (inv *invocation) mcpAdd(a *app.App, name string, line []string) error {
 		return err
 	}
 	if _, skipped, err := config.Servers(jsonx.Must(map[string]any{name: settings}), inv.Env.Getenv, nil); err == nil && len(skipped) > 0 {
-		inv.warn(fmt.Sprintf("the MCP server %s is left out as long as this holds: %v", name, skipped[0].Err))
+		inv.warn(fmt.Sprintf("the MCP server %s is skipped until this is fixed: %v", name, skipped[0].Err))
 	}
 	if inv.mcpScope() == app.MCPProject { // what is trusted is the file as it was
-		return inv.tell(inv.words.T("written to %s: %s; coder trust lets it be used here, then coder mcp test %s tries it", file, name, name))
+		return inv.tell(inv.words.T("written to %s: %s; run coder trust to allow it here, then coder mcp test %s", file, name, name))
 	}
-	return inv.tell(inv.words.T("written to %s: %s; coder mcp test %s tries it", file, name, name))
+	return inv.tell(inv.words.T("written to %s: %s; test it with coder mcp test %s", file, name, name))
 }
 
 // mcpList tells which servers there are here. None is started.
@@ -201,7 +201,7 @@ func (inv *invocation) mcpList(a *app.App) error {
 	for _, s := range all {
 		row := display.Data(oneLine(s.Name), s.Type, oneLine(s.Where()))
 		if s.State == mcp.LeftOut {
-			row[2] = display.Cell{Text: fmt.Sprintf("left out (%s): %s", oneLine(s.From), s.Why), Words: true}
+			row[2] = display.Cell{Text: fmt.Sprintf("skipped (%s): %s", oneLine(s.From), s.Why), Words: true}
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -209,7 +209,7 @@ func (inv *invocation) mcpList(a *app.App) error {
 }
 
 func (inv *invocation) noServers() error {
-	return inv.tell(inv.words.T("there are no MCP servers; coder mcp add adds one"))
+	return inv.tell(inv.words.T("no MCP servers; coder mcp add adds one"))
 }
 
 // mcpGet tells the settings of one server, without values that may be secret.
@@ -252,7 +252,7 @@ func (inv *invocation) mcpTest(ctx context.Context, a *app.App, servers []mcp.Se
 		err = inv.show(slash.MCPTable(all)...)
 	}
 	if err == nil && failed > 0 {
-		err = fmt.Errorf("%d of %d MCP servers cannot be had", failed, len(all))
+		err = fmt.Errorf("%d of %d MCP servers are unavailable", failed, len(all))
 	}
 	return err
 }

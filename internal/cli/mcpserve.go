@@ -60,9 +60,9 @@ func telling(tell func(string)) event.Sink {
 
 // delegateOffer is the tool that does a whole task, in a session of its own.
 func (inv *invocation) delegateOffer() mcp.Offer {
-	schema := `{"type":"object","properties":{"task":{"type":"string","description":"what to do, with all that has to be known about it"}},"required":["task"]}`
+	schema := `{"type":"object","properties":{"task":{"type":"string","description":"what to do, with all the context it needs"}},"required":["task"]}`
 	return mcp.Offer{
-		Name: "delegate", Doc: "Hands a whole task to coder, a coding agent: it works in the folder this server was started in, with its own model, tools and permissions, until it is done. The result is its answer, and the session in which all it did is on record.",
+		Name: "delegate", Doc: "Hands a whole task to coder, a coding agent: it works in the folder where this server was started, with its own model, tools and permissions, until it is done. The result is its answer, and the session that records its work.",
 		Schema: json.RawMessage(schema),
 		Run: func(ctx context.Context, args json.RawMessage, tell func(string)) (mcp.Given, error) {
 			var given struct{ Task string }

@@ -33,7 +33,7 @@ func (inv *invocation) runModels(ctx context.Context, a *app.App) error {
 		}
 	}
 	if found == 0 {
-		if err := inv.tell(inv.words.T("no endpoint is configured, and no key of a vendor is in the environment; coder setup connects one")); err != nil {
+		if err := inv.tell(inv.words.T("no endpoint is configured, and the environment has no vendor's key; coder setup connects one")); err != nil {
 			return err
 		}
 	}
@@ -63,7 +63,7 @@ func (inv *invocation) printEndpoint(e app.Endpoint) error {
 		return err
 	}
 	if e.Err != nil {
-		return inv.tell("  " + inv.words.T("does not say which models it has: %s", inv.words.Said(e.Err.Error())))
+		return inv.tell("  " + inv.words.T("does not list its models: %s", inv.words.Said(e.Err.Error())))
 	}
 	return inv.show(offers(e.Models))
 }

@@ -139,7 +139,7 @@ func (o *output) end(answer string, turnErr error) error {
 		return &exitError{code: ExitRefused, text: o.refused(n)}
 	}
 	if turnErr == nil && len(o.asked) > 0 {
-		return &exitError{code: ExitRefused, text: "finished, but an MCP server asked something and nobody could be asked"}
+		return &exitError{code: ExitRefused, text: "finished, but an MCP server asked something and nobody could answer"}
 	}
 	if turnErr == nil && o.inv.flags.requireVerified && !o.checked().Verified() {
 		return &exitError{code: ExitUnverified, text: unverified(o.checked())}
@@ -153,11 +153,11 @@ func unverified(c verify.Check) string {
 	case c.Command == "":
 		return "done, but nothing was checked after the changes"
 	case c.Untold != "":
-		return fmt.Sprintf("done, but the last check told nothing: %s (%s)", c.Command, c.Untold)
+		return fmt.Sprintf("done, but the last check was inconclusive: %s (%s)", c.Command, c.Untold)
 	case c.ExitCode != 0:
 		return fmt.Sprintf("done, but the last check failed: %s (exit code %d)", c.Command, c.ExitCode)
 	}
-	return fmt.Sprintf("done, but there are changes after the last check: %s", c.Command)
+	return fmt.Sprintf("done, but files changed after the last check: %s", c.Command)
 }
 
 // formed is the answer in the form that was asked for, nil if none was.
@@ -214,9 +214,9 @@ func (o *output) refused(n int) string {
 	}
 	switch option := o.hint(calls); {
 	case option == "--auto-approve":
-		text += "; --auto-approve lets pass what is only asked about"
+		text += "; --auto-approve allows calls that only need approval"
 	case option != "":
-		text += fmt.Sprintf("; %s lets pass what was refused", option)
+		text += fmt.Sprintf("; %s allows the refused calls", option)
 	}
 	return text
 }

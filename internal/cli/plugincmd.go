@@ -39,11 +39,11 @@ func (inv *invocation) runPlugin(ctx context.Context) error {
 		if err := a.PluginBook().Remove(rest[0]); err != nil {
 			return inputf("%v", err)
 		}
-		return inv.tell(inv.words.T("removed: %s; its folder stays as it is", rest[0]))
+		return inv.tell(inv.words.T("removed: %s; its folder is unchanged", rest[0]))
 	case what == "remove":
 		return usagef("coder plugin remove needs the name of a plugin")
 	}
-	return usagef("unknown: coder plugin %s; it takes add, list or remove", what)
+	return usagef("unknown command: coder plugin %s; use add, list or remove", what)
 }
 
 // pluginAdd shows all that a plugin brings, and adds it if the person wants that.
@@ -62,7 +62,7 @@ func (inv *invocation) pluginAdd(ctx context.Context, a *app.App, dir string) er
 	}
 	lines := inv.pluginLines(c)
 	if overlap(a.Root, p.Dir) {
-		lines = append(lines, inv.words.T("it shares files with this workspace: commands cannot write them while it is added, and when one of them changes, by your work or the model's, the plugin is off until you add it again"))
+		lines = append(lines, inv.words.T("it shares files with this workspace: commands cannot write them while it is added, and if you or the model change one, the plugin is off until you add it again"))
 	}
 	if err := inv.tell(lines...); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (inv *invocation) pluginAdd(ctx context.Context, a *app.App, dir string) er
 		if ask == nil {
 			return inputf("nothing was added; coder plugin add --yes %s adds it", oneLine(dir))
 		}
-		yes, err := ask.confirm(ctx, inv.words.T("Add it? Its hooks and servers will run, and its words go to the model. [y/N] "), false)
+		yes, err := ask.confirm(ctx, inv.words.T("Add it? Its hooks and servers will run, and its text goes to the model. [y/N] "), false)
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (inv *invocation) pluginAdd(ctx context.Context, a *app.App, dir string) er
 	if err := book.Add(p, held); err != nil {
 		return inputf("%v", err)
 	}
-	return inv.tell(inv.words.T("added: %s, as its folder is now; when that changes it is off until you add it again", p.Name))
+	return inv.tell(inv.words.T("added: %s, as its folder is now; if that changes, the plugin is off until you add it again", p.Name))
 }
 
 // overlap reports whether one of two folders holds the other.
@@ -120,7 +120,7 @@ func (inv *invocation) pluginLines(c app.PluginContents) (lines []string) {
 	}
 	lines = append(lines, inv.lines(app.Runs(c.Hooks, c.Servers))...)
 	if len(c.Problems) > 0 {
-		lines = append(lines, inv.words.T("not used, or not as it is written:"))
+		lines = append(lines, inv.words.T("not used, or not used as written:"))
 	}
 	for _, problem := range c.Problems {
 		lines = append(lines, "  "+inv.words.Said(oneLine(problem)))
@@ -187,7 +187,7 @@ func (inv *invocation) pluginList(a *app.App) error {
 	case inv.flags.json:
 		return inv.printJSON(rows)
 	case len(rows) == 0:
-		return inv.tell(inv.words.T("there are no plugins; coder plugin add PATH adds one"))
+		return inv.tell(inv.words.T("no plugins; coder plugin add PATH adds one"))
 	}
 	return inv.show(t)
 }

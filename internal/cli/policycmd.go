@@ -43,13 +43,13 @@ func (inv *invocation) runPolicy(ctx context.Context, a *app.App) error {
 		}
 		return inv.tell(inv.words.Said(text))
 	case what == "revoke":
-		return usagef("coder policy revoke needs a number of coder policy list, or all")
+		return usagef("coder policy revoke needs a number from coder policy list, or all")
 	case what == "test" && fl.against == "sessions":
 		return inv.policyTest(ctx, a)
 	case what == "test":
 		return usagef("coder policy test needs --against sessions")
 	}
-	return usagef("unknown: coder policy %s; it takes check, list, revoke or test", what)
+	return usagef("unknown command: coder policy %s; use check, list, revoke or test", what)
 }
 
 // policyList tells what was always allowed in this project and in its sessions,
@@ -77,9 +77,9 @@ func (inv *invocation) policyList(a *app.App) error {
 			what = words.T("in session %s: %s", g.Session, what)
 		}
 		lines = append(lines, fmt.Sprintf("%d. %s", g.Number, sanitize.Line(what, 0)),
-			"   "+words.T("since %s, said to: %s", g.When.Local().Format("2006-01-02 15:04"), oneLine(g.Why)))
+			"   "+words.T("since %s, for: %s", g.When.Local().Format("2006-01-02 15:04"), oneLine(g.Why)))
 	}
-	return inv.print(append(lines, words.T("coder policy revoke N ends one of them, coder policy revoke all ends all"))...)
+	return inv.print(append(lines, words.T("coder policy revoke N revokes one of them, coder policy revoke all revokes all"))...)
 }
 
 // verdictOn is what policy check prints.
@@ -127,7 +127,7 @@ func (inv *invocation) policyCheck(ctx context.Context, a *app.App, command stri
 	case o.Verdict == policy.Deny:
 		v.Never = "it is refused"
 	case o.Verdict == policy.Ask && !o.Waivable():
-		v.Never = "it is asked about every time"
+		v.Never = "it needs approval every time"
 	case err != nil:
 		v.Never = err.Error()
 	case i >= 0:
@@ -154,7 +154,7 @@ func (inv *invocation) policyCheck(ctx context.Context, a *app.App, command stri
 		}
 		lines = append(lines, words.T("  always would remember %s", strings.Join(each, words.T(", "))))
 	} else if v.Never != "" {
-		lines = append(lines, words.T("  always cannot be said: %s", words.Said(v.Never)))
+		lines = append(lines, words.T("  always is not available: %s", words.Said(v.Never)))
 	}
 	lines = append(lines, words.T("  sandbox: %s", words.Said(v.Sandbox)))
 	if len(v.Withheld) > 0 {
@@ -205,7 +205,7 @@ func (inv *invocation) policyTest(ctx context.Context, a *app.App) error {
 		return inv.printJSON(sum)
 	}
 	words := inv.words
-	lines := []string{words.T(display.Form(sum.Sessions, "%d calls in %d session: %d were asked about, %d would be now (%+d)", "%d calls in %d sessions: %d were asked about, %d would be now (%+d)"), sum.Calls, sum.Sessions, sum.AskedThen, sum.AskedNow, sum.AskedNow-sum.AskedThen)}
+	lines := []string{words.T(display.Form(sum.Sessions, "%d calls in %d session: %d needed approval, %d would now (%+d)", "%d calls in %d sessions: %d needed approval, %d would now (%+d)"), sum.Calls, sum.Sessions, sum.AskedThen, sum.AskedNow, sum.AskedNow-sum.AskedThen)}
 	for _, c := range sum.Changed {
 		lines = append(lines, fmt.Sprintf(words.Signs("  %s → %s  %s %s  (%s, %s)"), words.T(c.Then), words.T(c.Now), c.Tool, oneLine(c.touches(words.Said)), c.Session, c.Mode))
 		if c.Why != "" {

@@ -32,7 +32,7 @@ func (inv *invocation) readPrompt(ctx context.Context) (chat.Words, error) {
 	}
 	if inv.Piped() {
 		slow := time.AfterFunc(patience, func() {
-			inv.warn("waiting for the end of stdin (use < /dev/null if nothing comes there)")
+			inv.warn("waiting for the end of stdin (use < /dev/null if there is no input)")
 		})
 		defer slow.Stop()
 		piped, err := inv.input.Rest(ctx, promptLimit)

@@ -53,7 +53,7 @@ type spared struct {
 func (inv *invocation) runPrune(ctx context.Context) error {
 	fl := inv.flags
 	if fl.dryRun && fl.yes {
-		return usagef("--dry-run only tells and --yes deletes; use one")
+		return usagef("--dry-run only lists and --yes deletes; use one")
 	}
 	age, err := parseAge(fl.olderThan)
 	if err != nil {
@@ -66,7 +66,7 @@ func (inv *invocation) runPrune(ctx context.Context) error {
 	store := a.Store()
 	for _, names := range [][]string{{}, {"log"}, {"sessions"}, {"runs"}, {"cache"}, {"undo"}, {"undo", "objects"}, {"plans"}} {
 		if info, err := os.Lstat(store.Dir(names...)); err == nil && !info.IsDir() { // it may lead to what is not ours
-			return inputf("%s is not a folder: nothing is deleted through it", store.Dir(names...))
+			return inputf("%s is not a folder: nothing in it is deleted", store.Dir(names...))
 		}
 	}
 	list, stay := prunable(ctx, store, a.Home, inv.Now(), age)
@@ -89,7 +89,7 @@ func parseAge(text string) (time.Duration, error) {
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
 		return d, nil
 	}
-	return 0, usagef("--older-than wants a time such as 30d, 2w or 12h, not %q", text)
+	return 0, usagef("--older-than must be a duration such as 30d, 2w or 12h, not %q", text)
 }
 
 // prunable lists what was last used before a time, and the sessions that were
@@ -181,7 +181,7 @@ func (p *pruned) add(before time.Time, paths ...string) {
 // inUse says why a session must stay, or "".
 func inUse(ctx context.Context, store *app.Store, id string) string {
 	if jsonl.InUse(store.Dir("log", id)) {
-		return "a process works on it"
+		return "a process is working on it"
 	}
 	if jsonl.FormatOf(store.Dir("log", id)) > jsonl.Format {
 		return "a newer version of coder wrote it"
@@ -265,14 +265,14 @@ func (inv *invocation) tellPruned(list []pruned, stay []spared) error {
 	}
 	var lines []string
 	for _, s := range stay {
-		lines = append(lines, words.T("session %s stays: %s", s.Session, words.Said(s.Why)))
+		lines = append(lines, words.T("kept session %s: %s", s.Session, words.Said(s.Why)))
 	}
 	text := words.T("%s would be deleted; --yes deletes it", sizeOf(total))
 	switch {
 	case len(list) == 0 && fl.yes:
 		text = words.T("nothing was deleted")
 	case len(list) == 0:
-		text = words.T("there is nothing to delete")
+		text = words.T("nothing to delete")
 	case fl.yes:
 		text = words.T("%s deleted", sizeOf(total))
 	}

@@ -67,7 +67,7 @@ func (t *terminal) recap(ctx context.Context) error {
 	}
 	said := typedLines(shown.prompt)
 	if shown.calls > recalledCalls {
-		said = append(said, span(ink.Dim, t.inv.words.T("%d calls of tools", shown.calls)))
+		said = append(said, span(ink.Dim, t.inv.words.T("%d tool calls", shown.calls)))
 	}
 	var calls [][]event.Record
 	if shown.calls > 0 || shown.answers == 0 { // else the answer is that of the person's own command

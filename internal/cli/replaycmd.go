@@ -26,9 +26,9 @@ func (inv *invocation) runReplay(ctx context.Context, a *app.App) error {
 	fl := inv.flags
 	switch {
 	case fl.verify && (fl.step || fl.speed > 0):
-		return usagef("--step and --speed are for playing; they do not go with --verify")
+		return usagef("--step and --speed are for playback; they cannot be used with --verify")
 	case fl.json && !fl.verify:
-		return usagef("--json goes with --verify; --events native prints what is played for programs")
+		return usagef("--json needs --verify; --events native prints the playback for programs")
 	}
 	id, err := a.Store().Known(ctx, fl.args[0])
 	if err != nil {
@@ -43,16 +43,16 @@ func (inv *invocation) runReplay(ctx context.Context, a *app.App) error {
 	}
 	damage := a.Store().Damage(ctx, id)
 	if _, err := a.Store().Verify(id); err != nil && len(a.Store().Unread()) == 0 {
-		inv.warn(fmt.Sprintf("the record of session %s is not as it was written, and may end early; coder audit verify %[1]s says more", id))
+		inv.warn(fmt.Sprintf("the record of session %s was changed, and may end early; see coder audit verify %[1]s", id))
 	}
 	n := cmp.Or(fl.until, len(records))
 	switch {
 	case len(records) == 0:
-		return inputf("session %s has no log that can be read; coder audit verify %[1]s says more", id)
+		return inputf("session %s has no readable log; see coder audit verify %[1]s", id)
 	case n > len(records):
 		return inputf("session %s has %d records", id, len(records))
 	case fl.verify && damage != "" && fl.until == 0:
-		return inputf("whether session %s comes to the same cannot be told: its record is not as it was written (--until %d runs what is left of it)", id, len(records))
+		return inputf("cannot tell whether session %s gives the same result: its record was changed (--until %d runs what is left of it)", id, len(records))
 	case fl.verify:
 		return inv.verify(ctx, a, id, records, n)
 	}
@@ -92,11 +92,11 @@ func (inv *invocation) tellRerun(name string, report *rerun.Report) error {
 func (inv *invocation) describeRerun(name string, report *rerun.Report) (title, body string) {
 	d := report.Difference
 	if d == nil {
-		return inv.words.T(display.Form(report.Steps, "%s agrees: %d step, %d records, the same but for %s", "%s agrees: %d steps, %d records, the same but for %s"), oneLine(name), report.Steps, report.Records, inv.normalised()), ""
+		return inv.words.T(display.Form(report.Steps, "%s agrees: %d step, %d records, equal except for %s", "%s agrees: %d steps, %d records, equal except for %s"), oneLine(name), report.Steps, report.Records, inv.normalised()), ""
 	}
-	title = inv.words.T(display.Form(d.Agreement, "%s differs at step %d, record %d (%s), after %d record that agrees", "%s differs at step %d, record %d (%s), after %d records that agree"), oneLine(name), d.Step, d.Record, inv.whatDiffers(d), d.Agreement)
+	title = inv.words.T(display.Form(d.Agreement, "%s differs at step %d, record %d (%s), after %d matching record", "%s differs at step %d, record %d (%s), after %d matching records"), oneLine(name), d.Step, d.Record, inv.whatDiffers(d), d.Agreement)
 	if report.Missing != "" {
-		title = inv.words.T("cannot tell whether %s comes to the same: %s", oneLine(name), inv.words.T(report.Missing)) + "\n" +
+		title = inv.words.T("cannot tell whether %s gives the same result: %s", oneLine(name), inv.words.T(report.Missing)) + "\n" +
 			inv.words.T("the first difference: step %d, record %d (%s)", d.Step, d.Record, inv.whatDiffers(d))
 	}
 	if d.Call != "" {
@@ -108,16 +108,16 @@ func (inv *invocation) describeRerun(name string, report *rerun.Report) (title, 
 	text, _, _ := patch.Unified(inv.words.T("record %d", d.Record), []byte(d.Was), []byte(d.Is))
 	body += inv.shortDifference(text)
 	if len(report.Unsure) > 0 {
-		body += inv.words.T("changed since the session began, and not known as they were then: %s", oneLine(strings.Join(report.Unsure, ", "))) + "\n"
+		body += inv.words.T("changed since the session began, original content unknown: %s", oneLine(strings.Join(report.Unsure, ", "))) + "\n"
 	}
 	return title, body
 }
 
 // rerunCauses say where a difference comes from, by what differs.
 var rerunCauses = map[string]string{
-	"request": "the prompt, rules or tools of today differ from those of the record",
-	"result":  "the call gave another result twice, in the world that the session began in",
-	"files":   "the call left other files twice, in the world that the session began in",
+	"request": "the current prompt, rules or tools differ from the recorded ones",
+	"result":  "the call gave another result twice, in the session's original files",
+	"files":   "the call left other files twice, in the session's original files",
 }
 
 // maxDifference is how many lines of a difference are shown.
@@ -129,7 +129,7 @@ func (inv *invocation) shortDifference(text string) string {
 	if len(lines) <= maxDifference {
 		return text
 	}
-	return strings.Join(lines[:maxDifference], "") + inv.words.T("… %d more lines; --json has all of it", len(lines)-maxDifference) + "\n"
+	return strings.Join(lines[:maxDifference], "") + inv.words.T("… %d more lines; --json shows all", len(lines)-maxDifference) + "\n"
 }
 
 // normalised lists what may differ.
@@ -155,7 +155,7 @@ func (inv *invocation) whatDiffers(d *rerun.Difference) string {
 
 // rerunWords say what differs.
 var rerunWords = map[string]string{
-	"request": "what the model is told", "reply": "the model's reply", "decision": "what is decided about %s", "question": "what the person is asked",
+	"request": "the request to the model", "reply": "the model's reply", "decision": "the decision about %s", "question": "the question to the user",
 	"result": "the result of %s", "files": "the files after %s", "course": "what happens next",
 }
 
@@ -166,7 +166,7 @@ func (inv *invocation) play(ctx context.Context, a *app.App, id string, records 
 		return usagef("--step waits for Enter, so it needs a terminal")
 	}
 	if inv.flags.step {
-		inv.warn("Enter shows the next step; q and Enter ends it")
+		inv.warn("Enter shows the next step; q and Enter quits")
 	}
 	out, _ := inv.watcher(id)
 	turns := a.Turns()

@@ -20,7 +20,7 @@ func (inv *invocation) runRestore(ctx context.Context, a *app.App) error {
 		return err
 	}
 	if fl.at == 0 {
-		return usagef("coder restore needs --at SEQ; coder replay and coder web show the numbers of records")
+		return usagef("coder restore needs --at SEQ; coder replay and coder web show the record numbers")
 	}
 	plan, err := a.PlanRestore(ctx, id, uint64(fl.at), fl.force)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 func (inv *invocation) runSearch(ctx context.Context) error {
 	words := fulltext.Words(strings.Join(inv.flags.args, " "))
 	if len(words) == 0 {
-		return usagef("coder search needs words to look for")
+		return usagef("coder search needs words to search for")
 	}
 	a, err := inv.newApp(inv.warn)
 	if err != nil {

@@ -36,7 +36,7 @@ func (inv *invocation) runSessions(ctx context.Context, a *app.App) error {
 	case inv.flags.json:
 		return inv.printJSON(all)
 	case len(all) == 0:
-		return inv.tell(inv.words.T("there are no sessions here"))
+		return inv.tell(inv.words.T("no sessions here"))
 	}
 	var t display.Table
 	for _, s := range all {
@@ -105,7 +105,7 @@ func (inv *invocation) deleteSessions(ctx context.Context, a *app.App, ids []str
 	for _, id := range ids {
 		switch why := inUse(ctx, store, id); {
 		case jsonl.InUse(store.Dir("log", id)), why != "" && why != openQuestion:
-			return inputf("session %s stays: %s", id, why)
+			return inputf("kept session %s: %s", id, why)
 		}
 		p := prunedSession(store, a.Home, id)
 		list = append(list, p)
@@ -181,12 +181,12 @@ func (inv *invocation) runAudit(ctx context.Context, a *app.App) error {
 func (inv *invocation) verifyAudit(store *app.Store, id string) error {
 	report, err := store.Verify(id)
 	if err != nil {
-		return fmt.Errorf("session %s: %d lines hold together, then: %w", id, report.Lines, err)
+		return fmt.Errorf("session %s: %d lines are intact, then: %w", id, report.Lines, err)
 	}
 	err = inv.tell(report.Sentences(id, inv.words.T)...)
 	for _, c := range report.Open {
 		if c.Left && err == nil { // those of an unfinished turn are settled when it continues
-			err = fmt.Errorf("session %s: record %d: %s has no end, though its task has", id, c.Seq, c.Requested.Tool)
+			err = fmt.Errorf("session %s: record %d: %s never ended, but its task did", id, c.Seq, c.Requested.Tool)
 		}
 	}
 	return err

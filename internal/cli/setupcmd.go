@@ -48,7 +48,7 @@ func (inv *invocation) runSetup(ctx context.Context, a *app.App) error {
 	}
 	switch {
 	case s.preset == "" && s.yes:
-		return usagef("coder setup --yes asks nothing, so name the endpoint: coder setup --yes --preset NAME [--model M]")
+		return usagef("coder setup --yes does not ask, so name the endpoint: coder setup --yes --preset NAME [--model M]")
 	case s.preset == "" && fl.keyOnStdin:
 		return usagef("with --api-key-stdin name the endpoint: coder setup --preset NAME --api-key-stdin")
 	case s.preset == "" && !s.ask:
@@ -93,7 +93,7 @@ func (s *setup) connect(ctx context.Context) error {
 		if other, err := s.otherEndpoint(e); err != nil {
 			return err
 		} else if other != "" {
-			s.say(s.words.T("your settings name another endpoint, %s: they stay as they are, and the model is used until the program ends", oneLine(other)))
+			s.say(s.words.T("your settings name another endpoint, %s: they are unchanged, and the model is used until the program ends", oneLine(other)))
 			return ctx.Err()
 		}
 	}
@@ -135,7 +135,7 @@ func (s *setup) report(ctx context.Context, saved app.Saved, e app.Endpoint) err
 	}
 	first, err := s.app.Overruled(saved.Path, e, s.model)
 	for _, o := range first {
-		lines = append(lines, s.words.Said(fmt.Sprintf("but %s sets %s, too, and comes first", oneLine(o.Origin.Shown()), o.Key)))
+		lines = append(lines, s.words.Said(fmt.Sprintf("but %s also sets %s, and takes precedence", oneLine(o.Origin.Shown()), o.Key)))
 	}
 	s.say(append(lines, s.words.T("Change it any time with coder setup."))...)
 	return cmp.Or(err, ctx.Err())
@@ -381,7 +381,7 @@ func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error)
 	}
 	if !s.ask {
 		if usual == "" {
-			why := errors.New("it names none")
+			why := errors.New("it lists none")
 			if e.Err != nil {
 				why = e.Err
 			}
@@ -390,7 +390,7 @@ func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error)
 		return usual, nil
 	}
 	if e.Err != nil {
-		s.say(s.words.T("the endpoint does not say which models it has: %s", s.words.Said(e.Err.Error())))
+		s.say(s.words.T("the endpoint does not list its models: %s", s.words.Said(e.Err.Error())))
 	}
 	if len(e.Models) > 0 {
 		return s.choose(ctx, s.models(e.Models, usual))

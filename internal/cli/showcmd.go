@@ -57,7 +57,7 @@ func (inv *invocation) runDiff(ctx context.Context, a *app.App) error {
 	first, err1 := strconv.ParseUint(cmp.Or(from, "0"), 10, 32)
 	last, err2 := strconv.ParseUint(cmp.Or(to, "0"), 10, 32)
 	if !ok || err1 != nil || err2 != nil || to != "" && first > last {
-		return usagef("coder diff wants two records of the session as A..B, not %q", inv.flags.args[1])
+		return usagef("coder diff needs two records of the session as A..B, not %q", inv.flags.args[1])
 	}
 	id, err := a.Store().Known(ctx, inv.flags.args[0])
 	if err != nil || to != "" && last == 0 { // nothing had happened yet
@@ -67,7 +67,7 @@ func (inv *invocation) runDiff(ctx context.Context, a *app.App) error {
 		for _, d := range asof.Compare(ctx, states[0].State, states[1].State, kept) {
 			text, _, _ := patch.Unified(d.Path, d.Old, d.New)
 			if d.Lost != nil {
-				text = inv.words.T("%s changed, and what it held was not kept", oneLine(event.ShownName(d.Path))) + "\n"
+				text = inv.words.T("%s changed, but its content was not saved", oneLine(event.ShownName(d.Path))) + "\n"
 			}
 			if _, err := fmt.Fprint(inv.Stdout, sanitize.Text(text)); err != nil {
 				return err
@@ -95,9 +95,9 @@ func (inv *invocation) printFile(ctx context.Context, s asof.State, kept provena
 	text, err := s.Files[i].Content(ctx, kept)
 	switch {
 	case err != nil:
-		return inputf("what %s held was not kept: %v", name, err)
+		return inputf("the content of %s was not saved: %v", name, err)
 	case text == nil:
-		return inputf("there was no file %s at record %d", name, s.Seq)
+		return inputf("%s did not exist at record %d", name, s.Seq)
 	}
 	_, err = io.WriteString(inv.Stdout, inv.foreign(string(text)))
 	return err
@@ -143,13 +143,13 @@ func fileState(f asof.File) string {
 	gone := func(s event.FileState) bool { return s.Hash == "" && !s.Lost }
 	switch {
 	case gone(f.Before) && gone(f.After):
-		return "made and removed"
+		return "created and removed"
 	case gone(f.Before):
 		return "new"
 	case gone(f.After):
 		return "removed"
 	case f.Before == f.After:
-		return "as it was"
+		return "not changed"
 	}
 	return "changed"
 }

@@ -98,7 +98,7 @@ func (w *shutdown) onStuck(back func()) {
 }
 
 // errStuck is the end of a program in which something did not end.
-var errStuck = fmt.Errorf("told to end: %w", context.Canceled)
+var errStuck = fmt.Errorf("asked to stop: %w", context.Canceled)
 
 // watch does work. It comes back with errStuck and leaves work behind
 // if that does not end in time after ctx has, or at once when again ends.

@@ -78,7 +78,7 @@ func subcommands() []subcommand {
 		{"worktree", func(args []string) bool {
 			return len(args) == 1 && args[0] == "list" || len(args) == 2 && args[0] == "remove"
 		}, worktreeVerbs, inWorkspace("coder worktree takes list, or remove NAME", (*invocation).runWorktree), []use{
-			{"list [--json]", "list the folders that coder fork made"},
+			{"list [--json]", "list the folders created by coder fork"},
 			{"remove NAME [--force]", "delete a folder and its session; --force even if it has changes"},
 		}},
 		{"replay", one, nil, inWorkspace("coder replay needs the id of one session; coder sessions lists them", (*invocation).runReplay), []use{
@@ -87,7 +87,7 @@ func subcommands() []subcommand {
 		}},
 		{"golden", func(args []string) bool {
 			return len(args) > 0 && (args[0] == "run" || len(args) == 1 && args[0] == "list" || len(args) == 3 && args[0] == "save")
-		}, goldenVerbs, inWorkspace("coder golden needs a verb: save, run or list", (*invocation).runGolden), []use{
+		}, goldenVerbs, inWorkspace("coder golden needs a subcommand: save, run or list", (*invocation).runGolden), []use{
 			{"save SESSION NAME", "save a session as a regression test, without keys"},
 			{"run [NAME ...] [--update] [--json]", "run golden sessions offline and show differences; --update accepts them"},
 			{"list", "list the golden sessions of this project"},

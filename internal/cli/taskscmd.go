@@ -92,7 +92,7 @@ func (inv *invocation) allTasks(ctx context.Context, store *app.Store, answered 
 func (inv *invocation) runTasks(ctx context.Context) error {
 	fl, words := inv.flags, inv.words
 	if len(fl.args) > 0 && !fl.full || len(fl.args) > 1 {
-		return usagef("coder tasks takes no arguments, save the id of an interaction with --full")
+		return usagef("coder tasks takes no arguments, except an interaction id with --full")
 	}
 	a, err := inv.newApp(inv.warn)
 	if err != nil {
@@ -105,7 +105,7 @@ func (inv *invocation) runTasks(ctx context.Context) error {
 	case fl.full:
 		return inv.printQuestions(rows, strings.Join(fl.args, ""))
 	case len(rows) == 0:
-		return inv.tell(words.T("there are no tasks here"))
+		return inv.tell(words.T("no tasks here"))
 	}
 	var lines []string
 	for _, r := range rows {
@@ -120,7 +120,7 @@ func (inv *invocation) runTasks(ctx context.Context) error {
 			if q.Worded() {
 				title = words.Said(title)
 			}
-			lines = append(lines, words.T("    waits for an answer: %s", sanitize.Reveal(oneLine(title))))
+			lines = append(lines, words.T("    waiting for an answer: %s", sanitize.Reveal(oneLine(title))))
 			if q.Display.Description != "" {
 				lines = append(lines, "      "+sanitize.Reveal(oneLine(words.Said(q.Display.Description))))
 			}
@@ -128,7 +128,7 @@ func (inv *invocation) runTasks(ctx context.Context) error {
 				lines = append(lines, "      "+part.ID+": "+sanitize.Reveal(oneLine(part.Display.Title)))
 			}
 			if q.Purpose == uip.ConfirmRiskyAction {
-				lines = append(lines, "      "+words.T("all of it: coder tasks --full %s", q.ID))
+				lines = append(lines, "      "+words.T("details: coder tasks --full %s", q.ID))
 			}
 			lines = append(lines, fmt.Sprintf("      coder respond %s %s", q.ID, answerFlags(q)))
 		}
@@ -153,7 +153,7 @@ func (inv *invocation) printQuestions(rows []taskRow, id string) error {
 	}
 	switch {
 	case !found && id == "":
-		return inv.tell(inv.words.T("no task here waits for an answer"))
+		return inv.tell(inv.words.T("no task here is waiting for an answer"))
 	case !found:
 		return notOpen(id)
 	}
@@ -161,7 +161,7 @@ func (inv *invocation) printQuestions(rows []taskRow, id string) error {
 }
 
 func notOpen(id string) error {
-	return inputf("no open interaction %s; it was withdrawn, never asked, or is one of another folder (--cwd DIR; coder tasks lists those that wait)", id)
+	return inputf("no open interaction %s; it was withdrawn, never asked, or belongs to another folder (--cwd DIR; coder tasks lists the open ones)", id)
 }
 
 // answerFlags are those of coder respond that answer q.
@@ -204,7 +204,7 @@ func (inv *invocation) runRespond(ctx context.Context, a *app.App) error {
 	a = in
 	err = inv.answer(ctx, a, session, q)
 	if errors.Is(err, serve.ErrElsewhere) {
-		return inv.tell(inv.words.T("answered; the process that asked goes on with it"))
+		return inv.tell(inv.words.T("answered; the process that asked continues"))
 	}
 	if err != nil || fl.recordOnly {
 		return err

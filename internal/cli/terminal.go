@@ -355,25 +355,25 @@ func (t *terminal) banner() error {
 		add(ink.Warn, w.T("this folder is %s: its own settings may only tighten yours (coder trust changes that)", w.Said(t.app.Trusted.String())))
 	}
 	if t.app.ModelAssumed() {
-		add(ink.Warn, w.T("nobody chose a model: %s may not be one that the endpoint has; /model lists those", t.app.ModelName()))
+		add(ink.Warn, w.T("no model was chosen: the endpoint may not have %s; /model lists its models", t.app.ModelName()))
 	}
 	if text := t.inv.wideFolder(t.app.Root); text != "" {
 		add(ink.Warn, text)
 	}
 	if _, err := t.app.Door().Find("git"); err != nil {
-		add(ink.Dim, w.T("not installed, and used where it is: %s", "git"))
+		add(ink.Dim, w.T("not installed, optional: %s", "git"))
 	}
 	command, _ := t.session().LeftCommand() // told when it is taken up
 	if u, ok := t.session().Unfinished(); ok && u.Pending != nil && u.Pending.Author != event.ActorRecovery && command == "" {
 		add(ink.Warn, w.T("the last turn was cut off while it waited for an answer: %s", oneLine(u.Title)))
 	}
 	if t.session().CutUndo() {
-		add(ink.Warn, w.T("the program ended while it undid or redid a turn; /undo shows what can be taken back now"))
+		add(ink.Warn, w.T("the program ended during an undo or redo; /undo shows what can be undone now"))
 	}
 	if t.inv.inLines() {
-		add(ink.Dim, w.T("/help commands · Enter sends · Esc stops a turn · Ctrl+D leaves"))
+		add(ink.Dim, w.T("/help commands · Enter sends · Esc stops a turn · Ctrl+D quits"))
 	} else {
-		add(ink.Dim, w.T("/help commands · ? keys · Enter sends · Esc stops a turn · Ctrl+D leaves"))
+		add(ink.Dim, w.T("/help commands · ? keys · Enter sends · Esc stops a turn · Ctrl+D quits"))
 	}
 	for _, text := range t.early {
 		for line := range strings.SplitSeq(w.Said(text), "\n") {
@@ -427,7 +427,7 @@ func (s replSession) Continue(ctx context.Context, out event.Sink) (string, erro
 
 func (s replSession) Run(ctx context.Context, input chat.Words, out event.Sink) (string, error) {
 	if t, ok := s.Session.Unfinished(); ok {
-		s.terminal.warn(fmt.Sprintf("the turn that was cut off is closed: %s", oneLine(t.Title)))
+		s.terminal.warn(fmt.Sprintf("closed the turn that was cut off: %s", oneLine(t.Title)))
 	}
 	done, err := s.terminal.host.Say(ctx, orchestrator.Say(input), out)
 	s.terminal.next, s.terminal.again = done.Next, done.Draft

@@ -92,7 +92,7 @@ func (t turnLine) standing(c verify.Check) (said string, role ink.Role) {
 	said, role = w.T("check passed: %s", command), ink.Good
 	switch {
 	case c.Untold != "":
-		said, role = w.T("check told nothing: %s (%s)", command, w.Said(c.Untold)), ink.Warn
+		said, role = w.T("check inconclusive: %s (%s)", command, w.Said(c.Untold)), ink.Warn
 	case c.ExitCode != 0:
 		said, role = w.T("check failed: %s", command), ink.Bad
 	}

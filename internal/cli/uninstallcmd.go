@@ -13,7 +13,7 @@ import (
 func (inv *invocation) runUninstall(ctx context.Context) error {
 	fl := inv.flags
 	if fl.yes && !fl.data {
-		return usagef("coder uninstall --yes asks nothing, so say what to remove: coder uninstall --data --yes")
+		return usagef("coder uninstall --yes does not ask, so name what to remove: coder uninstall --data --yes")
 	}
 	all := inv.settings.Leftovers()
 	if err := inv.showLeftovers(app.Installed(inv.Env.Env), all); err != nil || len(all) == 0 {
@@ -42,7 +42,7 @@ func (inv *invocation) showLeftovers(by app.Installation, all []app.Leftover) er
 	}
 	lines := []string{words.T("program: %s", oneLine(by.Path)), "    " + remove}
 	if len(all) == 0 {
-		return inv.tell(append(lines, words.T("coder keeps no data on this machine."))...)
+		return inv.tell(append(lines, words.T("coder has no data on this machine."))...)
 	}
 	lines = append(lines, words.T("data:"))
 	for _, l := range all {
@@ -52,7 +52,7 @@ func (inv *invocation) showLeftovers(by app.Installation, all []app.Leftover) er
 		}
 		lines = append(lines, "  "+oneLine(l.Dir)+"  "+about+", "+words.T(display.Form(l.Files, "%d file", "%d files"), l.Files)+", "+sizeOf(l.Bytes))
 		if len(l.Stays) > 0 {
-			lines = append(lines, "    "+words.T("stays: %s", oneLine(strings.Join(l.Stays, ", "))))
+			lines = append(lines, "    "+words.T("kept: %s", oneLine(strings.Join(l.Stays, ", "))))
 		}
 	}
 	return inv.tell(lines...)

@@ -34,7 +34,7 @@ func (inv *invocation) runUsage(ctx context.Context) error {
 	case inv.flags.json:
 		return inv.printJSON(map[string]any{"by": by, "since": since, "sums": all, "total": total})
 	case len(all) == 0:
-		return inv.tell(inv.words.T("no use of a model is on record since %s", since.Format(time.DateOnly)))
+		return inv.tell(inv.words.T("no model usage recorded since %s", since.Format(time.DateOnly)))
 	}
 	table := display.Table{Head: display.Words(string(by), "sessions", "requests", "in", "cached", "out", "cost")}
 	for _, s := range all {
@@ -43,7 +43,7 @@ func (inv *invocation) runUsage(ctx context.Context) error {
 	table.Rows = append(table.Rows, slices.Concat(display.Words("all"), usageCells(total)))
 	blocks := []display.Block{table}
 	if total.Unpriced {
-		blocks = append(blocks, display.Text("prices that are not known are left out of the cost; provider.model_info can name them"))
+		blocks = append(blocks, display.Text("unknown prices are not included in the cost; provider.model_info can set them"))
 	}
 	return inv.show(blocks...)
 }
@@ -67,7 +67,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	}
 	age, err := parseAge(text)
 	if err != nil {
-		return time.Time{}, usagef("--since wants a day such as 2026-11-01 or a time such as 30d, 2w or 12h, not %q", text)
+		return time.Time{}, usagef("--since must be a day such as 2026-11-01 or an age such as 30d, 2w or 12h, not %q", text)
 	}
 	return now.Add(-age), nil
 }

@@ -108,7 +108,7 @@ func (inv *invocation) watcher(id string) (out event.Sink, over func() error) {
 	}
 	face := term.New(o)
 	return &replay{face: face, words: inv.words, seen: newSeen(face)}, func() error {
-		return face.Insert(inv.words.T("no process works in session %s; go on with it by: coder -r %[1]s", id))
+		return face.Insert(inv.words.T("no process is working in session %s; continue it with: coder -r %[1]s", id))
 	}
 }
 

@@ -57,7 +57,7 @@ func (inv *invocation) runWeb(ctx context.Context, a *app.App) error {
 	fl := inv.flags
 	fl.Attended, fl.NoYolo = true, !fl.mayBypass
 	if fl.Ephemeral || a.Home == "" {
-		return usagef("coder web needs what is kept of sessions; it does not go with --no-session-persistence")
+		return usagef("coder web needs saved sessions; it cannot be used with --no-session-persistence")
 	}
 	at, cert, err := listenWeb(ctx, fl.listen, inv.Now())
 	if err != nil {
@@ -94,9 +94,9 @@ func (w *web) invite(at net.Addr, key browser.Key, cert *tls.Certificate) error 
 		lines = append(lines, fmt.Sprintf("%s://%s/%s/?token=%s", scheme, host, key.Place, key.Token))
 	}
 	if cert != nil {
-		lines = append(lines, words.T("the browser will ask about the certificate, which is of this run alone; its SHA-256 fingerprint is"), "  "+fingerprint(cert))
+		lines = append(lines, words.T("the browser will warn about the certificate, which is for this run only; its SHA-256 fingerprint is"), "  "+fingerprint(cert))
 	}
-	lines = append(lines, words.T("whoever has the address can do in your name what you can; Ctrl-C ends it"))
+	lines = append(lines, words.T("anyone with this link can act as you; Ctrl-C stops the server"))
 	return w.inv.tell(lines...)
 }
 

@@ -26,7 +26,7 @@ func (w *web) fleet() browser.FleetProgram {
 		Standing: func(ctx context.Context) (f browser.Fleet, err error) {
 			text, err := w.askFleet(ctx, "status", "--json")
 			if err == nil && json.Unmarshal(text, &f) != nil {
-				err = &browser.Problem{Status: http.StatusBadGateway, Text: "the fleet does not say what it has; coder fleet ps tells why"}
+				err = &browser.Problem{Status: http.StatusBadGateway, Text: "the fleet does not list its tasks; coder fleet ps shows why"}
 			}
 			return f, err
 		},
@@ -48,12 +48,12 @@ func (w *web) answerFleet(ctx context.Context, a uip.Response) error {
 	}
 	for _, part := range a.Parts {
 		if part.Input != "" || part.Option == "" {
-			return &browser.Problem{Status: http.StatusBadRequest, Text: "a fleet takes one of the options for each part; nothing was changed"}
+			return &browser.Problem{Status: http.StatusBadRequest, Text: "a fleet accepts one of the options for each part; nothing was changed"}
 		}
 		args = append(args, "--answer", part.ID+"="+part.Option)
 	}
 	if a.Dismissed {
-		return &browser.Problem{Status: http.StatusBadRequest, Text: "a question of a fleet waits until it is answered, or its task is canceled; nothing was changed"}
+		return &browser.Problem{Status: http.StatusBadRequest, Text: "a fleet's question waits until it is answered or its task is canceled; nothing was changed"}
 	}
 	_, err := w.askFleet(ctx, args...)
 	return err
@@ -73,7 +73,7 @@ func (w *web) askFleet(ctx context.Context, args ...string) ([]byte, error) {
 	out, err := cmd.Output()
 	if err != nil {
 		why := strings.TrimSpace(said.String())
-		return nil, &browser.Problem{Status: http.StatusBadGateway, Text: cmp.Or(oneLine(why), "the fleet does not say what it has; coder fleet ps tells why")}
+		return nil, &browser.Problem{Status: http.StatusBadGateway, Text: cmp.Or(oneLine(why), "the fleet does not list its tasks; coder fleet ps shows why")}
 	}
 	return out, nil
 }

@@ -43,7 +43,7 @@ func (w *web) find(p browser.Place) *hosted {
 // host opens a session to work in it.
 func (w *web) host(ctx context.Context, root, mode string, which app.Which) (*hosted, error) {
 	if w.life.Err() != nil {
-		return nil, &browser.Problem{Status: http.StatusServiceUnavailable, Text: "coder web is ending"}
+		return nil, &browser.Problem{Status: http.StatusServiceUnavailable, Text: "coder web is stopping"}
 	}
 	a, err := w.inv.appIn(root, mode, w.inv.warn)
 	if err != nil {
@@ -139,7 +139,7 @@ func (h *hosted) moved(ctx context.Context, left serve.Result) {
 	h.place.Session = h.ID()
 	h.web.hosted[h.place] = h
 	h.web.mu.Unlock()
-	h.web.pages.Seen(ctx, was, event.Record{Event: event.Notice{Level: event.Info, Text: fmt.Sprintf("it goes on in session %s", h.ID())}})
+	h.web.pages.Seen(ctx, was, event.Record{Event: event.Notice{Level: event.Info, Text: fmt.Sprintf("it continues in session %s", h.ID())}})
 }
 
 // asProblem is what went wrong in the words of a page.
@@ -154,7 +154,7 @@ func asProblem(err error) error {
 	case errors.As(err, &refusal):
 		status = http.StatusConflict
 	case errors.As(err, &claimed):
-		return &browser.Problem{Status: http.StatusConflict, Text: claimed.Error() + "; what is to be said to it is said there. Nothing was changed"}
+		return &browser.Problem{Status: http.StatusConflict, Text: claimed.Error() + "; send messages there. Nothing was changed"}
 	case code == ExitInput || code == ExitConfig:
 		status = http.StatusBadRequest
 	}
@@ -230,7 +230,7 @@ func (w *web) answer(ctx context.Context, p browser.Place, q uip.Request, a uip.
 		if h.Questions.Answer(ctx, a) {
 			return nil
 		}
-		return &browser.Problem{Status: http.StatusConflict, Text: "the question was answered before, or is not asked any more; your answer changed nothing"}
+		return &browser.Problem{Status: http.StatusConflict, Text: "the question was already answered, or is no longer open; your answer changed nothing"}
 	}
 	room, err := w.room(p.Root)
 	if err != nil {
@@ -244,12 +244,12 @@ func (w *web) answer(ctx context.Context, p browser.Place, q uip.Request, a uip.
 	case errors.Is(err, serve.ErrElsewhere):
 		return nil
 	case errors.Is(err, supervisor.ErrAnswered), errors.Is(err, supervisor.ErrWithdrawn):
-		return &browser.Problem{Status: http.StatusConflict, Text: "the question was answered before, or is not asked any more; your answer changed nothing"}
+		return &browser.Problem{Status: http.StatusConflict, Text: "the question was already answered, or is no longer open; your answer changed nothing"}
 	case err != nil:
 		return asProblem(err)
 	}
 	if err := w.add(ctx, p, drive.Message{ID: takeUp}); err != nil { // the answer is on record: only the work cannot continue here
-		return &browser.Problem{Status: http.StatusAccepted, Text: fmt.Sprintf("the session does not continue yet: %s; then run: coder -p -r %s", message(err), p.Session)}
+		return &browser.Problem{Status: http.StatusAccepted, Text: fmt.Sprintf("the session has not continued yet: %s; then run: coder -p -r %s", message(err), p.Session)}
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func (w *web) stop(ctx context.Context, p browser.Place) error {
 	}
 	h := w.find(p)
 	if h == nil {
-		return &browser.Problem{Status: http.StatusConflict, Text: "nothing runs in this session"}
+		return &browser.Problem{Status: http.StatusConflict, Text: "nothing is running in this session"}
 	}
 	h.Drop()
 	h.Interrupt()

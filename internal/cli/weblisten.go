@@ -39,7 +39,7 @@ func listenWeb(ctx context.Context, where string, now time.Time) (net.Listener, 
 		var err error
 		host, port, err = net.SplitHostPort(where)
 		if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
-			return nil, nil, usagef("--listen wants an address such as 127.0.0.1:8080 or 192.168.1.5:8443, not %q", where)
+			return nil, nil, usagef("--listen must be an address such as 127.0.0.1:8080 or 192.168.1.5:8443, not %q", where)
 		}
 	}
 	at, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, port))
@@ -48,7 +48,7 @@ func listenWeb(ctx context.Context, where string, now time.Time) (net.Listener, 
 		if errno := syscall.Errno(0); errors.As(err, &errno) {
 			cause = errno
 		}
-		return nil, nil, inputf("it is not possible to listen on %s: %v", net.JoinHostPort(host, port), cause)
+		return nil, nil, inputf("cannot listen on %s: %v", net.JoinHostPort(host, port), cause)
 	}
 	if at.Addr().(*net.TCPAddr).IP.IsLoopback() {
 		return at, nil, nil
@@ -68,11 +68,11 @@ const certificateTime = 365 * 24 * time.Hour
 func newCertificate(host string, now time.Time) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make a certificate: %w", err)
+		return nil, fmt.Errorf("create a certificate: %w", err)
 	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
-		return nil, fmt.Errorf("make a certificate: %w", err)
+		return nil, fmt.Errorf("create a certificate: %w", err)
 	}
 	t := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "coder web"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateTime),
@@ -84,7 +84,7 @@ func newCertificate(host string, now time.Time) (*tls.Certificate, error) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, t, t, &key.PublicKey, key)
 	if err != nil {
-		return nil, fmt.Errorf("make a certificate: %w", err)
+		return nil, fmt.Errorf("create a certificate: %w", err)
 	}
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }

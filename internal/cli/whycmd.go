@@ -41,7 +41,7 @@ func (inv *invocation) runBlame(ctx context.Context) error {
 // names.
 func (inv *invocation) provenance(ctx context.Context, command string) (*slash.Provenance, int, error) {
 	if len(inv.flags.args) != 1 {
-		return nil, 0, usagef("coder %s needs one file, and may name a line of it: FILE:LINE", command)
+		return nil, 0, usagef("coder %s needs one file, optionally with a line: FILE:LINE", command)
 	}
 	file, line, err := slash.SplitLine(inv.flags.args[0])
 	if err != nil {

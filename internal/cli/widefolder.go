@@ -15,13 +15,13 @@ func (inv *invocation) wideFolder(root string) string {
 	}
 	switch {
 	case root == "/":
-		return inv.words.T("this is the root of the whole system: all of it is the workspace; start coder in the folder of a project")
+		return inv.words.T("this is the root of the system, and all of it is the workspace; start coder in a project folder")
 	case root == home:
-		return inv.words.T("this is your home folder: all of it is the workspace; start coder in the folder of a project")
+		return inv.words.T("this is your home folder, and all of it is the workspace; start coder in a project folder")
 	case strings.HasPrefix(home, root+"/"):
-		return inv.words.T("your home folder is in this folder: all of it is the workspace; start coder in the folder of a project")
+		return inv.words.T("your home folder is in this folder, and all of it is the workspace; start coder in a project folder")
 	case slices.Contains(systemFolders, root):
-		return inv.words.T("this folder is the system's: all of it is the workspace; start coder in the folder of a project")
+		return inv.words.T("this is a system folder, and all of it is the workspace; start coder in a project folder")
 	}
 	return ""
 }

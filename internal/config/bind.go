@@ -55,7 +55,7 @@ func (y *layer) members(path string, v hujson.Value, take func(name string, m hu
 		}
 		name := memberName(m)
 		if seen[name] {
-			y.failAt(m.Name.StartOffset, Entry(path, name), fmt.Sprintf("key %q is given twice", brief(Entry(path, name))))
+			y.failAt(m.Name.StartOffset, Entry(path, name), fmt.Sprintf("key %q appears twice", brief(Entry(path, name))))
 			continue
 		}
 		seen[name] = true
@@ -111,12 +111,12 @@ func (y *layer) single(f *field, v hujson.Value) {
 		return
 	case y.project && f.project() == "never":
 		y.report.Warnings = append(y.report.Warnings, Warning{
-			Origin: y.origin(v.StartOffset), Key: f.path, Text: "ignored: it is never a project's to choose: " + f.path,
+			Origin: y.origin(v.StartOffset), Key: f.path, Text: "ignored: a project may not choose: " + f.path,
 		})
 		return
 	case y.project && f.path == "agents.default" && now.String() == "yolo":
 		y.report.Warnings = append(y.report.Warnings, Warning{
-			Origin: y.origin(v.StartOffset), Key: f.path, Text: "ignored: yolo is never a project's to choose: " + f.path,
+			Origin: y.origin(v.StartOffset), Key: f.path, Text: "ignored: a project may not choose yolo: " + f.path,
 		})
 		return
 	}
@@ -168,7 +168,7 @@ func (y *layer) value(f *field, v hujson.Value) (reflect.Value, error) {
 		s, err := y.text(f, lit)
 		return reflect.ValueOf(s), err
 	}
-	return reflect.Value{}, fmt.Errorf("want %s, found %s", f.wanted(), found(v))
+	return reflect.Value{}, fmt.Errorf("expected %s, found %s", f.wanted(), found(v))
 }
 
 // shellLine is a line as a command; an empty line is none.
@@ -186,14 +186,14 @@ func (y *layer) text(f *field, lit hujson.Literal) (string, error) {
 		return "", err
 	}
 	if enum := f.enum(); enum != nil && !slices.Contains(enum, s) {
-		err := fmt.Sprintf("want %s, found %q", oneOf(enum), brief(s))
+		err := fmt.Sprintf("expected %s, found %q", oneOf(enum), brief(s))
 		if n := nearest.Of(s, enum); n != "" {
 			err += didYouMean(n)
 		}
 		return "", errors.New(err)
 	}
 	if f.address() && s != "" && !isAddress(s) {
-		return "", fmt.Errorf("want an address such as https://host/v1, found %q", brief(maskAddress(s)))
+		return "", fmt.Errorf("expected an address such as https://host/v1, found %q", brief(maskAddress(s)))
 	}
 	return s, nil
 }
@@ -221,13 +221,13 @@ func isAddress(s string) bool {
 func (y *layer) list(f *field, v hujson.Value) ([]string, error) {
 	a, ok := v.Value.(*hujson.Array)
 	if !ok {
-		return nil, fmt.Errorf("want a list of strings, found %s", found(v))
+		return nil, fmt.Errorf("expected a list of strings, found %s", found(v))
 	}
 	list := make([]string, 0, len(a.Elements))
 	for _, e := range a.Elements {
 		lit, ok := e.Value.(hujson.Literal)
 		if !ok || lit.Kind() != '"' {
-			return nil, fmt.Errorf("want a list of strings, found %s in it", found(e))
+			return nil, fmt.Errorf("expected a list of strings, found %s in it", found(e))
 		}
 		s, err := y.expanded(f, lit.String())
 		if err != nil {
@@ -375,7 +375,7 @@ func (f *field) wanted() string {
 	case reach:
 		return "true, false or a list of hosts"
 	case command:
-		return "a list of words, or a line for the shell"
+		return "a list of words, or a shell line"
 	}
 	return "an object"
 }

@@ -137,7 +137,7 @@ func expand(s string, getenv func(string) string, withheld func(string) bool) (s
 		value := getenv(ref.name)
 		if withheld != nil && withheld(ref.name) {
 			if value = ""; !ref.hasDefault {
-				return "", nil, fmt.Errorf("variable %s is withheld: it holds a key of a provider", ref.name)
+				return "", nil, fmt.Errorf("variable %s is withheld: it holds a provider's key", ref.name)
 			}
 		}
 		if value == "" && !ref.hasDefault {

@@ -75,7 +75,7 @@ func TestModelsOfVendors(t *testing.T) {
 		model, origin string
 	}{
 		"openai's":                     {env: env{"OPENAI_API_KEY": "o", "OPENAI_MODEL": "m"}, model: "m", origin: "env OPENAI_MODEL"},
-		"blanks are nothing":           {env: env{"OPENAI_API_KEY": "o", "OPENAI_MODEL": " "}, model: "gpt-5.4", origin: "the usual one of provider.base_url"},
+		"blanks are nothing":           {env: env{"OPENAI_API_KEY": "o", "OPENAI_MODEL": " "}, model: "gpt-5.4", origin: "the default for provider.base_url"},
 		"at an address of one's own":   {env: env{"OPENAI_BASE_URL": "http://h/v1", "OPENAI_MODEL": "m"}, model: "m", origin: "env OPENAI_MODEL"},
 		"anthropic's":                  {env: env{"ANTHROPIC_API_KEY": "a", "ANTHROPIC_MODEL": "m"}, model: "m", origin: "env ANTHROPIC_MODEL"},
 		"ollama's":                     {env: env{"OLLAMA_HOST": "h", "OLLAMA_MODEL": "m"}, model: "m", origin: "env OLLAMA_MODEL"},
@@ -83,7 +83,7 @@ func TestModelsOfVendors(t *testing.T) {
 		"with a key of ours":           {env: env{"CODER_API_KEY": "c", "OPENAI_MODEL": "m"}, model: "m", origin: "env OPENAI_MODEL"},
 		"ours comes first":             {env: env{"OPENAI_API_KEY": "o", "OPENAI_MODEL": "m", "CODER_MODEL": "c"}, model: "c", origin: "env CODER_MODEL"},
 		"a file comes first":           {file: `{"provider": {"model": "f"}}`, env: env{"OPENAI_API_KEY": "o", "OPENAI_MODEL": "m"}, model: "f", origin: "file"},
-		"not for another vendor":       {env: env{"ANTHROPIC_API_KEY": "a", "OPENAI_MODEL": "m"}, model: "claude-sonnet-5-5", origin: "the usual one of provider.base_url"},
+		"not for another vendor":       {env: env{"ANTHROPIC_API_KEY": "a", "OPENAI_MODEL": "m"}, model: "claude-sonnet-5-5", origin: "the default for provider.base_url"},
 		"not for a stranger's address": {env: env{"CODER_BASE_URL": "http://c", "OPENAI_MODEL": "m"}, model: "", origin: "default"},
 	} {
 		t.Run(name, func(t *testing.T) {

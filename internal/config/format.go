@@ -31,7 +31,7 @@ func (s *source) readable() error {
 			at = m.Value.StartOffset
 			if err := json.Unmarshal(packed(m.Value), &format); err != nil || format < 1 {
 				found := brief(string(packed(m.Value)))
-				return s.error(at, formatKey, fmt.Sprintf("format: want a whole number from 1, found %s", found))
+				return s.error(at, formatKey, fmt.Sprintf("format: expected a whole number from 1, found %s", found))
 			}
 		case writerKey:
 			_ = json.Unmarshal(packed(m.Value), &writer) // only names the version

@@ -267,7 +267,7 @@ func literal(f *field, words []string, value any) (hujson.Value, error) {
 		if lit := hujson.Literal(s); lit.IsValid() {
 			return hujson.Value{Value: lit}, nil
 		}
-		return hujson.Value{}, fmt.Errorf("want %s, found %q", f.wanted(), brief(s))
+		return hujson.Value{}, fmt.Errorf("expected %s, found %q", f.wanted(), brief(s))
 	}
 	if tooDeep([]byte(s)) >= 0 {
 		return hujson.Value{}, errors.New("nested too deep")

@@ -175,7 +175,7 @@ func (p Preset) AddressIn(getenv func(string) string) (address, variable string)
 }
 
 // UsualModel is where a model comes from that nobody chose.
-const UsualModel = "the usual one of provider.base_url"
+const UsualModel = "the default for provider.base_url"
 
 // In is the endpoint that p is in an environment, with the variable of its key.
 // Without an address it cannot be used.
@@ -296,7 +296,7 @@ func PresetAt(address string, getenv func(string) string) Preset {
 func (l *loader) chooseEndpoint() {
 	p := &l.cfg.Provider
 	if p.Preset != "" {
-		l.usePreset(PresetNamed(p.Preset), "the usual one of provider.preset")
+		l.usePreset(PresetNamed(p.Preset), "the default for provider.preset")
 		return
 	}
 	if p.BaseURL != "" {
@@ -323,7 +323,7 @@ func (l *loader) chooseEndpoint() {
 	}
 	if l.given("provider.kind") || p.APIKey != "" {
 		p.BaseURL = Endpoint(p.Kind)
-		l.report.origins["provider.base_url"] = Origin{Source: "the usual one of provider.kind"}
+		l.report.origins["provider.base_url"] = Origin{Source: "the default for provider.kind"}
 		if v := PresetAt(p.BaseURL, l.getenv); v.Name != "" {
 			l.useModel(v)
 		}
@@ -355,8 +355,8 @@ func (l *loader) useVendor(v Preset, own bool) {
 			*place, l.report.origins[key] = value, Origin{Source: source}
 		}
 	}
-	take("provider.kind", &p.Kind, v.Kinds[0], "the usual one of provider.base_url")
-	take("provider.preset", &p.Preset, v.Name, "the one of provider.base_url")
+	take("provider.kind", &p.Kind, v.Kinds[0], "the default for provider.base_url")
+	take("provider.preset", &p.Preset, v.Name, "derived from provider.base_url")
 	if !own {
 		return
 	}
@@ -364,7 +364,7 @@ func (l *loader) useVendor(v Preset, own bool) {
 	if p.APIKey != "" || p.KeyStore != "" {
 		name = "" // it is not used
 	}
-	take("provider.key_header", &p.KeyHeader, v.header(name), "the usual one of provider.base_url")
+	take("provider.key_header", &p.KeyHeader, v.header(name), "the default for provider.base_url")
 	if l.useModel(v); p.Model == "" {
 		take("provider.model", &p.Model, v.Model, UsualModel)
 	}

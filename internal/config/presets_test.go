@@ -128,8 +128,8 @@ func TestProfilesAreLayered(t *testing.T) {
 		t.Errorf("a flag is the strongest: %+v", c.Provider)
 	}
 	for text, want := range map[string]string{
-		`{"profile": "c", "profiles": {"a": {}, "b": {}}}`: `there is no profile "c"; there are: a, b`,
-		`{"profile": "c"}`: `there is no profile "c"`,
+		`{"profile": "c", "profiles": {"a": {}, "b": {}}}`: `unknown profile "c"; use one of: a, b`,
+		`{"profile": "c"}`: `unknown profile "c"`,
 		"{\"profile\": \"a\",\n\"profiles\": {\"a\": {\"modle\": 1}}}": `config.json:2:20: unknown key "provider.modle"; did you mean "provider.model"?`,
 		`{"profile": "a", "profiles": {"a": {"preset": "gorq"}}}`:      `did you mean "groq"?`,
 		`{"profile": "a", "profiles": {"a": {"api_key": "${GONE}"}}}`:  `variable GONE is not set`,

@@ -25,9 +25,9 @@ func (y *layer) useProfile() {
 	y.chose = false
 	told := y.profiles[name]
 	if len(told) == 0 {
-		why := fmt.Sprintf("there is no profile %q", brief(name))
+		why := fmt.Sprintf("unknown profile %q", brief(name))
 		if names := slices.Sorted(maps.Keys(y.profiles)); len(names) > 0 {
-			why = fmt.Sprintf("there is no profile %q; there are: %s", brief(name), strings.Join(names, ", "))
+			why = fmt.Sprintf("unknown profile %q; use one of: %s", brief(name), strings.Join(names, ", "))
 		}
 		y.failAt(0, "profile", why)
 		return

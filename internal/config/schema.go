@@ -26,8 +26,8 @@ func Schema() json.RawMessage {
 	s.Title = "coder settings"
 	s.Properties["$schema"] = &schema{Type: "string", Description: "address of this schema, for editors"}
 	one := 1.0
-	s.Properties[formatKey] = &schema{Type: "integer", Minimum: &one, Description: "format of this file; 1 without it, and a program refuses formats newer than its own"}
-	s.Properties[writerKey] = &schema{Type: "string", Description: "version of coder that the file was written for, to name where the format is too new"}
+	s.Properties[formatKey] = &schema{Type: "integer", Minimum: &one, Description: "format of this file (default 1); a program refuses formats newer than its own"}
+	s.Properties[writerKey] = &schema{Type: "string", Description: "version of coder that the file was written for, shown if the format is too new"}
 	out, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		panic(err) // strings, numbers and maps always marshal

@@ -21,11 +21,11 @@ func Servers(text []byte, getenv func(string) string, withheld func(string) bool
 	src.root.Standardize()
 	var file map[string]json.RawMessage
 	if json.Unmarshal(src.root.Pack(), &file) != nil {
-		return nil, nil, errors.New("want an object with mcpServers")
+		return nil, nil, errors.New("expected an object with mcpServers")
 	}
 	if inner, ok := file[mcpServers]; ok {
 		if file = nil; json.Unmarshal(inner, &file) != nil {
-			return nil, nil, errors.New("mcpServers: want an object")
+			return nil, nil, errors.New("mcpServers: expected an object")
 		}
 	}
 	y := layer{loader: newLoader(Options{Getenv: getenv}), src: src, withheld: withheld}
@@ -60,7 +60,7 @@ func (y *layer) leavesOut(name string, entry hujson.Value, err error, at Origin)
 	same := func(l LeftOut) bool { return l.Name == name && l.Project == y.projects[name] }
 	_, there := y.cfg.MCPServers[name]
 	if y.project && !y.projects[name] && (there || slices.ContainsFunc(y.report.LeftOut, same)) {
-		err = errors.New("you have one of that name")
+		err = errors.New("you already have one of that name")
 	}
 	if !y.project && (err != nil || y.projects[name]) {
 		delete(y.cfg.MCPServers, name)

@@ -51,8 +51,8 @@ func TestSetRefuses(t *testing.T) {
 		{"{}", "runtime.max_steps", "5", "want a whole number"},
 		{"{}", "ui.color", "pink", "want auto, always or never"},
 		{"{", "ui.color", "never", "not JSON"},
-		{`{"ui": 5}`, "ui.color", "never", "want an object, found 5"},
-		{`[]`, "ui.color", "never", "want an object, found a list"},
+		{`{"ui": 5}`, "ui.color", "never", "expected an object, found 5"},
+		{`[]`, "ui.color", "never", "expected an object, found a list"},
 		{"{}", "provider", map[string]string{}, "unknown key"},
 		{"{}", "ui.color", func() {}, "unsupported type"},
 	} {

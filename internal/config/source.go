@@ -60,7 +60,7 @@ func parse(name string, data []byte) (*source, error) {
 		return s, nil
 	}
 	if at := tooDeep(data); at >= 0 {
-		return nil, s.error(at, "", fmt.Sprintf("brackets are nested more than %d deep", maxDepth))
+		return nil, s.error(at, "", fmt.Sprintf("brackets are nested more than %d levels deep", maxDepth))
 	}
 	root, err := hujson.Parse(data)
 	if err == nil {
@@ -164,7 +164,7 @@ func asObject(v hujson.Value) (*hujson.Object, error) {
 	if o, ok := v.Value.(*hujson.Object); ok {
 		return o, nil
 	}
-	return nil, errors.New("want an object, found " + found(v))
+	return nil, errors.New("expected an object, found " + found(v))
 }
 
 func memberName(m hujson.ObjectMember) string {

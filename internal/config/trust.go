@@ -83,7 +83,7 @@ func (y *layer) verdicts(f *field, tool string, v hujson.Value) (given []verdict
 			return
 		}
 		ok = false
-		y.mistake(v, path, fmt.Errorf("want %s, found %s", oneOf(f.rest.enum()), found(v)))
+		y.mistake(v, path, fmt.Errorf("expected %s, found %s", oneOf(f.rest.enum()), found(v)))
 	}
 	ok = true
 	switch v.Value.(type) {
@@ -92,7 +92,7 @@ func (y *layer) verdicts(f *field, tool string, v hujson.Value) (given []verdict
 	case *hujson.Object:
 		y.members(path, v, func(pattern string, m hujson.ObjectMember) { one(Entry(path, pattern), pattern, m.Value) })
 	default:
-		y.mistake(v, path, fmt.Errorf("want %s, or an object of them by pattern, found %s%s",
+		y.mistake(v, path, fmt.Errorf("expected %s, or an object of them by pattern, found %s%s",
 			oneOf(f.rest.enum()), found(v), y.root.suggest(f, tool)))
 		return nil, false
 	}

@@ -43,7 +43,7 @@ func ParseVerdict(s string) (Verdict, error) {
 			return v, nil
 		}
 	}
-	return Deny, fmt.Errorf("%q is none of allow, ask, deny", s)
+	return Deny, fmt.Errorf("invalid verdict %q: use allow, ask or deny", s)
 }
 
 // Case is what a Policy gets to judge: the call as the model wrote it, the
@@ -175,14 +175,14 @@ func All(ps ...Policy) Policy {
 // Fearless wraps p for places where nothing of value can be harmed, such as a
 // container made for one run: whatever p would ask about passes.
 func Fearless(p Policy) Policy {
-	return letting(p, func(Opinion) bool { return true }, Reason{By: "auto-approve", Text: "let pass unasked, risks included"}, event.RisksUnasked)
+	return letting(p, func(Opinion) bool { return true }, Reason{By: "auto-approve", Text: "allowed without approval, risks included"}, event.RisksUnasked)
 }
 
 // Unasked wraps p for runs that were told to go ahead: what p would merely ask
 // about passes, as long as every reason may be waived for good. A risk that
 // must be asked about every time is still asked about, a denial still denies.
 func Unasked(p Policy) Policy {
-	return letting(p, Opinion.Waivable, Reason{By: "auto-approve", Text: "let pass unasked", Lasting: true}, event.WaivableUnasked)
+	return letting(p, Opinion.Waivable, Reason{By: "auto-approve", Text: "allowed without approval", Lasting: true}, event.WaivableUnasked)
 }
 
 func letting(p Policy, pass func(Opinion) bool, why Reason, unasked event.Unasked) Policy {

@@ -27,7 +27,7 @@ const (
 )
 
 // ErrElsewhere reports that another process goes on with an answer.
-var ErrElsewhere = errors.New("another process goes on with the answer")
+var ErrElsewhere = errors.New("another process continues with the answer")
 
 // A Refusal says why a process that works in a session did not take what was said to it.
 type Refusal string
@@ -87,7 +87,7 @@ func outcomeOf(ctx context.Context, sup *supervisor.Supervisor, session string, 
 	case err != nil:
 		return true, err
 	case letter != nil && state == inbox.Refused:
-		return true, Refusal("the process that asked did not take the answer; coder tasks shows what it asks now")
+		return true, Refusal("the process that asked did not accept the answer; coder tasks shows its current question")
 	}
 	var claimed *event.ClaimedError
 	err = sup.Answer(ctx, session, a)
@@ -193,7 +193,7 @@ func Tell(ctx context.Context, a *app.App, session, what, words string) error {
 	said := uip.Response{ID: q.ID, Input: words, Author: event.ActorUser, Via: "web"}
 	letter, err := a.Store().Remote().Post(inbox.Place{Root: a.Root, Session: session}, q, said, fmt.Sprintf("coder web, process %d", os.Getpid()), app.NewID("a"))
 	if errors.Is(err, inbox.ErrNobodyWaits) {
-		return Refusal("the process that works in this session takes nothing from here but answers; say or stop it there. Nothing was changed")
+		return Refusal("the process running this session accepts only answers from here; send or stop it there. Nothing was changed")
 	}
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func Tell(ctx context.Context, a *app.App, session, what, words string) error {
 	defer poll.Stop()
 	tired := time.NewTimer(askTime)
 	defer tired.Stop()
-	notTaken := Refusal("the process that works in this session did not take it; nothing was changed")
+	notTaken := Refusal("the process running this session did not accept it; nothing was changed")
 	for {
 		switch letter.State() {
 		case inbox.Taken:

@@ -27,7 +27,7 @@ func Agents(others func() (items []Item, warnings []string)) Command {
 		}
 		blocks := []display.Block{t}
 		if more := listed(others()); len(more) > 0 {
-			blocks = append(blocks, display.Text("\nthe model may give work to:"))
+			blocks = append(blocks, display.Text("\nthe model may delegate to:"))
 			blocks = append(blocks, more...)
 		}
 		return show(blocks...)

@@ -14,7 +14,7 @@ import (
 // Blame shows which session or commit every line of a file comes from.
 func Blame(trace func(ctx context.Context, file string, line int) (*Provenance, error)) Command {
 	return Command{
-		Name: "blame", Reads: true, Args: "FILE", Help: "show which session or commit every line of a file comes from",
+		Name: "blame", Reads: true, Args: "FILE", Help: "show which session or commit each line of a file comes from",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if c.Args == "" {
 				return wrong("/blame needs a file: /blame FILE")
@@ -39,7 +39,7 @@ func (p *Provenance) Blame() display.Block {
 	for i, l := range p.Lines {
 		row := []display.Cell{p.Label(i), {Text: fmt.Sprintf("%*d %s", width, i+1, sanitize.Text(strings.TrimRight(l.Text, "\r\n")))}}
 		if p.Binary {
-			row = []display.Cell{row[0], {Text: "1"}, {Text: "the file is no text; it is told as a whole", Words: true}}
+			row = []display.Cell{row[0], {Text: "1"}, {Text: "not a text file; shown as a whole", Words: true}}
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -52,11 +52,11 @@ const hitsShown = 30
 // Search finds words in all sessions of all projects.
 func Search(find func(ctx context.Context, words []string) ([]fulltext.Found, error)) Command {
 	return Command{
-		Name: "search", Reads: true, Args: "WORDS", Help: "find words in all sessions of all projects",
+		Name: "search", Reads: true, Args: "WORDS", Help: "search all sessions of all projects",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			words := fulltext.Words(c.Args)
 			if len(words) == 0 {
-				return wrong("/search needs words to look for")
+				return wrong("/search needs words to search for")
 			}
 			all, err := find(ctx, words)
 			if err != nil {
@@ -70,7 +70,7 @@ func Search(find func(ctx context.Context, words []string) ([]fulltext.Found, er
 // Hits are the sessions in which words were found.
 func Hits(all []fulltext.Found, words []string) (blocks []display.Block) {
 	if len(all) == 0 {
-		return []display.Block{display.Text("no session has all of these words")}
+		return []display.Block{display.Text("no session contains all of these words")}
 	}
 	for _, f := range all[:min(len(all), hitsShown)] {
 		line := []string{when(f.Updated), sanitize.Line(f.Project, 400), f.Session, sanitize.Line(f.Title, 400)}

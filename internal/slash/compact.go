@@ -12,17 +12,17 @@ import (
 // Compact lets a summary stand for what was said, or undoes that.
 func Compact() Command {
 	return Command{
-		Name: "compact", Args: "[FOCUS|undo]", Help: "let a summary stand for what was said, or undo that",
+		Name: "compact", Args: "[FOCUS|undo]", Help: "summarize the conversation, or undo that",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if c.Args == "undo" {
 				was, err := c.Uncompact(ctx)
 				dropped, shortened := compact.Compare(was.Hidden, was.By)
 				var said []string
 				if dropped > 0 || shortened == 0 {
-					said = append(said, fmt.Sprintf(display.Form(dropped, "%d message is back", "%d messages are back"), dropped))
+					said = append(said, fmt.Sprintf(display.Form(dropped, "%d message restored", "%d messages restored"), dropped))
 				}
 				if shortened > 0 {
-					said = append(said, fmt.Sprintf(display.Form(shortened, "%d message is whole again", "%d messages are whole again"), shortened))
+					said = append(said, fmt.Sprintf(display.Form(shortened, "%d message restored in full", "%d messages restored in full"), shortened))
 				}
 				return outcome{Text: strings.Join(said, "\n")}, err
 			}

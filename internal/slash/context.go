@@ -20,12 +20,12 @@ import (
 // Context shows what fills the model's window.
 // Book reads where that came from from the record, up to one of its lines or, at zero, to its end.
 func Context(session string, book func(ctx context.Context, session string, until uint64) (*ledger.Book, error)) Command {
-	return Command{Name: "context", Looks: true, Help: "show what fills the model's window, by part and source, and what it cost", Run: func(ctx context.Context, c call) (outcome, error) {
+	return Command{Name: "context", Looks: true, Help: "show what fills the context window, by part and source, and its cost", Run: func(ctx context.Context, c call) (outcome, error) {
 		set, talk := c.Settings(), c.Conversation()
 		used := c.ContextUsed()
-		text := fmt.Sprintf("%d of %d tokens are in use (%s)", used, set.ContextLimit, percent(used, set.ContextLimit))
+		text := fmt.Sprintf("%d of %d tokens used (%s)", used, set.ContextLimit, percent(used, set.ContextLimit))
 		if set.Compaction.Auto && set.ContextLimit > 0 {
-			text += fmt.Sprintf("\nfrom %d on the conversation is made shorter", int(compact.Limits{Tokens: set.ContextLimit, Threshold: set.Compaction.Threshold}.Allowed()))
+			text += fmt.Sprintf("\nthe conversation is shortened from %d on", int(compact.Limits{Tokens: set.ContextLimit, Threshold: set.Compaction.Threshold}.Allowed()))
 		}
 		if last, ok := talk.Replaced(); ok {
 			text += replaced(last)
@@ -46,11 +46,11 @@ func replaced(last conversation.Replacement) (text string) {
 	switch {
 	case dropped == 0:
 	case last.Reason == event.ModeSwitched:
-		text += fmt.Sprintf(display.Form(dropped, "\nthe mode changed, and %d earlier message is not seen any more; /compact undo brings it back",
-			"\nthe mode changed, and %d earlier messages are not seen any more; /compact undo brings them back"), dropped)
+		text += fmt.Sprintf(display.Form(dropped, "\nthe mode changed, and the model no longer sees %d earlier message; /compact undo restores it",
+			"\nthe mode changed, and the model no longer sees %d earlier messages; /compact undo restores them"), dropped)
 	default:
-		text += fmt.Sprintf(display.Form(dropped, "\na summary stands for %d earlier message; /compact undo brings it back",
-			"\na summary stands for %d earlier messages; /compact undo brings them back"), dropped)
+		text += fmt.Sprintf(display.Form(dropped, "\na summary replaces %d earlier message; /compact undo restores it",
+			"\na summary replaces %d earlier messages; /compact undo restores them"), dropped)
 	}
 	var asked []string // for, by the person, in the part that is not seen
 	for _, m := range last.Hidden[:dropped] {
@@ -63,7 +63,7 @@ func replaced(last conversation.Replacement) (text string) {
 	}
 	text += strings.Join(asked, "")
 	if shortened > 0 {
-		text += fmt.Sprintf(display.Form(shortened, "\n%d message is shorter than it was; /compact undo brings it back whole", "\n%d messages are shorter than they were; /compact undo brings them back whole"), shortened)
+		text += fmt.Sprintf(display.Form(shortened, "\n%d message was shortened; /compact undo restores it in full", "\n%d messages were shortened; /compact undo restores them in full"), shortened)
 	}
 	if last.Done != "" {
 		text += "\nlast: " + last.Done
@@ -78,15 +78,15 @@ func cached(p orchestrator.Prefix) string {
 	case b == nil && p.Requests == 0:
 		return ""
 	case b == nil && p.Requests == 1:
-		return "\nthe last request began with all of the one before it"
+		return "\nthe last request began with the whole request before it"
 	case b == nil:
-		return fmt.Sprintf("\neach of the last %d requests began with all of the one before it", p.Requests)
+		return fmt.Sprintf("\neach of the last %d requests began with the whole request before it", p.Requests)
 	case b.Tool > 0:
-		return fmt.Sprintf(display.Form(p.Requests+1, "\ntool %d (%s) changed %d request ago: from byte %d of %d on all was read anew", "\ntool %d (%s) changed %d requests ago: from byte %d of %d on all was read anew"), b.Tool, b.Name, p.Requests+1, b.Byte, b.Of)
+		return fmt.Sprintf(display.Form(p.Requests+1, "\ntool %d (%s) changed %d request ago: re-read from byte %d of %d", "\ntool %d (%s) changed %d requests ago: re-read from byte %d of %d"), b.Tool, b.Name, p.Requests+1, b.Byte, b.Of)
 	case b.Message > 0:
-		return fmt.Sprintf(display.Form(p.Requests+1, "\nmessage %d changed %d request ago: from byte %d of %d on all was read anew", "\nmessage %d changed %d requests ago: from byte %d of %d on all was read anew"), b.Message, p.Requests+1, b.Byte, b.Of)
+		return fmt.Sprintf(display.Form(p.Requests+1, "\nmessage %d changed %d request ago: re-read from byte %d of %d", "\nmessage %d changed %d requests ago: re-read from byte %d of %d"), b.Message, p.Requests+1, b.Byte, b.Of)
 	}
-	return fmt.Sprintf(display.Form(p.Requests+1, "\nthe system text changed %d request ago: from byte %d of %d on all was read anew", "\nthe system text changed %d requests ago: from byte %d of %d on all was read anew"), p.Requests+1, b.Byte, b.Of)
+	return fmt.Sprintf(display.Form(p.Requests+1, "\nthe system text changed %d request ago: re-read from byte %d of %d", "\nthe system text changed %d requests ago: re-read from byte %d of %d"), p.Requests+1, b.Byte, b.Of)
 }
 
 // mostDropped is how many of the requests that a summary stands for are named.
@@ -96,7 +96,7 @@ const mostDropped = 8
 // provider reports the whole only. They add up to what is in use, and with what is
 // free to the window.
 func parts(c call, set orchestrator.Settings, used int) display.Table {
-	t := display.Table{Head: display.Words("part", "tokens, about", "of the window")}
+	t := display.Table{Head: display.Words("part", "tokens (est.)", "of the window")}
 	var names []string
 	var sizes []int
 	part := func(name string, n int) { names, sizes = append(names, name), append(sizes, n) }
@@ -123,7 +123,7 @@ func Filling(talk *conversation.Conversation, tools, used int) display.Table {
 	if used > 0 {
 		sizes = ledger.Shares(sizes, used)
 	}
-	t := display.Table{Head: display.Words("part", "tokens, about")}
+	t := display.Table{Head: display.Words("part", "tokens (est.)")}
 	for i, n := range sizes {
 		t.Rows = append(t.Rows, slices.Concat(display.Words(names[i]), display.Data(strconv.Itoa(n))))
 	}
@@ -152,7 +152,7 @@ func eachPart(ms []chat.Message, tell func(name string, tokens int)) {
 }
 
 // partNames are what messages are made of, in the order people are shown it.
-var partNames = []string{"your words", "the model's words", "the model's thinking", "tool calls", "tool results", "pictures"}
+var partNames = []string{"your messages", "the model's replies", "the model's thinking", "tool calls", "tool results", "pictures"}
 
 // countParts adds what m is made of to sums.
 func countParts(sums map[string]int, m chat.Message) {
@@ -161,9 +161,9 @@ func countParts(sums map[string]int, m chat.Message) {
 		switch p.(type) {
 		case chat.Text:
 			if m.Role == chat.Assistant {
-				sums["the model's words"] += n
+				sums["the model's replies"] += n
 			} else {
-				sums["your words"] += n
+				sums["your messages"] += n
 			}
 		case chat.Reasoning:
 			sums["the model's thinking"] += n

@@ -87,23 +87,23 @@ func (l *Ledger) Spent() []Spending {
 
 // Cost shows tokens and money.
 func Cost(ledger *Ledger) Command {
-	return Command{Name: "cost", Looks: true, Help: "show tokens and money, by turn and model", Run: func(_ context.Context, c call) (outcome, error) {
+	return Command{Name: "cost", Looks: true, Help: "show tokens and cost, by turn and model", Run: func(_ context.Context, c call) (outcome, error) {
 		all := ledger.Spent()
 		switch {
 		case len(all) > 0:
 		case replied(c.Conversation().Messages()):
-			return say("the provider did not report what the replies of this session used")
+			return say("the provider did not report the token usage of this session")
 		case awaited(c.Conversation().Messages()):
-			return say("the first reply has not ended; what it uses is known then")
+			return say("the usage is known when the first reply ends")
 		default:
 			return say("nothing was spent in this session")
 		}
 		blocks := []display.Block{turnsTable(all), display.Text(""), modelsTable(all)}
 		if slices.ContainsFunc(all, func(s Spending) bool { return s.Estimated }) {
-			blocks = append(blocks, display.Text("~ marks an estimate: the provider did not say what a reply used that broke off"))
+			blocks = append(blocks, display.Text("~ marks an estimate: the provider did not report the usage of a cut-off reply"))
 		}
 		if slices.ContainsFunc(all, func(s Spending) bool { return s.Unpriced }) {
-			blocks = append(blocks, display.Text("prices that are not known are left out of the cost; provider.model_info can name them"))
+			blocks = append(blocks, display.Text("unknown prices are not included in the cost; provider.model_info can set them"))
 		}
 		return show(blocks...)
 	}}

@@ -91,7 +91,7 @@ func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.B
 	}
 	if path != "" && len(c.Files)+len(c.Untracked) == 0 {
 		if _, err := d.Git.Workspace.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("there is no file and no folder %s", sanitize.Line(path, 200))
+			return nil, fmt.Errorf("no file or folder %s", sanitize.Line(path, 200))
 		}
 		return []display.Block{display.Text(fmt.Sprintf("nothing in %s changed since the last commit", sanitize.Line(path, 200)))}, nil
 	}
@@ -113,7 +113,7 @@ func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.B
 	}
 	blocks := []display.Block{display.Counted(strings.TrimRight(text, "\n"))}
 	if n := len(c.Untracked); n > 0 && path == "" {
-		blocks = append(blocks, display.Text(""), display.Text(fmt.Sprintf(display.Form(n, "%d untracked file is not among these; /diff PATH shows it", "%d untracked files are not among these; /diff PATH shows one"), n)))
+		blocks = append(blocks, display.Text(""), display.Text(fmt.Sprintf(display.Form(n, "%d untracked file not shown; /diff PATH shows it", "%d untracked files not shown; /diff PATH shows one"), n)))
 	}
 	if cut {
 		blocks = append(blocks, display.Text(""), display.Text(moreToCompare))
@@ -121,7 +121,7 @@ func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.B
 	return blocks, nil
 }
 
-const moreToCompare = "there is more; /diff PATH shows one file"
+const moreToCompare = "more changes not shown; /diff PATH shows one file"
 
 // Change is what became of a file.
 type Change struct {
@@ -137,8 +137,8 @@ const (
 	isGone      = "(deleted)"
 	isBinary    = "(binary)"
 	untracked   = "(untracked)"
-	notKept     = "(changed, and not kept for comparing)"
-	notCompared = "(changed; it cannot be compared)"
+	notKept     = "(changed, not saved for comparison)"
+	notCompared = "(changed; cannot be compared)"
 )
 
 // NotKept is a file that changed, and nobody knows from what.
@@ -186,13 +186,13 @@ func summary(c git.Changes) []display.Block {
 	}
 	switch {
 	case len(all) == 0 && c.First:
-		return []display.Block{display.Text("there is no commit yet, and no file to show")}
+		return []display.Block{display.Text("no commit yet, and no file to show")}
 	case len(all) == 0:
 		return []display.Block{display.Text("nothing changed since the last commit")}
 	}
 	head := fmt.Sprintf("since the last commit: %d changed (+%d -%d), %d untracked", len(c.Files), added, deleted, len(c.Untracked))
 	if c.First {
-		head = fmt.Sprintf("there is no commit yet: %d staged (+%d -%d), %d untracked", len(c.Files), added, deleted, len(c.Untracked))
+		head = fmt.Sprintf("no commit yet: %d staged (+%d -%d), %d untracked", len(c.Files), added, deleted, len(c.Untracked))
 	}
 	blocks := append([]display.Block{display.Text(head)}, fileList(all, c.Cut)...)
 	if c.Note != "" {
@@ -248,9 +248,9 @@ func (d *Changes) inSession(path string, full bool) []display.Block {
 	}
 	switch {
 	case len(changed) == 0 && dir != ".":
-		return []display.Block{display.Text(fmt.Sprintf("nothing in %s that this session changed is different now", sanitize.Line(path, 200)))}
+		return []display.Block{display.Text(fmt.Sprintf("no changes by this session in %s remain", sanitize.Line(path, 200)))}
 	case len(changed) == 0:
-		return []display.Block{display.Text("nothing that this session changed is different now")}
+		return []display.Block{display.Text("no changes by this session remain")}
 	case full && all.Len() > 0:
 		text, cut := all.String(), all.Len() > maxDiff
 		if cut {

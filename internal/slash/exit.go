@@ -12,7 +12,7 @@ func Exit() []Command {
 		return outcome{Next: &orchestrator.Next{Exit: true}}, nil
 	}
 	return []Command{
-		{Name: "exit", Leaves: true, Help: "end the program; the session can be resumed", Run: leave},
+		{Name: "exit", Leaves: true, Help: "exit; the session can be resumed", Run: leave},
 		{Name: "quit", Leaves: true, Help: "the same as /exit", Run: leave},
 	}
 }

@@ -25,7 +25,7 @@ func Formats() []string { return slices.Clone(formats) }
 // Until it is whole it lies in own, a folder that is swept, if that is on the same file system.
 func Export(archive Archive, current, root, own string) Command {
 	return Command{
-		Name: "export", Args: "[FORMAT] [FILE]", Help: "write this session down as json, md or html",
+		Name: "export", Args: "[FORMAT] [FILE]", Help: "export this session as json, md or html",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			args, force := strings.CutSuffix(c.Args, " force")
 			format, path, err := readExport(args)
@@ -35,7 +35,7 @@ func Export(archive Archive, current, root, own string) Command {
 			if path == "" {
 				path = current + "." + format
 				if _, err := os.Lstat(filepath.Join(root, path)); !errors.Is(err, fs.ErrNotExist) {
-					return wrong("%s is there already; name a file: /export %s FILE", path, format)
+					return wrong("%s already exists; name a file: /export %s FILE", path, format)
 				}
 			}
 			at := path
@@ -46,10 +46,10 @@ func Export(archive Archive, current, root, own string) Command {
 			case err == nil && info.IsDir():
 				return wrong("%s is a folder", path)
 			case err == nil && info.Size() > 0 && !force:
-				return wrong("%s is there already; /export %s force writes over it", path, args)
+				return wrong("%s already exists; /export %s force overwrites it", path, args)
 			}
 			if _, err := os.Stat(filepath.Dir(at)); errors.Is(err, fs.ErrNotExist) {
-				return wrong("there is no folder %s", filepath.Dir(path))
+				return wrong("folder %s does not exist", filepath.Dir(path))
 			}
 			var b bytes.Buffer
 			if err := archive.Write(ctx, &b, current, format); err != nil {
@@ -83,5 +83,5 @@ func readExport(args string) (format, path string, err error) {
 		}
 		return "md", args, nil
 	}
-	return "", "", fmt.Errorf("there is no form %q; /export takes json, md or html, and then a file", first)
+	return "", "", fmt.Errorf("unknown format %q; /export takes json, md or html, and then a file", first)
 }

@@ -27,6 +27,6 @@ func Help() Command {
 			t.Rows = append(t.Rows, []display.Cell{{Text: usage}, {Text: cmd.Help, Words: !cmd.Authored}})
 		}
 		t.Rows = append(t.Rows, slices.Concat(display.Data("!COMMAND"), display.Words("run a shell command; its output joins the conversation")))
-		return show(t, display.Text("Enter sends, Ctrl+D on an empty line leaves, Esc stops a running turn, Ctrl+C ends the program."))
+		return show(t, display.Text("Enter sends, Ctrl+D on an empty line quits, Esc stops a running turn, Ctrl+C quits."))
 	}}
 }

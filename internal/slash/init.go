@@ -11,7 +11,7 @@ var initPrompt string
 // Init lets the model draft an AGENTS.md.
 func Init() Command {
 	return Command{
-		Name: "init", Args: "[WISHES]", Help: "let the model draft an AGENTS.md for this project",
+		Name: "init", Args: "[WISHES]", Help: "have the model draft an AGENTS.md for this project",
 		Prompt: func(args string) string {
 			words := strings.TrimSpace(initPrompt)
 			if args != "" {

@@ -20,7 +20,7 @@ type Job struct {
 
 // Jobs lists the commands in the background.
 func Jobs(list func() []Job) Command {
-	return Command{Name: "jobs", Looks: true, Help: "list the commands that run in the background", Run: func(_ context.Context, c call) (outcome, error) {
+	return Command{Name: "jobs", Looks: true, Help: "list background commands", Run: func(_ context.Context, c call) (outcome, error) {
 		t := display.Table{Head: display.Words("job", "state", "runs for", "command", "output")}
 		for _, j := range list() {
 			state := display.Cell{Text: j.State, Words: true}
@@ -30,7 +30,7 @@ func Jobs(list func() []Job) Command {
 			t.Rows = append(t.Rows, slices.Concat(display.Data(j.ID), []display.Cell{state}, display.Data(j.Runs, sanitize.Line(j.Command, 200), j.Log)))
 		}
 		if len(t.Rows) == 0 {
-			return say("no command was left running in the background")
+			return say("no background commands")
 		}
 		return show(t)
 	}}

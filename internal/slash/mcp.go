@@ -17,10 +17,10 @@ const loginPatience = 10 * time.Minute
 // host is nil where there are none.
 func MCP(host *mcp.Host, login func(ctx context.Context, name string, show func(address string)) error) Command {
 	return Command{
-		Name: "mcp", Looks: true, Args: "[tools|reconnect [SERVER]|login SERVER]", Help: "show the MCP servers and their tools, start them anew, log in",
+		Name: "mcp", Looks: true, Args: "[tools|reconnect [SERVER]|login SERVER]", Help: "list MCP servers and their tools, restart them, log in",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if host == nil {
-				return say("there are no MCP servers; coder mcp add adds one")
+				return say("no MCP servers; coder mcp add adds one")
 			}
 			what, name, _ := strings.Cut(strings.TrimSpace(c.Args), " ")
 			switch what {
@@ -31,9 +31,9 @@ func MCP(host *mcp.Host, login func(ctx context.Context, name string, show func(
 				return show(mcpTools(host.Status()))
 			case "reconnect":
 				if name = strings.TrimSpace(name); !host.Reconnect(name) {
-					return wrong("there is no MCP server %q", name)
+					return wrong("unknown MCP server %q", name)
 				}
-				return say("started anew; /mcp tells how they are")
+				return say("restarted; /mcp shows their state")
 			case "login":
 				name = strings.TrimSpace(name)
 				ctx, cancel := context.WithTimeout(ctx, loginPatience)
@@ -45,7 +45,7 @@ func MCP(host *mcp.Host, login func(ctx context.Context, name string, show func(
 					return wrong("%v", err)
 				}
 				host.Reconnect(name)
-				return say("logged in; /mcp tells how it is")
+				return say("logged in; /mcp shows the state")
 			}
 			return wrong("/mcp takes tools, reconnect or login, not %q", what)
 		},

@@ -24,7 +24,7 @@ type Models interface {
 // be remembered is no reason not to use it.
 func Model(models Models) Command {
 	return Command{
-		Name: "model", Looks: true, Args: "[NAME [force]]", Help: "show the models there are, or switch to another",
+		Name: "model", Looks: true, Args: "[NAME [force]]", Help: "list the models, or switch to another",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if c.Args == "" {
 				blocks := []display.Block{display.Text("model: " + c.Settings().Model)}
@@ -33,14 +33,14 @@ func Model(models Models) Command {
 					blocks = append(blocks, table)
 				}
 				if err != nil {
-					blocks = append(blocks, display.Text("the endpoint does not say which models it has: "+err.Error()))
+					blocks = append(blocks, display.Text("the endpoint does not list its models: "+err.Error()))
 				}
 				out, _ := show(blocks...)
 				return out, ctx.Err()
 			}
 			name, force := strings.CutSuffix(c.Args, " force")
 			if strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
-				return wrong("the name of a model is one word")
+				return wrong("a model name is one word")
 			}
 			notice, err := models.Switch(ctx, name, force)
 			if err != nil {

@@ -15,13 +15,13 @@ import (
 func Permissions(list func() display.Table, revoke func(which string) (string, error)) Command {
 	return Command{
 		Name: "permissions", Looks: true, Args: "[PRESET | revoke N | revoke all]",
-		Help: "show what is allowed, revoke what was always allowed, or take a preset: " + strings.Join(mode.Presets(), ", "),
+		Help: "show what is allowed, revoke a permission, or set a preset: " + strings.Join(mode.Presets(), ", "),
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if which, ok := strings.CutPrefix(c.Args+" ", "revoke "); ok {
 				if which = strings.TrimSpace(which); revoke == nil {
-					return wrong("nothing is remembered here")
+					return wrong("answers are not remembered here")
 				} else if which == "" {
-					return wrong("say which: /permissions revoke N, with a number of the list, or /permissions revoke all")
+					return wrong("use /permissions revoke N, with a number from the list, or /permissions revoke all")
 				}
 				text, err := revoke(which)
 				if err != nil {
@@ -31,7 +31,7 @@ func Permissions(list func() display.Table, revoke func(which string) (string, e
 			}
 			if c.Args != "" {
 				if !slices.Contains(mode.Presets(), strings.ToLower(c.Args)) {
-					return wrong("there is no preset %q; there are %s; /permissions revoke N takes back what was always allowed", c.Args, strings.Join(mode.Presets(), ", "))
+					return wrong("unknown preset %q; use one of %s; /permissions revoke N removes a permission", c.Args, strings.Join(mode.Presets(), ", "))
 				}
 				if err := c.TakePreset(ctx, c.Args); err != nil {
 					return outcome{}, err
@@ -40,7 +40,7 @@ func Permissions(list func() display.Table, revoke func(which string) (string, e
 			now, preset := c.Mode()
 			blocks := []display.Block{display.Text(fmt.Sprintf("mode: %s, permissions: %s", now.Name, preset)), list()}
 			if t, _ := blocks[1].(display.Table); slices.ContainsFunc(t.Rows, numbered) {
-				blocks = append(blocks, display.Text("/permissions revoke N takes back one with a number"))
+				blocks = append(blocks, display.Text("/permissions revoke N removes the permission with that number"))
 			}
 			return show(blocks...)
 		},

@@ -13,15 +13,15 @@ import (
 // Restore brings files back to a record.
 func Restore(do func(ctx context.Context, at uint64, c undo.Call) (undo.Plan, error)) Command {
 	return Command{
-		Name: "restore", Args: "RECORD [dry] [force]", Help: "bring files back to a record of the session; /undo takes that back",
+		Name: "restore", Args: "RECORD [dry] [force]", Help: "restore files to a record of the session; /undo reverts that",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			words := strings.Fields(c.Args)
 			if len(words) == 0 {
-				return wrong("/restore needs the number of a record; coder replay and coder web show them")
+				return wrong("/restore needs a record number; coder replay and coder web show them")
 			}
 			at, err := strconv.ParseUint(strings.TrimPrefix(words[0], "#"), 10, 32)
 			if err != nil || at == 0 {
-				return wrong("/restore needs the number of a record, not %q", words[0])
+				return wrong("/restore needs a record number, not %q", words[0])
 			}
 			what := undo.Call{NewID: func() string { return c.NewID("restore") }, Emit: c.Emit}
 			for _, word := range words[1:] {
@@ -31,7 +31,7 @@ func Restore(do func(ctx context.Context, at uint64, c undo.Call) (undo.Plan, er
 				case "force":
 					what.Force = true
 				default:
-					return wrong("/restore takes the words dry and force, not %q", word)
+					return wrong("/restore takes dry and force, not %q", word)
 				}
 			}
 			plan, err := do(ctx, at, what)
@@ -46,7 +46,7 @@ func Restore(do func(ctx context.Context, at uint64, c undo.Call) (undo.Plan, er
 // RestorePlan tells what bringing files back to a record did, or what it would do.
 // Force is how to have what was left, too.
 func RestorePlan(plan undo.Plan, at uint64, force string) display.Block {
-	head := "Files are as at record %d."
+	head := "Files match record %d."
 	nothing := len(plan.Restored)+len(plan.Removed) == 0
 	switch {
 	case nothing && plan.DryRun:
@@ -54,9 +54,9 @@ func RestorePlan(plan undo.Plan, at uint64, force string) display.Block {
 	case nothing:
 		head = "No file had to change for record %d."
 	case plan.DryRun:
-		head = "Files would be as at record %d."
+		head = "Files would match record %d."
 	case len(plan.Kept)+len(plan.Lost)+len(plan.Failed) > 0:
-		head = "Files are as at record %d, but not all:"
+		head = "Files match record %d, but not all:"
 	}
 	return display.Text(joined(append([]string{fmt.Sprintf(head, at)}, plan.Lines(force)...)))
 }

@@ -11,7 +11,7 @@ import (
 // list, no nickname.
 func Resume(archive Archive, current string, now func() time.Time) Command {
 	return Command{
-		Name: "resume", Args: "[ID]", Help: "go on with another session; without ID, list them",
+		Name: "resume", Args: "[ID]", Help: "continue another session; without ID, list them",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			switch c.Args {
 			case "":

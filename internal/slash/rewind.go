@@ -22,7 +22,7 @@ const maxPrompts = 20
 // takes that back.
 func Rewind(undoes, redoes Revert, past *undo.History) Command {
 	return Command{
-		Name: "rewind", Args: "[N [dry]|undo]", Help: "go back to before one of your messages, with conversation and files, or undo that",
+		Name: "rewind", Args: "[N [dry]|undo]", Help: "rewind conversation and files to before one of your messages, or undo that",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			switch {
 			case c.Args == "":
@@ -33,14 +33,14 @@ func Rewind(undoes, redoes Revert, past *undo.History) Command {
 			number, word, _ := strings.Cut(c.Args, " ")
 			n, err := strconv.Atoi(number)
 			if err != nil || n < 1 || word != "" && word != "dry" {
-				return wrong("/rewind takes the number of a message, or undo, not %q", c.Args)
+				return wrong("/rewind takes a message number or undo, not %q", c.Args)
 			}
 			to := c.Conversation().Last()
 			for ; to != nil && n > 1; n-- {
 				to = to.Before
 			}
 			if to == nil {
-				return wrong("there are not that many messages; /rewind lists them")
+				return wrong("not that many messages; /rewind lists them")
 			}
 			return rewind(ctx, c, to, undoes, past, word == "dry")
 		},
@@ -56,9 +56,9 @@ func prompts(c call) (outcome, error) {
 		t.Rows = append(t.Rows, display.Data(strconv.Itoa(n), orchestrator.Title(p.Text)))
 	}
 	if n == 0 {
-		return say("there is no message to go back to")
+		return say("no message to go back to")
 	}
-	return show(t, display.Text("/rewind N goes back to before message N: conversation, todos and files. /rewind undo takes that back."))
+	return show(t, display.Text("/rewind N goes back to before message N: conversation, todos and files. /rewind undo reverts that."))
 }
 
 // rewind undoes the turns from to on, the last first, and then takes the
@@ -79,19 +79,19 @@ func rewind(ctx context.Context, c call, to *conversation.Prompt, undoes Revert,
 	lines := indented(plan.Lines(""))
 	switch {
 	case errors.Is(err, undo.ErrNotKept), errors.Is(err, undo.ErrTooOld):
-		lines = append(lines, "  files stay as they are: "+err.Error())
+		lines = append(lines, "  files unchanged: "+err.Error())
 	case err != nil && !errors.Is(err, undo.ErrNothing):
 		return wrong("undo: %v", err)
 	}
 	lines = append(lines, commandsLeft(plan.Commands)...)
 	title := cmp.Or(orchestrator.Title(to.Text), "the first message")
 	if dry {
-		return say(joined(append([]string{"would go back to before: " + title}, lines...)))
+		return say(joined(append([]string{"would rewind to before: " + title}, lines...)))
 	}
 	if err := c.Rewind(ctx, to, max(0, past.Undone()-before), past.Undone()); err != nil {
 		return outcome{}, err
 	}
-	o, err := say(joined(append([]string{"gone back to before: " + title}, lines...)))
+	o, err := say(joined(append([]string{"rewound to before: " + title}, lines...)))
 	o.Draft = to.Text
 	return o, err
 }
@@ -101,9 +101,9 @@ func unrewind(ctx context.Context, c call, redoes Revert, past *undo.History) (o
 	e, ok := c.Conversation().Rewound()
 	switch {
 	case e.To == 0:
-		return say("there was no /rewind to take back")
+		return say("no /rewind to undo")
 	case !ok:
-		return wrong("something was said since, so the return before it stays; all that was said is still on record (coder replay)")
+		return wrong("messages were sent since, so the rewind stays; the whole conversation is still on record (coder replay)")
 	}
 	lines := []string{fmt.Sprintf(display.Form(e.Messages, "%d message counts again", "%d messages count again"), e.Messages)}
 	turns := e.Turns

@@ -56,7 +56,7 @@ func listSessions(ctx context.Context, archive Archive, current string, now time
 	if more := len(all) - sessionsShown; more > 0 {
 		blocks = append(blocks, display.Text(fmt.Sprintf("and %d older", more)))
 	}
-	return show(append(blocks, display.Text("/resume ID goes on with one of them"))...)
+	return show(append(blocks, display.Text("/resume ID continues one of them"))...)
 }
 
 // SessionRow is a session in a list: id, last use, turns, title.

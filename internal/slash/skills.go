@@ -10,7 +10,7 @@ import (
 
 // Skills lists the skills there are.
 func Skills(catalogue *skills.Catalogue) Command {
-	return Command{Name: "skills", Looks: true, Help: "list the skills there are", Run: func(context.Context, call) (outcome, error) {
+	return Command{Name: "skills", Looks: true, Help: "list the skills", Run: func(context.Context, call) (outcome, error) {
 		catalogue.Refresh()
 		skills, bad := catalogue.List()
 		var (
@@ -25,7 +25,7 @@ func Skills(catalogue *skills.Catalogue) Command {
 		}
 		blocks := listed(items, warnings)
 		if len(items) == 0 {
-			blocks = slices.Insert(blocks, 0, display.Block(display.Text("there are no skills; one is a folder with a SKILL.md in .coder/skills")))
+			blocks = slices.Insert(blocks, 0, display.Block(display.Text("no skills; a skill is a folder with a SKILL.md in .coder/skills")))
 		}
 		return show(blocks...)
 	}}

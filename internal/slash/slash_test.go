@@ -66,7 +66,7 @@ func (w *world) Heads(context.Context) ([]session.Head, error) {
 
 func (w *world) Free(_ context.Context, id string) error {
 	if id != "old" {
-		return fmt.Errorf("there is no session %s", id)
+		return fmt.Errorf("unknown session %s", id)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 			return []Job{{ID: "job-1", State: "running", Runs: "3s", Command: "serve"}, {ID: "job-2", State: "ended", Exit: &zero, Command: "make", Log: "runs/2.log"}}
 		},
 		Tasks: func(context.Context) ([]Task, error) {
-			return []Task{{Title: "look", Status: "running", Sub: true, Created: now()}, {Title: "go", Status: "waits for you", Created: now(), Waits: display.Cell{Text: "edit a.txt"}}}, nil
+			return []Task{{Title: "look", Status: "running", Sub: true, Created: now()}, {Title: "go", Status: "waiting for you", Created: now(), Waits: display.Cell{Text: "edit a.txt"}}}, nil
 		},
 		Status: func(context.Context) [][]display.Cell { return [][]display.Cell{display.Data("version", "9")} },
 		Entrusts: func() ([][]display.Cell, func() error, error) {
@@ -189,7 +189,7 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 	for _, tt := range []struct{ input, want, asked string }{
 		{"/help", "Ctrl+D on an empty line leaves", ""},
-		{"/model", "model: m\n*  m\nthe endpoint does not say which models it has: boom", ""},
+		{"/model", "model: m\n*  m\nthe endpoint does not list its models: boom", ""},
 		{"/model big-1", "model: big-1", "model big-1"},
 		{"/mode", "mode: build", ""},
 		{"/permissions", "permissions: build", ""},
@@ -204,15 +204,15 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 		{"/cost", "all         30  0       3    $0.5000", ""},
 		{"/diff", "in this session: 1 changed\n  a.txt  +1 -1", ""},
 		{"/diff full", "-old\n+new", ""},
-		{"/diff a b.txt", "nothing in a b.txt that this session changed is different now", ""},
+		{"/diff a b.txt", "no changes by this session in a b.txt remain", ""},
 		{"/diff full a.txt", "-old\n+new", ""},
-		{"/undo", "undone: the turn\n  restored: a\n  restored to what someone else made of it meanwhile: p\n  removed: b\n" +
+		{"/undo", "undone: the turn\n  restored: a\n  restored to someone else's later version: p\n  removed: b\n" +
 			"  left as it is: k (changed)\n  /undo force overwrites: k\n  lost: l (too large)\n" +
-			"  changed by commands and left as it is (all includes it): n\n  what these commands did elsewhere stays: make", "undo all=false force=false dry=false"},
+			"  changed by commands, not restored (all includes them): n\n  not undone outside this folder: make", "undo all=false force=false dry=false"},
 		{"/undo dry all force", "undone: the turn", "undo all=true force=true dry=true"},
-		{"/redo", "there is nothing to redo", "redo all=false force=false dry=false"},
+		{"/redo", "nothing to redo", "redo all=false force=false dry=false"},
 		{"/sessions", "*  here     1970-01-01 00:00  0\n   old ", ""},
-		{"/resume", "/resume ID goes on with one of them", ""},
+		{"/resume", "/resume ID continues one of them", ""},
 		{"/resume here", "this is session here already", ""},
 		{"/export", "written: here.md", "write here md"},
 		{"/help", "/mode [build|plan|default|auto-edit|yolo]\n                         show the mode, or switch to another\n/build   ", ""},
@@ -223,7 +223,7 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 		{"/config storage.fsync", "storage.fsync  \"decisions\"  default", ""},
 		{"/status", "version      9", ""},
 		{"/trust", "this folder is not trusted", ""},
-		{"/trust yes", "this folder is trusted\nchecks run unasked from now on", ""},
+		{"/trust yes", "this folder is trusted\nchecks now run without approval", ""},
 		{"/trust no", "this folder is not trusted", ""},
 		{"/skills", "create-skill  write down", ""},
 		{"/permissions revoke 2", "gone", "revoke 2"},
@@ -247,7 +247,7 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 func TestContextTellsWhatWasDone(t *testing.T) {
 	long := chat.Answer(chat.ToolResult{CallID: "1", Name: "look", Text: strings.Repeat("line\n", 1000)})
 	calls := chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "1", Name: "look", Args: json.RawMessage("{}")}}}
-	view := []chat.Message{chat.Say(chat.User, "first"), calls, long, chat.Say(chat.Assistant, "seen")}
+	view := []chat.Message{chat.Say(chat.User, "first"), calls, long, chat.Say(chat.Assistant, "last seen")}
 	pruned, _ := compact.Prune(view, 1)
 	for _, tt := range []struct {
 		name       string
@@ -256,11 +256,11 @@ func TestContextTellsWhatWasDone(t *testing.T) {
 		back       string
 	}{
 		{"pruned", event.ContextReplaced{Reason: event.Compacted, Messages: pruned[:3], Keep: 1, Done: "old output was pruned"},
-			"\n1 message is shorter than it was; /compact undo brings it back whole\nlast: old output was pruned", "summary stands", "1 message is whole again"},
+			"\n1 message was shortened; /compact undo restores it in full\nlast: old output was pruned", "summary stands", "1 message restored in full"},
 		{"summarised", event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{compact.Message("it looked", compact.Keep{}, 500)}, Keep: 1},
-			"\na summary stands for 3 earlier messages; /compact undo brings them back\n  first", "shorter than", "3 messages are back"},
+			"\na summary replaces 3 earlier messages; /compact undo restores them\n  first", "shorter than", "3 messages restored"},
 		{"another mode", event.ContextReplaced{Reason: event.ModeSwitched},
-			"\nthe mode changed, and 4 earlier messages are not seen any more; /compact undo brings them back\n  first", "summary stands", "4 messages are back"},
+			"\nthe mode changed, and the model no longer sees 4 earlier messages; /compact undo restores them\n  first", "summary stands", "4 messages restored"},
 	} {
 		o, w := open(t)
 		for i, m := range view {
@@ -294,18 +294,18 @@ func TestCommandsThatCannotBeRunAsWritten(t *testing.T) {
 		"/modle x":            "unknown command /modle; did you mean /model? /help lists the commands",
 		"/sess":               "unknown command /sess; did you mean /sessions? /help lists the commands",
 		"/HELPP":              "unknown command /helpp; did you mean /help? /help lists the commands",
-		"/resume 1":           "there is no session 1",
+		"/resume 1":           "unknown session 1",
 		"/export pdf":         `there is no form "pdf"; /export takes json, md or html`,
 		"/export pdf a":       `there is no form "pdf"; /export takes json, md or html`,
-		"/undo #x":            `/undo takes the number of a call's record, such as #48, not "#x"`,
-		"/redo it":            `/redo takes the words force and dry, not "it"`,
-		"/model a b":          "the name of a model is one word",
+		"/undo #x":            `/undo takes a call's record number, such as #48, not "#x"`,
+		"/redo it":            `/redo takes force and dry, not "it"`,
+		"/model a b":          "a model name is one word",
 		"/config x.y":         `unknown key "x.y"`,
 		"/trust maybe":        `/trust takes yes or no, not "maybe"`,
 		"/new x":              "/new takes no arguments",
-		"/compact undo":       "nothing was compacted, so nothing can be brought back",
+		"/compact undo":       "nothing was compacted, so there is nothing to restore",
 		"/mode turbo":         `there is no mode "turbo"`,
-		"/export a/b":         "there is no folder a",
+		"/export a/b":         "folder  does not exista",
 		"/permissions revoke": "say which: ",
 		"/xxxxxxxxxxxxx":      "unknown command /xxxxxxxxxxxxx; /help lists the commands",
 	} {
@@ -352,7 +352,7 @@ func TestCostWithoutReportedUsage(t *testing.T) {
 	}{
 		{nil, "nothing was spent in this session"},
 		{[]chat.Message{chat.Say(chat.User, "!ls"), chat.Say(chat.Assistant, "$ ls")}, "nothing was spent in this session"},
-		{[]chat.Message{chat.Say(chat.User, "hi"), chat.Say(chat.Assistant, "hello")}, "the provider did not report what the replies of this session used"},
+		{[]chat.Message{chat.Say(chat.User, "hi"), chat.Say(chat.Assistant, "hello")}, "the provider did not report the token usage of this session"},
 	} {
 		o, w := open(t)
 		for i, c := range o.Commands {
@@ -389,8 +389,8 @@ func TestUndoingNothingIsSaid(t *testing.T) {
 		{"undo", undo.Plan{Lost: kept}, "nothing was undone: the last turn\n  lost: k"},
 		{"undo", undo.Plan{Kept: kept, Removed: []string{"a"}}, "undone: the last turn\n  removed: a"},
 		{"undo", undo.Plan{Removed: []string{"a"}, DryRun: true}, "would be undone: the last turn\n  to be removed: a"},
-		{"undo", undo.Plan{}, "nothing was undone: the last turn\n  no file had to be changed"},
-		{"redo", undo.Plan{DryRun: true}, "nothing would be redone: the last turn\n  no file would have to be changed"},
+		{"undo", undo.Plan{}, "nothing was undone: the last turn\n  no file had to change"},
+		{"redo", undo.Plan{DryRun: true}, "nothing would be redone: the last turn\n  no file would change"},
 	} {
 		if got := undoReport(tt.name, "/"+tt.name+" force", tt.r); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("/%s of %+v: %q, want %q", tt.name, tt.r, got, tt.want)

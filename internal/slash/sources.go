@@ -20,7 +20,7 @@ func Sources(b *ledger.Book, session string) display.Blocks {
 	if len(b.Requests) == 0 {
 		return nil
 	}
-	t := display.Table{Head: display.Words("source", "what", "in the window", "sent in all", "from the cache", "cost")}
+	t := display.Table{Head: display.Words("source", "what", "in the window", "total sent", "from the cache", "cost")}
 	shown, more := 0, 0
 	for _, e := range b.Entries {
 		if e.Kind != ledger.Tool { // of these there are as many as there are, and each is told
@@ -36,31 +36,31 @@ func Sources(b *ledger.Book, session string) display.Blocks {
 		}
 		kind := string(e.Kind)
 		if e.Kind == ledger.Tool && e.Name == "" {
-			kind = "tools, together"
+			kind = "all tools"
 		}
 		t.Rows = append(t.Rows, slices.Concat(display.Words(kind), display.Data(e.Name), now,
 			display.Data(strconv.Itoa(e.Sent), strconv.Itoa(e.Cached), dollars(e.Cost, b.Total))))
 	}
 	text := "\n" + requests(b)
 	if a, all := b.Aside, b.Total.Add(b.Aside); a.In+a.Out > 0 {
-		text += fmt.Sprintf("\nbeside them summaries, subtasks and replies that broke off used %d tokens in, %d out, cost %s", a.In, a.Out, dollars(a.Cost, a)) +
-			fmt.Sprintf("\nin all %d tokens in, %d out, cost %s", all.In, all.Out, dollars(all.Cost, all))
+		text += fmt.Sprintf("\nsummaries, subtasks and cut-off replies also used %d tokens in, %d out, cost %s", a.In, a.Out, dollars(a.Cost, a)) +
+			fmt.Sprintf("\ntotal: %d tokens in, %d out, cost %s", all.In, all.Out, dollars(all.Cost, all))
 	}
-	blocks := display.Blocks{display.Text(text + "\nby source; tokens of a part are an estimate, fitted to what the provider counted"), t}
+	blocks := display.Blocks{display.Text(text + "\nby source; the tokens of a part are estimates, scaled to the provider's count"), t}
 	if more > 0 {
-		blocks = append(blocks, display.Text(fmt.Sprintf(display.Form(more, "%d more source; coder context %s --json has all", "%d more sources; coder context %s --json has all"), more, session)))
+		blocks = append(blocks, display.Text(fmt.Sprintf(display.Form(more, "%d more source; coder context %s --json shows all", "%d more sources; coder context %s --json shows all"), more, session)))
 	}
 	if len(b.Drops) > 0 {
-		drops := display.Table{Head: display.Words("record", "what was done", "messages dropped", "shortened", "tokens before", "tokens after")}
+		drops := display.Table{Head: display.Words("record", "action", "messages dropped", "shortened", "tokens before", "tokens after")}
 		for _, d := range b.Drops {
 			drops.Rows = append(drops.Rows, slices.Concat(display.Data("#"+strconv.FormatUint(d.Seq, 10)), display.Words(d.Done),
 				display.Data(strconv.Itoa(d.Messages), strconv.Itoa(d.Shortened), strconv.Itoa(d.Before), strconv.Itoa(d.After))))
 		}
 		last := b.Drops[len(b.Drops)-1].Seq
-		blocks = append(blocks, display.Text(fmt.Sprintf("\nmade shorter; coder show %s --at %d shows what stood there", session, last-1)), drops)
+		blocks = append(blocks, display.Text(fmt.Sprintf("\nshortened; coder show %s --at %d shows the original", session, last-1)), drops)
 	}
 	if len(b.Breaks) > 0 {
-		breaks := display.Table{Head: display.Words("reply", "why", "tokens read anew")}
+		breaks := display.Table{Head: display.Words("reply", "why", "tokens re-read")}
 		for _, k := range b.Breaks {
 			breaks.Rows = append(breaks.Rows, slices.Concat(display.Data("#"+strconv.FormatUint(k.Seq, 10)), display.Words(k.Why), display.Data(strconv.Itoa(k.Anew))))
 		}

@@ -10,7 +10,7 @@ import (
 
 // Status shows what this session runs with; more is what the program adds.
 func Status(more func(context.Context) [][]display.Cell) Command {
-	return Command{Name: "status", Looks: true, Help: "show what this session runs with", Run: func(ctx context.Context, c call) (outcome, error) {
+	return Command{Name: "status", Looks: true, Help: "show the session's model, mode and settings", Run: func(ctx context.Context, c call) (outcome, error) {
 		set := c.Settings()
 		_, preset := c.Mode()
 		rows := [][]display.Cell{

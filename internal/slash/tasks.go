@@ -23,15 +23,15 @@ const tasksShown = 12
 
 // Tasks lists what this session was asked to do, the newest first.
 func Tasks(read func(context.Context) ([]Task, error)) Command {
-	return Command{Name: "tasks", Looks: true, Help: "list what this session was asked to do, and how that stands", Run: func(ctx context.Context, c call) (outcome, error) {
+	return Command{Name: "tasks", Looks: true, Help: "list the tasks of this session and their state", Run: func(ctx context.Context, c call) (outcome, error) {
 		all, err := read(ctx)
 		if err != nil {
 			return outcome{}, err
 		}
 		if len(all) == 0 {
-			return say("there are no tasks yet")
+			return say("no tasks yet")
 		}
-		t := display.Table{Head: display.Words("began", "status", "task")}
+		t := display.Table{Head: display.Words("started", "status", "task")}
 		for _, task := range all[:min(len(all), tasksShown)] {
 			title := sanitize.Line(task.Title, 200)
 			if task.Sub {

@@ -9,13 +9,13 @@ import (
 
 // Todos shows what is to be done.
 func Todos(list func() []event.Todo) Command {
-	return Command{Name: "todos", Looks: true, Help: "show what is to be done", Run: func(context.Context, call) (outcome, error) {
+	return Command{Name: "todos", Looks: true, Help: "show the todo list", Run: func(context.Context, call) (outcome, error) {
 		var all display.Checklist
 		for _, t := range list() {
 			all = append(all, display.Check{State: display.State(t.Status), Text: t.Content})
 		}
 		if len(all) == 0 {
-			return say("there are no todos")
+			return say("the todo list is empty")
 		}
 		return show(all)
 	}}

@@ -42,16 +42,16 @@ func Trust(book trust.Book, root string, entrusts func() (rows [][]display.Cell,
 				files = nil // they hold without trust, too
 			}
 			if len(files) > 0 {
-				blocks = append(blocks, display.Text("it has settings of its own: "+strings.Join(files, ", ")))
+				blocks = append(blocks, display.Text("it has its own settings: "+strings.Join(files, ", ")))
 			}
 			if len(does) > 0 {
 				blocks = append(blocks, display.Table{Rows: does})
 			}
 			if change != nil && len(files) > 0 {
-				blocks = append(blocks, display.Text("settings are read when the program starts, so this holds from the next start on"))
+				blocks = append(blocks, display.Text("settings are read when coder starts, so this applies from the next start"))
 			}
 			if c.Args == "yes" {
-				blocks = append(blocks, display.Text("checks run unasked from now on"))
+				blocks = append(blocks, display.Text("checks now run without approval"))
 			}
 			return show(blocks...)
 		},

@@ -28,7 +28,7 @@ func Undo(do Revert) Command {
 // Redo takes the last Undo back.
 func Redo(do Revert) Command {
 	return Command{
-		Name: "redo", Args: "[force] [dry]", Help: "take the last /undo back",
+		Name: "redo", Args: "[force] [dry]", Help: "undo the last /undo",
 		Run: func(ctx context.Context, c call) (outcome, error) { return revert(ctx, c, "redo", do) },
 	}
 }
@@ -39,11 +39,11 @@ func revert(ctx context.Context, c call, name string, do Revert) (outcome, error
 	what.NewID, what.Emit = func() string { return c.NewID(name) }, c.Emit
 	switch {
 	case name == "redo" && (what.All || rest != ""):
-		return wrong("/redo takes the words force and dry, not %q", cmp.Or(rest, "all"))
+		return wrong("/redo takes force and dry, not %q", cmp.Or(rest, "all"))
 	case strings.HasPrefix(rest, "#"):
 		n, err := strconv.ParseUint(rest[1:], 10, 64)
 		if err != nil {
-			return wrong("/undo takes the number of a call's record, such as #48, not %q", rest)
+			return wrong("/undo takes a call's record number, such as #48, not %q", rest)
 		}
 		what.Only.Record = n
 	default:
@@ -115,20 +115,20 @@ func undoReport(name, force string, p undo.Plan) string {
 	lines := indented(p.Lines(force))
 	switch {
 	case len(lines) == 0 && p.DryRun:
-		lines = []string{"  no file would have to be changed"}
+		lines = []string{"  no file would change"}
 	case len(lines) == 0:
-		lines = []string{"  no file had to be changed"}
+		lines = []string{"  no file had to change"}
 	}
 	lines = append(lines, commandsLeft(p.Commands)...)
 	for _, t := range slices.Backward(p.Own) {
-		lines = append([]string{"  passed over, a command of your own (all includes it): " + sanitize.Line(t.Title, 200)}, lines...)
+		lines = append([]string{"  skipped, your own command (all includes it): " + sanitize.Line(t.Title, 200)}, lines...)
 	}
 	switch n := len(p.Skipped); n {
 	case 0:
 	case 1:
-		lines = append([]string{"  passed over, since it changed no file: " + cmp.Or(sanitize.Line(p.Skipped[0].Title, 200), "the last turn")}, lines...)
+		lines = append([]string{"  skipped (no files changed): " + cmp.Or(sanitize.Line(p.Skipped[0].Title, 200), "the last turn")}, lines...)
 	default:
-		lines = append([]string{fmt.Sprintf("  passed over, since they changed no file: %d turns", n)}, lines...)
+		lines = append([]string{fmt.Sprintf("  skipped (no files changed): %d turns", n)}, lines...)
 	}
 	return joined(append([]string{upshot(name, p) + ": " + cmp.Or(p.Turn.Title, "the last turn")}, lines...))
 }
@@ -154,7 +154,7 @@ func commandsLeft(commands []string) []string {
 	for i, c := range commands {
 		commands[i] = sanitize.Line(c, commandRunes)
 	}
-	return []string{"  what these commands did elsewhere stays: " + strings.Join(slices.Compact(commands), ", ")}
+	return []string{"  not undone outside this folder: " + strings.Join(slices.Compact(commands), ", ")}
 }
 
 // upshot says whether anything was done, or would be.

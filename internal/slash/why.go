@@ -54,10 +54,10 @@ const storiesShown = 10
 // lines of a file come from.
 func Why(trace func(ctx context.Context, file string, line int) (*Provenance, error)) Command {
 	return Command{
-		Name: "why", Reads: true, Args: "FILE[:LINE]", Help: "tell which prompt, call and approval stand behind a file or a line of it",
+		Name: "why", Reads: true, Args: "FILE[:LINE]", Help: "show which prompt, call and approval a file or line comes from",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if c.Args == "" {
-				return wrong("/why needs a file, and may name a line of it: /why FILE:LINE")
+				return wrong("/why needs a file, and can take a line: /why FILE:LINE")
 			}
 			file, line, err := SplitLine(c.Args)
 			if err != nil {
@@ -93,7 +93,7 @@ func SplitLine(arg string) (file string, line int, err error) {
 func (p *Provenance) Explain(line int) ([]display.Block, error) {
 	switch {
 	case p.Binary:
-		return []display.Block{display.Text("the file is no text; it is told as a whole"), p.explainLine(1)}, nil
+		return []display.Block{display.Text("not a text file; shown as a whole"), p.explainLine(1)}, nil
 	case line > len(p.Lines):
 		return nil, fmt.Errorf(display.Form(len(p.Lines), "%s has %d line", "%s has %d lines"), p.Name, len(p.Lines))
 	case line > 0:
@@ -127,7 +127,7 @@ func (p *Provenance) Explain(line int) ([]display.Block, error) {
 		blocks = append(blocks, display.Text(""), p.story(provenance.Origin{By: c}))
 	}
 	if more := len(told) - storiesShown; more > 0 {
-		blocks = append(blocks, display.Text(fmt.Sprintf(display.Form(more, "and %d call more; FILE:LINE tells of it", "and %d calls more; FILE:LINE tells of one"), more)))
+		blocks = append(blocks, display.Text(fmt.Sprintf(display.Form(more, "and %d more call; FILE:LINE shows it", "and %d more calls; FILE:LINE shows one"), more)))
 	}
 	return blocks, nil
 }
@@ -150,7 +150,7 @@ func (p *Provenance) row(o provenance.Origin, commit git.Blamed) []display.Cell 
 		}
 		return display.Data(fmt.Sprintf("%s:%d", path.Join(o.By.Place, o.By.Session), o.By.Seq), when(o.By.Time), sanitize.Line(what, 200))
 	case o.Perhaps != nil:
-		return slices.Concat(display.Words(fmt.Sprintf("perhaps %s:%d", o.Perhaps.Session, o.Perhaps.Seq)), display.Data(when(o.Perhaps.Time)), display.Words("a call of unknown outcome"))
+		return slices.Concat(display.Words(fmt.Sprintf("perhaps %s:%d", o.Perhaps.Session, o.Perhaps.Seq)), display.Data(when(o.Perhaps.Time)), display.Words("a call with unknown outcome"))
 	case commit.Commit != "":
 		return display.Data("git "+commit.Commit[:min(len(commit.Commit), 8)], when(commit.Time), commit.Author+": "+commit.Summary)
 	case o.Others == event.DoubtOther:
@@ -168,7 +168,7 @@ func (p *Provenance) uncommitted() string {
 	if p.NoGit != nil {
 		return ""
 	}
-	return "in no commit yet"
+	return "not committed yet"
 }
 
 // Label is where a line, counted from zero, comes from, in few words.
@@ -195,13 +195,13 @@ func (p *Provenance) explainLine(line int) display.Table {
 	said := "no session wrote this line"
 	switch c := o.Perhaps; {
 	case c != nil:
-		said = fmt.Sprintf("it is not known by whom: %s, record %d of session %s, may have written it; its outcome is unknown", c.Tool, c.Seq, c.Session)
+		said = fmt.Sprintf("author unknown: %s, record %d of session %s, may have written it; its outcome is unknown", c.Tool, c.Seq, c.Session)
 	case o.Others == event.DoubtOther:
 		said = fmt.Sprintf("by another program, while %s ran, record %d of session %s", o.By.Tool, o.By.Seq, o.By.Session)
 	case len(p.Unread) > 0:
-		said = "it is not known whether a session wrote this line: not all records can be read"
+		said = "unknown whether a session wrote this line: not all records can be read"
 	case o.Outside && o.By != nil:
-		said = fmt.Sprintf("no session wrote this line: it came after record %d of session %s, from somebody else", o.By.Done, o.By.Session)
+		said = fmt.Sprintf("no session wrote this line: someone else added it after record %d of session %s", o.By.Done, o.By.Session)
 	}
 	t := display.Table{Rows: append([][]display.Cell{display.Words("written", said)}, p.unread()...)}
 	switch {
@@ -210,7 +210,7 @@ func (p *Provenance) explainLine(line int) display.Table {
 	case p.NoGit != nil:
 		t.Rows = append(t.Rows, display.Words("git blame", p.NoGit.Error()))
 	default:
-		t.Rows = append(t.Rows, display.Words("git blame", "it is in no commit yet"))
+		t.Rows = append(t.Rows, display.Words("git blame", "the line is not committed yet"))
 	}
 	return t
 }
@@ -238,7 +238,7 @@ func (p *Provenance) story(o provenance.Origin) display.Table {
 	}
 	add(display.Words("written", fmt.Sprintf("by %s, record %d of session %s, %s", cmp.Or(sanitize.Line(s.Agent, 60), "main"), c.Seq, c.Session, when(c.Time))))
 	if c.Place != "" {
-		add(fact("kept in", c.Place))
+		add(fact("stored in", c.Place))
 	}
 	switch o.Others {
 	case event.DoubtBoth:
@@ -247,7 +247,7 @@ func (p *Provenance) story(o provenance.Origin) display.Table {
 		add(display.Words("", "or by another program: coder could not watch the command"))
 	}
 	if o.Unsure {
-		add(display.Words("", "or by somebody else around then: what the file held in between was not kept"))
+		add(display.Words("", "or by someone else around then: the content in between was not saved"))
 	}
 	if s.Prompt.Seq > 0 {
 		add(fact("prompt", fmt.Sprintf("#%d %s", s.Prompt.Seq, s.Prompt.Text)))
@@ -270,7 +270,7 @@ func (p *Provenance) story(o provenance.Origin) display.Table {
 		add(display.Words("check", "none since"))
 	}
 	if !s.Signed {
-		add(display.Words("record", "not signed by this machine: whoever can write here may have written it"))
+		add(display.Words("record", "not signed by this machine: anyone who can write here may have written it"))
 	}
 	return t
 }

@@ -80,5 +80,5 @@ func (g Group) Of(args json.RawMessage) (Tool, json.RawMessage, error) {
 
 // Prepare refuses: what is prepared, and then judged, is the tool that is meant.
 func (g Group) Prepare(context.Context, json.RawMessage) (Call, error) {
-	return nil, fmt.Errorf("%s stands for several tools", g.Name)
+	return nil, fmt.Errorf("%s is a group of tools", g.Name)
 }

@@ -56,7 +56,7 @@ func (s *Set) add(t Tool, group string) error {
 		return errors.New("tool without a name")
 	}
 	if _, dup := s.byName[fold(spec.Name)]; dup {
-		return fmt.Errorf("tool %q twice", spec.Name)
+		return fmt.Errorf("duplicate tool %q", spec.Name)
 	}
 	s.byName[fold(spec.Name)] = len(s.order)
 	s.order, s.specs, s.group = append(s.order, t), append(s.specs, spec), append(s.group, group)

@@ -55,7 +55,7 @@ func (l *Line) Unconfined() bool {
 // elevated are the programs that make one another user.
 var elevated = []string{"sudo", "su", "doas", "pkexec"}
 
-const wantsIt = "it seems to want a terminal: !! before a command gives it one"
+const wantsIt = "it seems to need a terminal: put !! before the command"
 
 // Hears is what the person is told when the line prints text, or "": a program that says
 // that its terminal is none goes on, and may wait for one without end.
@@ -75,7 +75,7 @@ func (l *Line) Ended(r tool.ShellResult) (notes []string) {
 		notes = append(notes, wantsIt)
 	}
 	if r.ExitCode == 0 && l.report.OnlyShell {
-		notes = append(notes, "each ! line has a shell of its own: where it goes and what it sets ends with it")
+		notes = append(notes, "each ! line has its own shell: directory and variable changes end with it")
 	}
 	return notes
 }

@@ -156,8 +156,8 @@ func renamed(a uip.Response, asked, q uip.Request) uip.Response {
 
 // What is said of a question on record that is not the one to be asked: about a call, or else.
 const (
-	voided  = "what the record says was asked about %s is void: it is not the call that would run now, which is asked about as it is"
-	changed = "it is asked again, since something about it has changed: %s"
+	voided  = "the recorded question about %s is void: the call has changed and needs approval again"
+	changed = "asked again because something changed: %s"
 )
 
 // void puts aside what the record says about a call: it was asked about

@@ -244,7 +244,7 @@ func TestAQuestionThatIsNoLongerTheOneToAskIsVoid(t *testing.T) {
 			if err != nil || a.Option != uip.Reject || !shown.Same(question("", "c1")) {
 				t.Errorf("%+v, %v, shown %+v", a, err, shown)
 			}
-			said := "said what the record says was asked about bash rm x is void: it is not the call that would run now, which is asked about as it is\n"
+			said := "said the recorded question about bash rm x is void: the call has changed and needs approval again\n"
 			if got := strings.Replace(log.String(), said, "", 1); got != tt.want || got == log.String() {
 				t.Errorf("record:\n%s", log.String())
 			}

@@ -210,7 +210,7 @@ func TestAVoidQuestionThatIsNoApprovalIsCalledChanged(t *testing.T) {
 	var put []uip.Request
 	b := broker.New(asked(uip.Approve, &put))
 	recall(b, stored, yes("old"))
-	if _, err := b.On(&log).Ask(t.Context(), q); err != nil || !strings.Contains(log.String(), "said it is asked again, since something about it has changed: bash rm x") {
+	if _, err := b.On(&log).Ask(t.Context(), q); err != nil || !strings.Contains(log.String(), "said asked again because something changed: bash rm x") {
 		t.Errorf("%v, record:\n%s", err, log.String())
 	}
 }

@@ -63,7 +63,7 @@ func (l Limits) Room() int {
 
 // Reasons why a conversation stays as it is.
 var (
-	ErrTooShort = errors.New("there is nothing to compact")
+	ErrTooShort = errors.New("nothing to compact")
 	ErrNoGain   = errors.New("a summary would not be shorter")
 )
 

@@ -226,7 +226,7 @@ func TestSummaryPrompt(t *testing.T) {
 		many = append(many, user(fmt.Sprint("word ", i)))
 	}
 	text = SummaryPrompt(many, "", 500)[0].Text()
-	if len(text) > 500*bytesPerToken+4000 || !strings.Contains(text, "word 0\n") || !strings.Contains(text, "word 1999\n") || !strings.Contains(text, "left out") {
+	if len(text) > 500*bytesPerToken+4000 || !strings.Contains(text, "word 0\n") || !strings.Contains(text, "word 1999\n") || !strings.Contains(text, "skipped") {
 		t.Errorf("%d bytes: %.300s", len(text), text)
 	}
 }

@@ -106,7 +106,7 @@ func Read(by map[string]json.RawMessage, from Source) (list []Hook, skipped []st
 		var groups []written
 		dec := json.NewDecoder(bytes.NewReader(by[name]))
 		if err := dec.Decode(&groups); err != nil {
-			return nil, skipped, fmt.Errorf("hooks.%s: want a list of {\"matcher\", \"hooks\": [{\"type\": \"command\", \"command\": …}]}: %w", name, jsonx.Misfit(err, written{}))
+			return nil, skipped, fmt.Errorf(`hooks.%s: expected a list of {"matcher", "hooks": [{"type": "command", "command": …}]}: %w`, name, jsonx.Misfit(err, written{}))
 		}
 		for _, g := range groups {
 			names, err := matcher(g.Matcher)
@@ -118,14 +118,14 @@ func Read(by map[string]json.RawMessage, from Source) (list []Hook, skipped []st
 			}
 			for _, w := range g.Hooks {
 				if w.Type != "command" && w.Type != "" {
-					skipped = append(skipped, fmt.Sprintf("hooks.%s: hooks of type %s are not run, only commands", name, w.Type))
+					skipped = append(skipped, fmt.Sprintf("hooks.%s: hooks of type %s are not supported, only commands", name, w.Type))
 					continue
 				}
 				if strings.TrimSpace(w.Command) == "" {
 					return nil, skipped, fmt.Errorf("hooks.%s: a hook has no command", name)
 				}
 				if w.If != "" {
-					skipped = append(skipped, fmt.Sprintf("hooks.%s: %q is run on every call that its matcher matches: \"if\" is not read", name, w.Command))
+					skipped = append(skipped, fmt.Sprintf(`hooks.%s: %q runs on every call that its matcher matches: "if" is ignored`, name, w.Command))
 				}
 				list = append(list, Hook{
 					Event: Event(name), Matcher: g.Matcher, Command: w.Command, Args: w.Args, Timeout: timeout(w.Timeout), Own: from.Own,
@@ -135,7 +135,7 @@ func Read(by map[string]json.RawMessage, from Source) (list []Hook, skipped []st
 		}
 	}
 	if len(list) > maxHooks {
-		return nil, skipped, fmt.Errorf("%d hooks are too many, at most %d", len(list), maxHooks)
+		return nil, skipped, fmt.Errorf("too many hooks: %d, at most %d", len(list), maxHooks)
 	}
 	return list, skipped, nil
 }
@@ -162,7 +162,7 @@ func Callbacks(by map[string][]CallbackGroup) (list []Hook, skipped []string, er
 		}
 	}
 	if len(list) > maxHooks {
-		return nil, skipped, fmt.Errorf("%d hooks are too many, at most %d", len(list), maxHooks)
+		return nil, skipped, fmt.Errorf("too many hooks: %d, at most %d", len(list), maxHooks)
 	}
 	return list, skipped, nil
 }
@@ -182,9 +182,9 @@ func unknown(name string) string {
 		names = append(names, string(e))
 	}
 	if near := nearest.Of(name, names); near != "" {
-		return fmt.Sprintf("hooks.%s: there is no such event; did you mean %s?", name, near)
+		return fmt.Sprintf("hooks.%s: unknown event; did you mean %s?", name, near)
 	}
-	return fmt.Sprintf("hooks.%s: there is no such event; there are %s", name, strings.Join(names, ", "))
+	return fmt.Sprintf("hooks.%s: unknown event; the events are %s", name, strings.Join(names, ", "))
 }
 
 // timeout reads seconds. Where they are so many that they must be meant as

@@ -91,7 +91,7 @@ func (h *Hooks) Fire(ctx context.Context, at Scene, e Event, names []string, fie
 	chosen := slices.DeleteFunc(h.choose(e, names), func(c Hook) bool {
 		gone := c.Root != "" && !h.Holds(c.Root)
 		if gone {
-			h.tellOnce(ctx, at, fmt.Sprintf("the plugin in %s was changed: its hooks are off", c.Root))
+			h.tellOnce(ctx, at, fmt.Sprintf("the plugin in %s changed: its hooks are off", c.Root))
 		}
 		return gone
 	})
@@ -258,7 +258,7 @@ func readOutput(stdout string) (outs []output, text string, err error) {
 				outs = append(outs, out)
 			}
 			if wrong != nil || other.Len() == 0 {
-				return outs, "", fmt.Errorf("what it wrote cannot be read: %w", err)
+				return outs, "", fmt.Errorf("its output cannot be read: %w", err)
 			}
 		}
 		line, after, _ := strings.Cut(rest, "\n")
@@ -297,7 +297,7 @@ func (h *Hooks) add(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hoo
 		h.apply(ctx, at, sum, hook, out)
 	}
 	if err == nil && r.Truncated {
-		err = errors.New("it wrote more than is read")
+		err = errors.New("its output was too long")
 	}
 	if err != nil {
 		h.unreadable(ctx, at, sum, hook, err.Error())
@@ -316,25 +316,25 @@ func (h *Hooks) apply(ctx context.Context, at Scene, sum *toolrun.Ruling, hook H
 		return
 	}
 	if out.Continue != nil && !*out.Continue && sum.Stop == "" {
-		sum.Stop = clip.Text(cmp.Or(out.StopReason, "a hook said to stop"), maxReason)
+		sum.Stop = clip.Text(cmp.Or(out.StopReason, "a hook asked to stop"), maxReason)
 	}
 	hook.refuse(sum, out)
 	s := out.Specific
 	elsewhere := s.Event != "" && !strings.EqualFold(s.Event, string(hook.Event))
 	if elsewhere {
-		h.unreadable(ctx, at, sum, hook, fmt.Sprintf("it answered for %s, which was passed over", clip.Text(s.Event, 60)))
+		h.unreadable(ctx, at, sum, hook, fmt.Sprintf("its answer for %s was ignored", clip.Text(s.Event, 60)))
 	}
 	for _, word := range out.words() {
 		switch {
 		case word == "" || slices.Contains(refusals, word):
 		case word == "ask":
-			sum.Ask = cmp.Or(sum.Ask, clip.Text(cmp.Or(out.Reason, s.Reason), maxReason), "a hook wants it asked about")
+			sum.Ask = cmp.Or(sum.Ask, clip.Text(cmp.Or(out.Reason, s.Reason), maxReason), "a hook requires approval")
 		case slices.Contains(approvals, word):
 			sum.Allow = sum.Allow || hook.Own && hook.Event == PreToolUse && !elsewhere
 		default:
 			hook := hook
 			hook.Blocks = hook.Blocks || hook.Event == UserPromptSubmit || hook.Event == PreCompact // nobody is asked there
-			h.unreadable(ctx, at, sum, hook, fmt.Sprintf("%q is no decision that is known", clip.Text(word, 60)))
+			h.unreadable(ctx, at, sum, hook, fmt.Sprintf("%q is not a known decision", clip.Text(word, 60)))
 		}
 	}
 	if elsewhere {

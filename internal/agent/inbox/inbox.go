@@ -62,7 +62,7 @@ const (
 	maxSize   = 1 << 20 // no honest letter is longer
 )
 
-var errID = errors.New("not the id of an interaction")
+var errID = errors.New("not an interaction id")
 
 // folder is where letters about the question id go.
 func (b Box) folder(id string) (string, error) {
@@ -204,7 +204,7 @@ func (d *Slot) read(l *Letter) error {
 		return err
 	}
 	if !d.box.Key.Verify(s.Seal, purpose, parts(d.question, d.place, s.Answer, s.From)...) {
-		return errors.New("the seal does not hold")
+		return errors.New("the seal is invalid")
 	}
 	l.From = s.From
 	return json.Unmarshal(s.Answer, &l.Answer)
@@ -235,7 +235,7 @@ func (b Box) Where(id string) (Place, bool) {
 }
 
 // ErrNobodyWaits reports that no process waits for the answer to a question.
-var ErrNobodyWaits = errors.New("nobody waits for this answer")
+var ErrNobodyWaits = errors.New("nothing is waiting for this answer")
 
 // Post sends the answer to q to who waits for it. Name is unlike that of any
 // other letter.

@@ -101,4 +101,4 @@ func hearing(sink event.Sink, line OwnLine) event.Sink {
 }
 
 // bangAside is what a person is told who is asked about their own command.
-const bangAside = "your own command: with approval.bang = direct such commands run unasked"
+const bangAside = "your own command: approval.bang = direct runs it without approval"

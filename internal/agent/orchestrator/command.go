@@ -297,7 +297,7 @@ func (c *Call) Compact(ctx context.Context, focus string) (string, error) {
 	case errors.Is(err, compact.ErrTooShort):
 		return "", &CommandError{err.Error()}
 	case ctx.Err() != nil:
-		return "", stoppedError("stopped; the conversation stays as it is")
+		return "", stoppedError("stopped; the conversation is unchanged")
 	}
 	return text, err
 }
@@ -306,7 +306,7 @@ func (c *Call) Compact(ctx context.Context, focus string) (string, error) {
 func (c *Call) Uncompact(ctx context.Context) (was conversation.Replacement, err error) {
 	was, ok := c.o.Talk.Replaced()
 	if !ok {
-		return was, &CommandError{"nothing was compacted, so nothing can be brought back"}
+		return was, &CommandError{"nothing was compacted, so there is nothing to restore"}
 	}
 	c.freeze()
 	return was, errors.Join(c.o.emit(ctx, c.st, ActorUser, event.ContextRestored{Messages: len(was.Hidden)}), c.o.tellUsage(ctx, c.st))

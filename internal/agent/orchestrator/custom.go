@@ -250,7 +250,7 @@ func (o *Orchestrator) applyHeader(ctx context.Context, st *turnState, c written
 	}
 	o.freezeSettings(st)
 	if c.Model != "" && st.set.Model != c.Model {
-		return o.warn(ctx, st, fmt.Sprintf("/%s asks for the model %s, which is not among provider.models; %s is used", c.Name, c.Model, st.set.Model))
+		return o.warn(ctx, st, fmt.Sprintf("/%s asks for the model %s, which is not in provider.models; using %s", c.Name, c.Model, st.set.Model))
 	}
 	return nil
 }

@@ -123,7 +123,7 @@ func (o *Orchestrator) squeeze(ctx context.Context, st *turnState, limits compac
 	before := o.contextUsed(st.set.Model, st.fixed)
 	done := fmt.Sprintf(display.Form(short.Shortened, "%d long part was shortened", "%d long parts were shortened"), short.Shortened)
 	if short.Dropped > 0 {
-		done += "; " + fmt.Sprintf(display.Form(short.Dropped, "a list made by rule stands for %d message", "a list made by rule stands for %d messages"), short.Dropped)
+		done += "; " + fmt.Sprintf(display.Form(short.Dropped, "%d message replaced by a list made by rule", "%d messages replaced by a list made by rule"), short.Dropped)
 	}
 	return o.replace(ctx, st, event.ContextReplaced{
 		Reason: event.Compacted, Messages: short.Messages[:len(short.Messages)-short.Keep], Keep: short.Keep,
@@ -205,10 +205,10 @@ func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits comp
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case err != nil && !urgent:
-		return "", fmt.Errorf("the conversation stays as it is, since it could not be summarised: %w", err)
+		return "", fmt.Errorf("the conversation is unchanged, since it could not be summarized: %w", err)
 	case err != nil:
 		text = compact.Fallback(plan.Old)
-		if err := o.warn(ctx, st, "the model could not summarise the conversation, so it was shortened by rule"); err != nil {
+		if err := o.warn(ctx, st, "the model could not summarize the conversation, so coder shortened it by rule"); err != nil {
 			return "", err
 		}
 	}
@@ -223,7 +223,7 @@ func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits comp
 	stand := append([]chat.Message{m}, compact.Skills(plan.Old)...)
 	return text, o.replace(ctx, st, event.ContextReplaced{
 		Reason: event.Compacted, Messages: stand, Keep: len(plan.Kept), TokensBefore: before,
-		Done: fmt.Sprintf(display.Form(len(plan.Old), "a summary stands for %d message", "a summary stands for %d messages"), len(plan.Old)),
+		Done: fmt.Sprintf(display.Form(len(plan.Old), "%d message replaced by a summary", "%d messages replaced by a summary"), len(plan.Old)),
 	})
 }
 

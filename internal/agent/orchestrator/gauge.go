@@ -222,9 +222,9 @@ type NoRoomError struct {
 func (e *NoRoomError) Error() string {
 	what := "set runtime.tools to lean"
 	if e.Lean {
-		what = "switch tools off (agents.MODE.tools)"
+		what = "disable tools (agents.MODE.tools)"
 	}
-	return fmt.Sprintf("a window of about %d tokens is too small to work in: the system text takes about %d, the descriptions of %d tools about %d; %s; or %s",
+	return fmt.Sprintf("a window of about %d tokens is too small: the system text takes about %d, the descriptions of %d tools about %d; %s; or %s",
 		e.Window, e.System, e.Count, e.Tools, e.Raise, what)
 }
 
@@ -261,7 +261,7 @@ func (o *Orchestrator) tellWindow(ctx context.Context, st *turnState, window int
 	}
 	g.warned = true
 	return o.warn(ctx, st, fmt.Sprintf(
-		"this request has about %d tokens, and the server takes %d: it will be refused, or cut without a word; %s", size, window, raiseWindow(st.set)))
+		"this request has about %d tokens, but the server accepts %d: it will be refused or silently cut; %s", size, window, raiseWindow(st.set)))
 }
 
 // weigh learns from what a reply reports of a request of so many tokens, by our
@@ -281,7 +281,7 @@ func (o *Orchestrator) weigh(ctx context.Context, st *turnState, estimated int, 
 	}
 	g.warned = true
 	return o.warn(ctx, st, fmt.Sprintf(
-		"the server read %d tokens of a request that has about %d: it has cut off the rest, and the model did not see it; %s", u.In, estimated, raiseWindow(st.set)))
+		"the server read %d of about %d tokens: it cut off the rest, and the model did not see it; %s", u.In, estimated, raiseWindow(st.set)))
 }
 
 // raiseWindow is how a larger window is had.

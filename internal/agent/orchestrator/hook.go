@@ -93,7 +93,7 @@ func (o *Orchestrator) hookStop(ctx context.Context, st *turnState) (again bool,
 		return false, err
 	}
 	if st.sentInRow++; st.sentInRow > maxSentOn {
-		return false, o.warn(ctx, st, fmt.Sprintf("the turn ends: the hook %s sent the model on %d times in a row, and it did nothing more", ruling.DenyBy, maxSentOn))
+		return false, o.warn(ctx, st, fmt.Sprintf("the turn ends: the hook %s continued it %d times in a row, and the model did nothing more", ruling.DenyBy, maxSentOn))
 	}
 	st.sentOn = true
 	return true, o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.User, "[hook] "+ruling.Deny)})
@@ -146,7 +146,7 @@ func (o *Orchestrator) End(out event.Sink) {
 		return out.Emit(ctx, r)
 	}))}
 	if _, err := o.Hooks.Fire(ctx, at, hooks.SessionEnd, []string{"other"}, map[string]any{"reason": "other"}); errors.Is(err, context.DeadlineExceeded) {
-		text := fmt.Sprintf("hooks of SessionEnd were stopped after %g s", endTime.Seconds())
+		text := fmt.Sprintf("SessionEnd hooks were stopped after %g s", endTime.Seconds())
 		_ = at.Sink.Emit(context.WithoutCancel(ctx), event.Record{Actor: hooks.Actor, Event: event.Notice{Level: event.Warn, Text: text}})
 	}
 }

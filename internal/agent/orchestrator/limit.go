@@ -61,10 +61,10 @@ func (o *Orchestrator) mayWait(ctx context.Context, st *turnState, why error, wa
 	a, err := o.Person(st.sink).Ask(ctx, uip.Request{
 		ID: o.NewID("ui"), TaskID: st.task, Author: o.actor(ActorAgent), Kind: uip.Select, Purpose: uip.Generic,
 		Display: uip.Display{
-			Title: "The provider's limit is reached. Wait for its end, and go on then?", Description: why.Error(),
+			Title: "The provider's limit is reached. Wait until it ends, then continue?", Description: why.Error(),
 			Metadata: map[string]string{uip.OnYes: limitWait, uip.OnNo: limitStop},
 		},
-		Options: []uip.Option{{ID: limitWait, Label: "Wait and go on", Default: true}, {ID: limitStop, Label: "Stop the turn", Style: uip.Danger}},
+		Options: []uip.Option{{ID: limitWait, Label: "Wait and continue", Default: true}, {ID: limitStop, Label: "Stop the turn", Style: uip.Danger}},
 	})
 	return err == nil && a.Option == limitWait && !a.Unanswered(), err
 }

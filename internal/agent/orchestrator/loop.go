@@ -94,17 +94,17 @@ func (o *Orchestrator) guardLoop(ctx context.Context, st *turnState, calls []cha
 	if n == 0 {
 		return nil
 	}
-	what := fmt.Sprintf("%s was called %d times in a row with the same arguments and gave the same result", calls[0].Name, n)
+	what := fmt.Sprintf("%s was called %d times in a row with the same arguments and the same result", calls[0].Name, n)
 	if length > 1 {
-		what = fmt.Sprintf("the same %d calls came %d times in a row and gave the same results", length, n)
+		what = fmt.Sprintf("the same %d calls ran %d times in a row with the same results", length, n)
 	}
 	return o.askAboutCircle(ctx, st, uip.Request{
 		ID: o.NewID("ui"), TaskID: st.task, Author: o.actor(ActorAgent), Kind: uip.Select, Purpose: uip.Generic,
 		Display: uip.Display{
-			Title: "The model may be going in circles. Go on?", Description: what,
+			Title: "The model may be going in circles. Continue?", Description: what,
 			Metadata: map[string]string{uip.OnYes: loopGoOn, uip.OnNo: loopStop, uip.OnWords: loopGoOn},
 		},
-		Options: []uip.Option{{ID: loopGoOn, Label: "Go on", Default: true}, {ID: loopStop, Label: "Stop the turn", Style: uip.Danger}},
+		Options: []uip.Option{{ID: loopGoOn, Label: "Continue", Default: true}, {ID: loopStop, Label: "Stop the turn", Style: uip.Danger}},
 	})
 }
 
@@ -125,10 +125,10 @@ func (o *Orchestrator) askAboutCircle(ctx context.Context, st *turnState, q uip.
 	case err != nil:
 		return err
 	case a.Unanswered() && st.rounds.told:
-		return fmt.Errorf("%w: %s, also after the model was told so", ErrLoop, what)
+		return fmt.Errorf("%w: %s, even after the model was warned", ErrLoop, what)
 	case a.Unanswered():
 		st.rounds.told = true
-		advice = what + ". Try something else, or end your turn and say what is in the way."
+		advice = what + ". Try something else, or end your turn and say what is blocking you."
 	case a.Option == loopStop, a.Dismissed:
 		return ErrLoop
 	}

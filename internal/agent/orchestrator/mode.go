@@ -8,7 +8,7 @@ import (
 )
 
 // YoloWarning is said once whenever yolo begins.
-const YoloWarning = "yolo: commands run unasked and unchecked, dangerous ones too; only the workspace boundary of file tools and the sandbox hold"
+const YoloWarning = "yolo: commands run without approval or checks, dangerous ones too; only the file tools' workspace boundary and the sandbox apply"
 
 // switchMode changes the mode and puts it on record.
 func (o *Orchestrator) switchMode(ctx context.Context, st *turnState, mode string) error {

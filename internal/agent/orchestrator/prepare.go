@@ -23,9 +23,8 @@ import (
 const (
 	startReminder = "start"
 
-	todosText = "There is a todo list in this mode, for work of several steps: write them down before you begin, " +
-		"and mark each as you start and finish it."
-	rulesText = "The rules of the user and the project (AGENTS.md), where there are any, stand in the system text and hold for every request."
+	todosText = "This mode has a todo list, for work of several steps: write them down before you begin, and mark each as you start and finish it."
+	rulesText = "The rules of the user and the project (AGENTS.md), if any, are in the system text and apply to every request."
 )
 
 // addSaid puts the person's words on record, with what goes with them: what

@@ -92,16 +92,16 @@ func (o *Orchestrator) cutShort(ctx context.Context, st *turnState, reply provid
 }
 
 func errEmptyReply(stop provider.Stop) error {
-	why := "it held neither text nor a tool call"
+	why := "it had neither text nor a tool call"
 	switch stop {
 	case provider.StopLength:
-		why = "it ran into the model's length limit before anything could be used"
+		why = "it reached the model's length limit before anything was usable"
 	case provider.StopFilter:
-		why = "the provider's content filter withheld it"
+		why = "the provider's content filter blocked it"
 	case provider.StopSize:
-		why = fmt.Sprintf("it was longer than %d MiB before anything could be used", provider.LongestReply>>20)
+		why = fmt.Sprintf("it exceeded %d MiB before anything was usable", provider.LongestReply>>20)
 	case provider.StopLoop:
-		why = "the model repeated itself without end before anything could be used"
+		why = "the model repeated itself endlessly before anything was usable"
 	case provider.StopEnd, provider.StopTools:
 	}
 	return notAnswered(&provider.Error{Kind: provider.ErrCutOff, Err: errors.New(why)})
@@ -115,9 +115,9 @@ func (o *Orchestrator) tellStop(ctx context.Context, st *turnState, stop provide
 	case provider.StopFilter:
 		return o.warn(ctx, st, "the answer was cut off by the provider's content filter")
 	case provider.StopSize:
-		return o.warn(ctx, st, fmt.Sprintf("the answer was cut off at %d MiB: coder reads no more of one reply", provider.LongestReply>>20))
+		return o.warn(ctx, st, fmt.Sprintf("the answer was cut off at %d MiB, the limit for one reply", provider.LongestReply>>20))
 	case provider.StopLoop:
-		return o.warn(ctx, st, "the answer was stopped: the model repeated itself without end")
+		return o.warn(ctx, st, "the answer was stopped: the model repeated itself endlessly")
 	case provider.StopEnd, provider.StopTools:
 	}
 	return nil

@@ -79,7 +79,7 @@ func (o *Orchestrator) checkCall(st *turnState, command string) chat.ToolCall {
 func (o *Orchestrator) turnedDown(command, mode string) string {
 	switch {
 	case o.Declined != nil && o.Declined(command):
-		return "you turned this check down before; " + trustAside
+		return "you declined this check before; " + trustAside
 	case o.refused.command == command && o.refused.mode == mode:
 		return o.refused.why
 	}
@@ -121,9 +121,9 @@ func (o *Orchestrator) check(ctx context.Context, st *turnState, command string)
 
 // checkAside is what a person is told who is asked about a check: two reasons, as a
 // card parts them.
-const checkAside = "coder's own check of what was edited, not the model's wish" + "; " + trustAside
+const checkAside = "automatic check of the edits; " + trustAside
 
-const trustAside = "in a folder that you trust (/trust yes) checks run unasked"
+const trustAside = "in a trusted folder (/trust yes) checks run without approval"
 
 // judgeCheck tells how the check went, and hands a failure back to the model
 // as long as it may try again.

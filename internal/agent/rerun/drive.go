@@ -24,7 +24,7 @@ type UnfitError struct {
 }
 
 func (e *UnfitError) Error() string {
-	return fmt.Sprintf("the session cannot be run again from record %d on: %s", e.Record, e.Why)
+	return fmt.Sprintf("the session cannot be rerun from record %d on: %s", e.Record, e.Why)
 }
 
 // Again runs the take again, one process after the other. The error is for what kept it
@@ -83,7 +83,7 @@ func (f *Follower) inputs(ctx context.Context, s *supervisor.Session, resumed bo
 		case stuck && err != nil:
 			return fmt.Errorf("record %d: %w", r.Seq, err)
 		case stuck:
-			return &UnfitError{r.Seq, "nothing is known that would make this record"}
+			return &UnfitError{r.Seq, "the cause of this record is unknown"}
 		}
 	}
 	return ctx.Err()
@@ -120,7 +120,7 @@ func (f *Follower) input(r event.Record, resumed bool) (input, error) {
 	if r.Actor == event.ActorRecovery {
 		return goOn, nil
 	}
-	return nil, &UnfitError{r.Seq, "what was said then is not on record"}
+	return nil, &UnfitError{r.Seq, "the original input was not recorded"}
 }
 
 // takenUp reports whether the turn that was left unfinished was put to the person.

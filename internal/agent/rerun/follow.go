@@ -21,7 +21,7 @@ import (
 // errDiffers ends a rerun that has come to a difference, errEnded one whose
 // process ended at this place.
 var (
-	errDiffers = errors.New("the session came out otherwise")
+	errDiffers = errors.New("the session differs from its record")
 	errEnded   = errors.New("the process ended here")
 )
 
@@ -191,7 +191,7 @@ func (f *Follower) pair(ctx context.Context, r event.Record) error {
 		f.asked[e.ID] = was.Event.(event.InteractionRequested).Request
 	}
 	if err := f.world.apply(ctx, was.Seq); err != nil {
-		return fmt.Errorf("do what others did to files after record %d: %w", was.Seq, err)
+		return fmt.Errorf("repeat others' file changes after record %d: %w", was.Seq, err)
 	}
 	f.intervene(stream, was)
 	return nil

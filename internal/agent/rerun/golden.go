@@ -238,15 +238,15 @@ func ReadGolden(dir string) (*Golden, error) {
 		return nil, fmt.Errorf("%s: %w", manifest, err)
 	}
 	if g.Form == 1 && g.Branch != "" {
-		const old = "%s: an earlier version saved it, without the history of its repository: save it again"
+		const old = "%s: saved by an earlier version, without its repository history: save it again"
 		return nil, fmt.Errorf(old, manifest)
 	}
 	if g.Form < 1 || g.Form > goldenForm || g.Root == "" || g.Session == "" {
-		return nil, fmt.Errorf("%s: this is not a golden session of form %d", manifest, goldenForm)
+		return nil, fmt.Errorf("%s: not a golden session of format %d", manifest, goldenForm)
 	}
 	if g.Within != "" {
 		if !filepath.IsLocal(g.Within) || path.Clean(g.Within) != g.Within {
-			return nil, fmt.Errorf("%s: the workspace lies nowhere in a repository", manifest)
+			return nil, fmt.Errorf("%s: the workspace is not in a repository", manifest)
 		}
 		if g.State, err = in.Read(stateFile, maxGolden); err != nil {
 			return nil, err
@@ -278,7 +278,7 @@ func ReadGolden(dir string) (*Golden, error) {
 func decode(line []byte) (r event.Record, err error) {
 	r, _, err = event.Decode(bytes.TrimRight(line, "\n"), event.Conversation)
 	if u, ok := r.Event.(event.Unknown); ok && err == nil {
-		err = fmt.Errorf("a record of a kind that is not known: %s", u.Type)
+		err = fmt.Errorf("unknown kind of record: %s", u.Type)
 	}
 	return r, err
 }
@@ -297,7 +297,7 @@ func (k Kept) Content(_ context.Context, s event.FileState, limit int64) ([]byte
 			return data, nil
 		}
 	}
-	return nil, fmt.Errorf("%s is not in %s as it was: %w", s.Path, filepath.Base(k.Dir), fs.ErrNotExist)
+	return nil, fmt.Errorf("%s in %s has changed: %w", s.Path, filepath.Base(k.Dir), fs.ErrNotExist)
 }
 
 // Expand has nothing to expand: changes are kept one by one.

@@ -58,7 +58,7 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 			return []provider.Delta{provider.TextDelta(text), provider.Done{Stop: provider.StopEnd}}, nil
 		case !summarises: // the provider found it too long
 			f.window = cmp.Or(e.Window, f.window)
-			err := errors.New("as it is on record")
+			err := errors.New("as recorded")
 			return nil, &provider.Error{Kind: provider.ErrContextTooLong, Status: 400, Window: e.Window, Err: err}
 		}
 	case event.TaskCanceled:

@@ -213,7 +213,7 @@ func expand(ctx context.Context, kept Contents, changes []event.FileChange) (all
 			if each, lost := kept.Expand(ctx, c); lost == nil {
 				list = each
 			} else {
-				err = cmp.Or(err, fmt.Errorf("what %s held was not kept: %w", c.Before.Path, lost))
+				err = cmp.Or(err, fmt.Errorf("the content of %s was not saved: %w", c.Before.Path, lost))
 			}
 		}
 		all = append(all, list...)

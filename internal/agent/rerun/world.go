@@ -70,7 +70,7 @@ func (e *MissingError) Error() string {
 const shownMissing = 5
 
 // errMissing reports a content that cannot be had.
-var errMissing = errors.New("it was not kept")
+var errMissing = errors.New("it was not saved")
 
 // LayOut is the same world with the files that the session began with in a copy, and the
 // later ones at hand. Nothing is written anywhere else.
@@ -213,7 +213,7 @@ var withoutKeys = secret.Shapes
 // place makes a file of the copy what s says.
 func (w *World) place(ctx context.Context, s event.FileState) error {
 	if !fs.ValidPath(s.Path) {
-		return fmt.Errorf("%w: %s lies outside of the workspace", errMissing, s.Path)
+		return fmt.Errorf("%w: %s is outside the workspace", errMissing, s.Path)
 	}
 	if err := check(s); err != nil || repofile.CheckLayout(s.Path, "") != nil { // gone, or made for the copy
 		return err

@@ -66,7 +66,7 @@ func (d Definition) Within(p policy.Policy, set tool.Set) policy.Policy {
 		if err != nil || !d.ReadOnly || o.Verdict == policy.Deny || c.Plan.ReadOnly() || o.ReadOnly {
 			return o, err
 		}
-		return d.refuse("the agent %s only looks, and this is not known to change nothing", d.Name), nil
+		return d.refuse("the agent %s is read-only, and this call may change something", d.Name), nil
 	})
 }
 

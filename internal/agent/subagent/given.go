@@ -31,9 +31,9 @@ func Given(by map[string]json.RawMessage) (list []Definition, err error) {
 		switch {
 		case err != nil:
 		case !validName(name):
-			err = fmt.Errorf("%q is not a name: letters, digits, - and _, at most %d", name, maxName)
+			err = fmt.Errorf("%q is not a valid name: use letters, digits, - and _, at most %d", name, maxName)
 		case strings.TrimSpace(g.Prompt) == "" || strings.TrimSpace(g.Description) == "":
-			err = errors.New("it has no prompt, or no description")
+			err = errors.New("it has no prompt or no description")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("agent %s: %w", name, err)

@@ -142,7 +142,7 @@ func (l *loader) read(root Root, file string) (Definition, bool) {
 		err = check(f, file)
 	}
 	if err != nil {
-		l.Warn(where, "left out: %v", err)
+		l.Warn(where, "skipped: %v", err)
 		return Definition{}, false
 	}
 	for _, p := range f.Problems {
@@ -155,7 +155,7 @@ func (l *loader) read(root Root, file string) (Definition, bool) {
 		Prompt: strings.TrimSpace(f.Body), ReadOnly: isYes(f.Text("read_only")), Path: where,
 	}
 	if word := strings.TrimSpace(f.Text("read_only")); word != "" && !isYes(word) && !isNo(word) {
-		l.Warn(where, "read_only is yes or no, not %q; yes counts", word)
+		l.Warn(where, "read_only must be yes or no, not %q; using yes", word)
 		d.ReadOnly = true
 	}
 	d.Name, d.Short = root.Named(d.Name)
@@ -165,7 +165,7 @@ func (l *loader) read(root Root, file string) (Definition, bool) {
 	for _, name := range v.Words() {
 		switch name = strings.TrimSpace(name); {
 		case strings.ContainsAny(name, "()"):
-			l.Warn(d.Path, "the tool %q is left out: a part of a tool cannot be chosen", name)
+			l.Warn(d.Path, "skipped the tool %q: a part of a tool cannot be selected", name)
 			d.Tools = append(d.Tools, "") // no longer all of them
 		case name != "":
 			d.Tools = append(d.Tools, name)
@@ -194,7 +194,7 @@ func check(f frontmatter.File, file string) error {
 	name := nameOf(f, file)
 	switch {
 	case !validName(name):
-		return fmt.Errorf("%q is not a name: letters, digits, - and _, at most %d", name, maxName)
+		return fmt.Errorf("%q is not a valid name: use letters, digits, - and _, at most %d", name, maxName)
 	case strings.TrimSpace(f.Body) == "":
 		return errors.New("it has no prompt: nothing follows the header")
 	case strings.TrimSpace(f.Text("description")) == "":
@@ -224,7 +224,7 @@ func (l *loader) steps(d *Definition, f frontmatter.File) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > maxSteps {
-		l.Warn(d.Path, "max_steps is a number from 1 to %d, not %q; %d counts", maxSteps, text, DefaultSteps)
+		l.Warn(d.Path, "max_steps must be a number from 1 to %d, not %q; using %d", maxSteps, text, DefaultSteps)
 		return
 	}
 	d.MaxSteps = n

@@ -102,9 +102,9 @@ func TestWhatIsWrongIsToldAndTheRestIsRead(t *testing.T) {
 	}
 	for _, want := range []string{
 		`p/a b.md: left out: "a b" is not a name`, "p/empty.md: left out: it has no prompt", "p/open.md: left out: the header has no closing ---",
-		"p/long.md: left out: longer than 65536 bytes", `p/steps.md: max_steps is a number from 1 to 500, not "many"; 50 counts`,
+		"p/long.md: left out: longer than 65536 bytes", `p/steps.md: max_steps must be a number from 1 to 500, not "many"; using 50`,
 		"p/readme.md: left out: it has no description", "p/mute.md: left out: it has no description",
-		`p/perhaps.md: read_only is yes or no, not "maybe"; yes counts`,
+		`p/perhaps.md: read_only must be yes or no, not "maybe"; using yes`,
 		`p/part.md: the tool "bash(git *)" is left out`, `p/part.md: the model "costly" is not used`,
 	} {
 		if !slices.ContainsFunc(told, func(s string) bool { return strings.HasPrefix(s, want) }) {

@@ -25,11 +25,11 @@ func (s *Supervisor) notary(sessionID string) *seal.Notary {
 }
 
 // ErrAnswered reports a question that has its answer.
-var ErrAnswered = errors.New("it is answered already")
+var ErrAnswered = errors.New("it is already answered")
 
 // ErrWithdrawn reports a question whose task has ended, or went on, without an
 // answer.
-var ErrWithdrawn = errors.New("it was withdrawn: its task has ended, or went on without it")
+var ErrWithdrawn = errors.New("it was withdrawn: its task has ended, or continued without it")
 
 // withdraws returns ErrWithdrawn if r ends the task that a is for.
 func withdraws(r event.Record, a uip.Response) error {
@@ -49,8 +49,7 @@ func withdraws(r event.Record, a uip.Response) error {
 }
 
 // ErrKeysGone reports a yes to a call that cannot be run any more.
-var ErrKeysGone = errors.New("the keys in this call are not kept on disk, and the program that asked has ended, so a yes could not have it run. " +
-	"Go on at a terminal (coder -r), say no, or let the program wait for the answer next time (--on-ask wait)")
+var ErrKeysGone = errors.New("the keys in this call are not saved on disk, and the program that asked has ended, so a yes could not run it. Continue in a terminal (coder -r), say no, or let the program wait for the answer next time (--on-ask wait)")
 
 // needsKeys returns ErrKeysGone if a is a yes to the question that r puts, and that is
 // about a call with keys.
@@ -181,8 +180,8 @@ func (s *Session) untrustedNotice() string {
 	file := func(l event.Log) string { return l.String() + ".jsonl" }
 	say(s.ignored.answers > 0, fmt.Sprintf("answers to questions in %s are ignored", file(event.Domain)))
 	say(s.ignored.mode != "", fmt.Sprintf("the mode %s in %s is ignored", s.ignored.mode, file(event.Conversation)))
-	say(s.ignored.calls > 0, fmt.Sprintf("calls in %s that have not run are asked about", file(event.Conversation)))
-	say(s.ignored.changes, "what its calls changed so far cannot be undone")
+	say(s.ignored.calls > 0, fmt.Sprintf("calls in %s that have not run need approval", file(event.Conversation)))
+	say(s.ignored.changes, "its changes so far cannot be undone")
 	if len(what) == 0 && (s.past.wanted || len(s.past.tasks.All()) == 0) {
 		return ""
 	}
@@ -190,7 +189,7 @@ func (s *Session) untrustedNotice() string {
 	switch {
 	case why != "":
 	case s.sup.Copied != nil && s.sup.Copied(s.ID):
-		why = "it was copied from another session, and what was allowed there is not allowed here"
+		why = "it was copied from another session, and approvals there do not apply here"
 	case s.ignored.unsigned && !s.ignored.foreign && s.signed:
 		why = "part of it was written by an earlier version of coder, which did not sign its records"
 	case s.ignored.unsigned && !s.ignored.foreign:

@@ -154,7 +154,7 @@ func TestAnAnswerOnRecordCountsOnlyAsItWasGiven(t *testing.T) {
 			}
 		})
 	}
-	t.Run("as it was", func(t *testing.T) {
+	t.Run("not changed", func(t *testing.T) {
 		var p witness
 		w := yes.forged("s", unchanged)
 		p.takeUp(w, policy.Ask)

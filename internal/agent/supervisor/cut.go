@@ -17,8 +17,7 @@ import (
 
 // errCutHere tells the model about a call that has no result because the
 // session was begun from a record before it.
-var errCutHere = errors.New("cancelled: this session begins at an earlier record of another one, before this call had a result; " +
-	"files are as they were before the call")
+var errCutHere = errors.New("cancelled: this session starts from an earlier record of another session, before this call had a result; files are as they were before the call")
 
 // Cut ends what was under way in a session that was copied up to one of its records,
 // and puts it in a mode if one is named. Each call without a result is cancelled,

@@ -21,12 +21,11 @@ import (
 
 // errUnknownOutcome is what the model is told of a call that was under way
 // when the process ended.
-var errUnknownOutcome = errors.New("interrupted: the program ended while this call was running; " +
-	"its outcome is unknown, look before you repeat it")
+var errUnknownOutcome = errors.New("interrupted: the program ended while this call was running; its outcome is unknown, check before you repeat it")
 
 // errNeverBegan is what the model is told of a call that the end of the
 // process kept from beginning.
-var errNeverBegan = errors.New("not run: the program ended before this call began, and the user has gone on to something else")
+var errNeverBegan = errors.New("not run: the program ended before this call began, and the user has moved on")
 
 // history is what the logs say about the work of earlier processes, as far as
 // it may still matter.
@@ -241,7 +240,7 @@ func (h *history) repeatable(req event.ToolCallRequested) bool {
 }
 
 // errRunAgain closes the record of a call that is run again.
-var errRunAgain = errors.New("interrupted: the program ended while this call was running; it is run again")
+var errRunAgain = errors.New("interrupted: the program ended while this call was running; it runs again")
 
 // resolveCalls gives a result to every call that began before the process
 // ended. Calls that had not begun are left open, and so are those that can be
@@ -376,7 +375,7 @@ func (s *Session) closeThread(ctx context.Context, th thread, sink event.Sink) e
 // cancel ends a task that nobody goes on with.
 func (s *Session) cancel(ctx context.Context, taskID string, sink event.Sink) error {
 	return sink.Emit(ctx, event.Record{Task: taskID, Actor: event.ActorRecovery, Event: event.TaskCanceled{
-		TaskID: taskID, Reason: "the program ended before the task did", Author: orchestrator.ActorUser,
+		TaskID: taskID, Reason: "the program ended before the task finished", Author: orchestrator.ActorUser,
 	}})
 }
 

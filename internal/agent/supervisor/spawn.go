@@ -25,7 +25,7 @@ const (
 )
 
 // ErrTooManySubtasks reports a turn that has handed out all it may.
-var ErrTooManySubtasks = fmt.Errorf("a turn may hand work to other agents %d times at most, and it has", SubtasksPerTurn)
+var ErrTooManySubtasks = fmt.Errorf("a turn may delegate work to other agents at most %d times, and it has", SubtasksPerTurn)
 
 // Subtask is work for an agent of its own. It belongs to the turn under way.
 type Subtask struct {
@@ -175,7 +175,7 @@ func (s *Session) newChild(job Subtask, call string) (*child, error) {
 	s.subtasks.mu.Lock()
 	defer s.subtasks.mu.Unlock()
 	if s.subtasks.out == nil {
-		return nil, errors.New("no turn is under way that work could be handed out in")
+		return nil, errors.New("no turn is running that could delegate work")
 	}
 	if i := slices.IndexFunc(s.subtasks.left, func(c *child) bool { return c.call == call && c.earlier.agent == job.Agent }); i >= 0 {
 		c := s.subtasks.left[i]

@@ -35,7 +35,7 @@ import (
 )
 
 // ErrFinished reports that no turn was left unfinished.
-var ErrFinished = errors.New("nothing is left unfinished")
+var ErrFinished = errors.New("nothing is unfinished")
 
 // Config is what a Supervisor is made of. Every field is required unless it
 // says otherwise.
@@ -233,7 +233,7 @@ func (s *Session) announce(ctx context.Context, out event.Sink, resumed bool) er
 	set := s.engine.Settings()
 	if s.yolo {
 		now, _ := s.engine.Mode.Current()
-		if err := s.notice(ctx, out, fmt.Sprintf("yolo does not hold when a session goes on; the mode is %s", now.Name)); err != nil {
+		if err := s.notice(ctx, out, fmt.Sprintf("yolo does not carry over to a resumed session; the mode is %s", now.Name)); err != nil {
 			return err
 		}
 	}
@@ -301,7 +301,7 @@ func (s *Session) through(out event.Sink) event.Sink {
 		rs := []event.Record{r}
 		if q, ok := s.open.passed(r); ok {
 			s.broker.Forget(q)
-			rs = []event.Record{withdrawal(q, r.Task, "it is left behind: what it was about was decided without it"), r}
+			rs = []event.Record{withdrawal(q, r.Task, "it is void: the matter was decided without it"), r}
 		}
 		return s.line.EmitAll(ctx, shown, rs...)
 	})
@@ -425,7 +425,7 @@ func (s *Session) left(t task.Task) orchestrator.Unfinished {
 }
 
 // ErrNoMessage reports that no message of the person's is the one that is meant.
-var ErrNoMessage = errors.New("there is no such message of the user in this session")
+var ErrNoMessage = errors.New("this session has no such user message")
 
 // Note puts a command of the program's own on record and saves the session, so
 // that there is one even before anything was said in it.

@@ -77,7 +77,7 @@ func TestAProcessMayDieAtAnyRecord(t *testing.T) {
 // TestAnUnfinishedTurnIsTakenUp does the same, but lets the new process finish
 // the turn itself.
 func TestAnUnfinishedTurnIsTakenUp(t *testing.T) {
-	answered := 0 // so often the model had given its answer before the process died
+	answered := 0 // so often the model had answered before the process died
 	for lives := 1; ; lives++ {
 		w := &world{t: t}
 		if w.start(writeThenSay, policy.Allow, uip.Nobody, lives).run("go") == nil {

@@ -78,7 +78,7 @@ func (s *Session) choose(ctx context.Context, t task.Task, out event.Sink) (uip.
 	defer s.turn.Unlock()
 	sink := s.through(out)
 	if t.Pending != nil { // a question of an earlier recovery is asked anew, as things are now
-		if err := sink.Emit(ctx, withdrawal(*t.Pending, t.ID, "the program ended before it was answered; it is asked again")); err != nil {
+		if err := sink.Emit(ctx, withdrawal(*t.Pending, t.ID, "the program ended before it was answered; asking again")); err != nil {
 			return uip.Response{}, err
 		}
 	}
@@ -165,7 +165,7 @@ func (s *Session) uncertainWithChanges(ctx context.Context, t task.Task) []uncer
 }
 
 // otherWords says what words are that are no choice.
-const otherWords = "anything else you type is a new prompt, and closes that turn"
+const otherWords = "anything else you type is a new prompt and closes that turn"
 
 // cutOff is the question what is to become of a turn.
 func (s *Session) cutOff(t task.Task, doubts []uncertainCall) uip.Request {
@@ -178,10 +178,10 @@ func (s *Session) cutOff(t task.Task, doubts []uncertainCall) uip.Request {
 		lines = append(lines, d.words(), d.changes())
 	}
 	for _, c := range s.unfinishedSubtasks() {
-		lines = append(lines, fmt.Sprintf("%s was at work on: %s", c.earlier.agent, sanitize.Line(c.earlier.task.Title, lineRunes)))
+		lines = append(lines, fmt.Sprintf("%s was working on: %s", c.earlier.agent, sanitize.Line(c.earlier.task.Title, lineRunes)))
 	}
 	return s.recoveryQuestion(t.ID, "the last turn was cut off", lines, doubts, GoOn,
-		uip.Option{ID: GoOn, Label: "Go on with it", Style: uip.Primary}, uip.Option{ID: Drop, Label: "Drop it", Style: uip.Danger})
+		uip.Option{ID: GoOn, Label: "Continue the turn", Style: uip.Primary}, uip.Option{ID: Drop, Label: "Drop it", Style: uip.Danger})
 }
 
 // lineRunes is how much of a text of others is shown on a line.
@@ -193,7 +193,7 @@ func (s *Session) reading() (lines []string) {
 		req, began := s.past.requested[c.ID]
 		if _, known := s.past.completed[c.ID]; began && !known && req.ReadOnly {
 			what := sanitize.Line(req.Tool+" "+strings.Join(event.Targets(req.Effects), ", "), lineRunes)
-			lines = append(lines, fmt.Sprintf("under way, it only reads: %s", what))
+			lines = append(lines, fmt.Sprintf("running, read-only: %s", what))
 		}
 	}
 	return lines
@@ -209,17 +209,17 @@ func (s *Session) stage(t task.Task, doubts []uncertainCall) string {
 	}
 	switch {
 	case len(waiting) > 0:
-		return fmt.Sprintf("not begun: %s", strings.Join(waiting, ", "))
+		return fmt.Sprintf("not started: %s", strings.Join(waiting, ", "))
 	case len(doubts) > 0 || len(s.conversation.Open()) > 0:
 		return ""
 	case !s.past.heard || t.Status == task.Open:
-		return "it had not begun"
+		return "it had not started"
 	case s.past.concluded:
-		return "the model had given its answer"
+		return "the model had answered"
 	case t.Pending != nil && t.Pending.Author == event.ActorUser:
-		return "you were being asked about your command"
+		return "your command was waiting for approval"
 	}
-	return "the model was being asked, or about to be"
+	return "waiting for the model, or about to ask it"
 }
 
 // words say what was under way.
@@ -231,7 +231,7 @@ func (d uncertainCall) words() string {
 	case d.direct:
 		return fmt.Sprintf("a command was running, and its outcome is unknown: %s", what)
 	}
-	return fmt.Sprintf("under way, outcome unknown: %s", what)
+	return fmt.Sprintf("running, outcome unknown: %s", what)
 }
 
 // changes say what has changed since the call began.
@@ -255,9 +255,9 @@ func (s *Session) doubtful(d uncertainCall) uip.Request {
 	if len(d.since.Files) == 0 && len(d.call.Effects) > 0 && !slices.ContainsFunc(d.call.Effects, notWrite) {
 		best = Retry
 	}
-	return s.recoveryQuestion(d.th.task, "nobody knows whether this call was done", []string{d.words(), d.changes(), otherWords}, []uncertainCall{d}, best,
-		uip.Option{ID: Skip, Label: "Leave it — the model is told that the outcome is unknown"},
-		uip.Option{ID: Retry, Label: "Do it again", Style: uip.Danger},
+	return s.recoveryQuestion(d.th.task, "this call may or may not have finished", []string{d.words(), d.changes(), otherWords}, []uncertainCall{d}, best,
+		uip.Option{ID: Skip, Label: "Skip it — tell the model that the outcome is unknown"},
+		uip.Option{ID: Retry, Label: "Run it again", Style: uip.Danger},
 	).ForCall(d.call.CallID)
 }
 
@@ -265,7 +265,7 @@ func (s *Session) doubtful(d uncertainCall) uip.Request {
 // an empty answer takes, and stands first.
 func (s *Session) recoveryQuestion(taskID, title string, lines []string, doubts []uncertainCall, best string, options ...uip.Option) uip.Request {
 	if slices.ContainsFunc(doubts, func(d uncertainCall) bool { return d.since.Diff.Unified != "" }) {
-		options = slices.Insert(options, 1, uip.Option{ID: Look, Label: "Look at what changed first"})
+		options = slices.Insert(options, 1, uip.Option{ID: Look, Label: "Show what changed first"})
 	}
 	i := slices.IndexFunc(options, func(o uip.Option) bool { return o.ID == best })
 	options[i].Default = true

@@ -23,7 +23,7 @@ import (
 func (r *run) change(ctx context.Context, a *admission, args json.RawMessage) bool {
 	a.call.Args, a.call.Broken = args, ""
 	if off := r.prepare(ctx, a); off {
-		a.refuse(&Denied{"the changed call is one of a tool that is switched off"})
+		a.refuse(&Denied{"the changed call uses a tool that is switched off"})
 	}
 	a.note = tool.JoinNotes(a.note, "the user changed the arguments to "+clip.Text(string(args), 500))
 	return a.err == nil
@@ -143,7 +143,7 @@ func (r *run) keyed(a *admission) bool {
 }
 
 // keysAside is what a person is told who is asked about such a call.
-const keysAside = "the keys in it are not kept on disk: it can only be approved while the program that asks is running, at a terminal or with --on-ask wait"
+const keysAside = "the keys in it are not saved on disk: approve it while the program that asks is running, in a terminal or with --on-ask wait"
 
 // scopes are how far an answer may reach, the nearest first.
 var scopes = []policy.Scope{policy.ThisSession, policy.ThisProject, policy.BelowFolder}

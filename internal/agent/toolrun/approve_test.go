@@ -221,7 +221,7 @@ func TestACommandKnownToOnlyReadRunsBesideOthersAndKeepsNothing(t *testing.T) {
 type broken struct{ toolrun.Keeper }
 
 func (broken) Keep(context.Context, []tool.Effect) (tool.Kept, error) {
-	panic("nothing is overwritten, so nothing is kept")
+	panic("nothing is overwritten, so nothing is saved")
 }
 
 func TestARunningCallMayAskQuestionsOfItsOwn(t *testing.T) {

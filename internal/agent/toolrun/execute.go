@@ -48,7 +48,7 @@ func (r *run) keep(ctx context.Context, a *admission) error {
 	case errors.As(err, &unkept):
 		return err
 	case err != nil:
-		a.refuse(fmt.Errorf("keep what %s would overwrite: %w", a.tool, err))
+		a.refuse(fmt.Errorf("save what %s would overwrite: %w", a.tool, err))
 	default:
 		a.kept = kept
 	}

@@ -269,8 +269,7 @@ func (r *run) open(ctx context.Context, a *admission) bool {
 	}
 	if errors.As(err, &unkept) {
 		a.by = event.ActorPolicy
-		a.refuse(&Denied{fmt.Sprintf("%v; what is not on record could be run a second time later, or could not be undone. "+
-			"No call can make room, not even rm: the user has to, on the disk of .coder, or use --no-session-persistence", unkept)})
+		a.refuse(&Denied{fmt.Sprintf("%v; what is not recorded could run a second time later, or could not be undone. No call can free space, not even rm: the user has to, on the disk of .coder, or use --no-session-persistence", unkept)})
 		err = r.request(ctx, a) // of what does not run a record in memory will do
 	}
 	if err != nil {
@@ -284,7 +283,7 @@ func (r *run) open(ctx context.Context, a *admission) bool {
 func (r *run) execute(ctx context.Context, a *admission) (res tool.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			res, err = tool.Result{}, fmt.Errorf("%s broke down: %v", a.tool, p)
+			res, err = tool.Result{}, fmt.Errorf("%s crashed: %v", a.tool, p)
 		}
 	}()
 	if r.Recall != nil {

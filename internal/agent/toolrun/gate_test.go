@@ -117,8 +117,8 @@ func TestWhatRunsAndWhoDecides(t *testing.T) {
 		"doubted, known to read":    {policy: reading, setup: doubted, ran: true, decided: "allow by policy"},
 		"doubted, allowed by hooks": {policy: ask, setup: func(b *bench) { doubted(b); hooks(toolrun.Ruling{Allow: true})(b) }, asked: 1, ran: true, decided: "allow by user record: this call is from a log that your coder did not write on this machine"},
 
-		"let pass by a flag":           {policy: policy.Unasked(ask), ran: true, decided: "allow by policy rule: asks, auto-approve: let pass unasked", recorded: `keyless false, unasked "waivable"`},
-		"let pass with any risk":       {policy: policy.Fearless(ask), ran: true, decided: "allow by policy rule: asks, auto-approve: let pass unasked, risks included", recorded: `keyless false, unasked "risks"`},
+		"let pass by a flag":           {policy: policy.Unasked(ask), ran: true, decided: "allow by policy rule: asks, auto-approve: allowed without approval", recorded: `keyless false, unasked "waivable"`},
+		"let pass with any risk":       {policy: policy.Fearless(ask), ran: true, decided: "allow by policy rule: asks, auto-approve: allowed without approval, risks included", recorded: `keyless false, unasked "risks"`},
 		"keys are missing":             {policy: allow, setup: func(b *bench) { b.round.Recorded = true }, call: "write ghp_01…[masked]", decided: "invalid by", recorded: `keyless true, unasked ""`},
 		"on record without keys":       {policy: allow, setup: func(b *bench) { b.round.Recorded = true }, ran: true, decided: "allow by policy"},
 		"a mark that the model writes": {policy: allow, call: "write ghp_01…[masked]", ran: true, decided: "allow by policy"},

@@ -41,7 +41,7 @@ func (h hookFuncs) After(
 	return h.after, h.fails
 }
 
-// TestWhatARulingLeavesOfACall: which call runs, who decided, and what the model is told.
+// TestWhatARulingLeavesOfACall: which call runs, who decided, and the request to the model.
 func TestWhatARulingLeavesOfACall(t *testing.T) {
 	other, changed := json.RawMessage(`{"x":"b"}`), `a hook of you changed the arguments to {\"x\":\"b\"}`
 	for name, tt := range map[string]struct {

@@ -82,7 +82,7 @@ func TestNothingRunsThatCannotBeBroughtBack(t *testing.T) {
 	s := &shelf{files: map[string]string{"a": "old"}, full: true}
 	b, _, _ := keeperBench(t, s)
 	got, err := b.run(t.Context(), "write a")
-	if err != nil || s.files["a"] != "old" || !strings.Contains(got, "keep what write would overwrite: no room") {
+	if err != nil || s.files["a"] != "old" || !strings.Contains(got, "save what write would overwrite: no room") {
 		t.Errorf("%v, %q:\n%s", err, s.files["a"], got)
 	}
 }

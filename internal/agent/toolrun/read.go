@@ -170,9 +170,9 @@ func (r *run) noSuchTool(name string) error {
 		running = running || server != "" && mcpServer(s.Name) == server
 	}
 	if server != "" && !running {
-		return fmt.Errorf("there is no tool named %q: no MCP server %s is in use; coder mcp list tells which there are, --mcp-config brings others", name, server)
+		return fmt.Errorf("unknown tool %q: no MCP server %s is in use; coder mcp list shows the servers, --mcp-config adds others", name, server)
 	}
-	return fmt.Errorf("there is no tool named %q; there are %s", name, strings.Join(all, ", "))
+	return fmt.Errorf("unknown tool %q; the tools are %s", name, strings.Join(all, ", "))
 }
 
 // freeform reads arguments that are no JSON object as the text of the one
@@ -190,13 +190,13 @@ func freeform(own tool.Spec, text string) (dialect.Call, error) {
 	if json.Unmarshal(own.Schema, &schema) != nil || len(schema.Required) != 1 || schema.Properties[schema.Required[0]].Type != "string" ||
 		begins == "" || strings.ContainsRune(`{["`, rune(begins[0])) {
 		if jsonscan.TooDeep([]byte(begins)) {
-			return dialect.Call{}, fmt.Errorf("%s: the arguments are nested too deep: more than %d levels", own.Name, jsonscan.Deepest)
+			return dialect.Call{}, fmt.Errorf("%s: the arguments are nested too deeply: more than %d levels", own.Name, jsonscan.Deepest)
 		}
 		if strings.HasPrefix(begins, "{") && json.Valid([]byte(begins)) {
-			return dialect.Call{}, fmt.Errorf("%s: not run: the reply reached a length limit in this call, so it may not be whole. Send it again, with less in one reply", own.Name)
+			return dialect.Call{}, fmt.Errorf("%s: not run: the reply reached a length limit in this call and may be incomplete. Send it again, with less in one reply", own.Name)
 		}
 		if strings.HasPrefix(begins, "{") {
-			return dialect.Call{}, fmt.Errorf("%s: the arguments are not a JSON object, they end in the middle, after %d bytes: most likely the reply reached a length limit. Send less in one call: a long file in parts, a large change as several small ones. They end with %s", own.Name, len(text), tail(text, 80))
+			return dialect.Call{}, fmt.Errorf("%s: the arguments are not a JSON object: they break off after %d bytes, most likely because the reply reached a length limit. Send less in one call: a long file in parts, a large change as several small ones. They end with %s", own.Name, len(text), tail(text, 80))
 		}
 		return dialect.Call{}, fmt.Errorf("%s: the arguments are not a JSON object: %s", own.Name, clip.Text(text, 200))
 	}

@@ -27,7 +27,7 @@ func (r *run) changes(ctx context.Context, a *admission) (changes []event.FileCh
 	}
 	changes, err := r.Keeper.Changes(context.WithoutCancel(ctx), a.kept)
 	if err != nil {
-		r.notice(ctx, event.Warn, fmt.Sprintf("what %s changed could not be determined: %v", a.tool, err))
+		r.notice(ctx, event.Warn, fmt.Sprintf("could not determine what %s changed: %v", a.tool, err))
 	}
 	return changes, err == nil
 }
@@ -180,7 +180,7 @@ func failure(err error) json.RawMessage {
 
 // What the model reads in the result of a call that an interruption stopped,
 // and of one that it kept from beginning.
-const stoppedText = "cancelled: the user interrupted while this call was running; it may have done a part of its work"
+const stoppedText = "cancelled: the user interrupted while this call was running; it may have done part of its work"
 
 var errNotBegun = errors.New("cancelled: the user interrupted before this call began; it did nothing")
 

@@ -314,8 +314,7 @@ func (r *run) masked(ctx context.Context, a *admission) *admission {
 
 // errMasked is what the model is told of a call that is on record without the keys
 // that it was made with.
-var errMasked = errors.New("not run: the program ended before this call began, and keys in its arguments are not kept on disk. " +
-	"Tell the user so, and make the call again only when they want it and have told you what was masked")
+var errMasked = errors.New("not run: the program ended before this call began, and keys in its arguments are not saved on disk. Tell the user so, and make the call again only when they want it and have told you what was masked")
 
 // deliver hands one outcome over; if that fails the turn cannot go on.
 func (r *run) deliver(ctx context.Context, out Outcome) {

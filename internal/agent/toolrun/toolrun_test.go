@@ -147,9 +147,9 @@ func TestWhatGoesWrongIsToldAndTheTurnGoesOn(t *testing.T) {
 		setup                       func(*bench)
 	}{
 		{name: "no such tool", call: "nope a", verdict: "invalid",
-			result: `{"ok":false,"error":"there is no tool named \"nope\"; there are write"}`},
+			result: `{"ok":false,"error":"unknown tool \"nope\"; the tools are write"}`},
 		{name: "no such server", call: "mcp__gone__x a", verdict: "invalid",
-			result: `{"ok":false,"error":"there is no tool named \"mcp__gone__x\": no MCP server gone is in use; coder mcp list tells which there are, --mcp-config brings others"}`},
+			result: `{"ok":false,"error":"unknown tool \"mcp__gone__x\": no MCP server gone is in use; coder mcp list shows the servers, --mcp-config adds others"}`},
 		{name: "it cannot be planned", call: "write bad", verdict: "invalid",
 			result: `{"ok":false,"error":"cannot plan that"}`},
 		{name: "policy denies", call: "write a", verdict: "deny",
@@ -247,7 +247,7 @@ func TestReadOnlyCallsRunSideBySideAndKeepTheirOrder(t *testing.T) {
 			completed c2 error=false
 			deliver c2 {"ok":true,"x":"1s"}
 			completed c3 error=true
-			deliver c3 {"ok":false,"error":"there is no tool named \"nope\"; there are read"}
+			deliver c3 {"ok":false,"error":"unknown tool \"nope\"; the tools are read"}
 			completed c4 error=false
 			deliver c4 {"ok":true,"x":"2s"}`)
 	})
@@ -353,7 +353,7 @@ func TestAPersonIsAskedOnceWithEveryReason(t *testing.T) {
 		{"no, and why", []policy.Reason{lasting}, uip.Response{Option: uip.Reject, Author: "user", Comment: "use b"}, "approve session always reject", false,
 			`{"ok":false,"error":"denied: refused by the user: use b","denied":true}`, 0},
 		{"a risk cannot be waived for good", []policy.Reason{lasting, risk}, uip.Response{Option: uip.Always, Author: "user"}, "approve reject", false,
-			`{"ok":false,"error":"denied: the answer was not accepted: there is no option \"always\"","denied":true}`, 0},
+			`{"ok":false,"error":"denied: the answer was not accepted: unknown option \"always\"","denied":true}`, 0},
 		{"nobody", []policy.Reason{lasting, risk}, uip.Response{Option: uip.Reject, Author: "nobody", Comment: "nobody to ask"}, "approve reject", false,
 			`{"ok":false,"error":"denied: rule: writes ask; risk: deletes, and nobody is there to be asked","denied":true}`, 0},
 	}

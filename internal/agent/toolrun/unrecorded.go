@@ -26,21 +26,20 @@ func (r *run) mayGoOn(ctx context.Context, e *event.UnkeptError) bool {
 	answer, err := r.Person.Ask(ctx, uip.Request{
 		ID: r.NewID(), TaskID: r.Task, Author: r.Actor, Kind: uip.Select, Purpose: uip.ConfirmRiskyAction,
 		Display: uip.Display{
-			Title: "Go on without a record?",
-			Description: fmt.Sprintf("%v. From here on nothing that is done in this session would be kept: "+
-				"it could not be undone, and after a restart nobody would know of it", e),
-			Metadata: map[string]string{uip.OnEnter: uip.Reject, uip.OnYes: uip.Approve, uip.OnNo: uip.Reject},
+			Title:       "Continue without a record?",
+			Description: fmt.Sprintf("%v. From now on nothing done in this session would be saved: it could not be undone, and would be lost after a restart", e),
+			Metadata:    map[string]string{uip.OnEnter: uip.Reject, uip.OnYes: uip.Approve, uip.OnNo: uip.Reject},
 		},
 		Options: []uip.Option{
 			{ID: uip.Reject, Label: "No", Style: uip.Plain, Default: true},
-			{ID: uip.Approve, Label: "Yes, go on without a record", Style: uip.Danger},
+			{ID: uip.Approve, Label: "Yes, continue without a record", Style: uip.Danger},
 		},
 	})
 	if err != nil || answer.Option != uip.Approve {
 		return false
 	}
 	if err := r.Waiver.Waive(); err != nil {
-		r.notice(ctx, event.Warn, fmt.Sprintf("it cannot go on without a record: %v; start again with --no-session-persistence", err))
+		r.notice(ctx, event.Warn, fmt.Sprintf("it cannot continue without a record: %v; restart with --no-session-persistence", err))
 		return false
 	}
 	return true

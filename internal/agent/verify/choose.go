@@ -77,7 +77,7 @@ func Choose(in Input) Choice {
 			unfit = cmp.Or(unfit, unfitAbove(in, file))
 		}
 		if unfit != "" {
-			c.Unfit = fmt.Sprintf("the test script ends with %s, which cannot do with the --watch=false that a check gives it; the model can run the tests if you ask for them", unfit)
+			c.Unfit = fmt.Sprintf("the test script ends with %s, which does not accept the --watch=false that a check adds; ask the model to run the tests", unfit)
 		}
 	}
 	return c

@@ -78,7 +78,7 @@ func (t Turn) Next() (n Next) {
 	case why != Edits:
 		return Next{}
 	case Declined(t.UserText) && !asked:
-		return Next{Notices: NotRunNotice("you asked for no tests to be run")}
+		return Next{Notices: NotRunNotice("you asked not to run tests")}
 	}
 	choice := Choose(t.Input)
 	for _, refused := range choice.Refused {
@@ -88,7 +88,7 @@ func (t Turn) Next() (n Next) {
 	switch command := choice.Command; {
 	case choice.Blind, command == "" && stands:
 	case command == "":
-		n.Notices = append(n.Notices, NotRunNotice(cmp.Or(choice.Unfit, "no check is known for what was edited"))...)
+		n.Notices = append(n.Notices, NotRunNotice(cmp.Or(choice.Unfit, "no check found for the edits"))...)
 	case command == t.passed: // the model has run it itself, on what is there now
 	case t.failed.Command == t.Last.Command && t.Last.Fails(command): // by anybody, and nothing was done about it
 		n.Command, n.Known, n.Result = command, true, t.failed
@@ -134,12 +134,12 @@ func (w *Work) Judge(command string, r tool.ShellResult, maxAttempts int) (said 
 	}
 	if MayRepair(w.repairs, maxAttempts) {
 		w.repairs++
-		text := fmt.Sprintf("%s failed; the model repairs it (attempt %d of %d)", command, w.repairs, maxAttempts)
+		text := fmt.Sprintf("%s failed, fixing (%d of %d)", command, w.repairs, maxAttempts)
 		return []event.Event{warn(text), tell(RepairPrompt(command, v, r.Stdout, r.Stderr))}, true
 	}
-	still := fmt.Sprintf(display.Form(w.repairs, "%s still fails after %d attempt to repair it", "%s still fails after %d attempts to repair it"), command, w.repairs)
+	still := fmt.Sprintf(display.Form(w.repairs, "%s still fails after %d attempt to fix it", "%s still fails after %d attempts to fix it"), command, w.repairs)
 	if w.repairs == 0 {
-		still = command + " fails, and the settings let nothing be repaired"
+		still = command + " fails, and the settings allow no repair"
 	}
 	return []event.Event{tell("[verification] " + still + " (" + v.Reason + ")"), warn(still)}, false
 }

@@ -40,8 +40,8 @@ func TestWhatTheCheckOfATurnIs(t *testing.T) {
 		"nobody asked in this mode":    {func(t *Turn) { t.When = mode.OnRequest }, ""},
 		"asked for":                    {func(t *Turn) { t.When, t.UserText = mode.OnRequest, "fix it and run the tests" }, check},
 		"no shell":                     {func(t *Turn) { t.BashAllowed = false }, string(NoBash)},
-		"no tests, please":             {func(t *Turn) { t.UserText = "fix it, do not run tests" }, "you asked for no tests to be run"},
-		"no project":                   {func(t *Turn) { t.Exists = func(string) bool { return false } }, "no check is known for what was edited"},
+		"no tests, please":             {func(t *Turn) { t.UserText = "fix it, do not run tests" }, "you asked not to run tests"},
+		"no project":                   {func(t *Turn) { t.Exists = func(string) bool { return false } }, "no check found for the edits"},
 		"no project, but checked":      {func(t *Turn) { t.Exists, t.Last = func(string) bool { return false }, passes }, ""},
 		"the model ran it":             {func(t *Turn) { t.Ran(check, false, `{"exit_code":0}`) }, ""},
 		"and wrote then":               {func(t *Turn) { t.Ran(check, false, `{"exit_code":0}`); t.Wrote("b.go") }, check},
@@ -92,12 +92,12 @@ func TestWhatACheckComesTo(t *testing.T) {
 		most int
 		want string
 	}{
-		{&w, failing, 2, "warn: x failed; the model repairs it (attempt 1 of 2), message true"},
-		{&w, failing, 2, "warn: x failed; the model repairs it (attempt 2 of 2), message true"},
-		{&w, failing, 2, "message, warn: x still fails after 2 attempts to repair it false"},
+		{&w, failing, 2, "warn: x failed, fixing (1 of 2), message true"},
+		{&w, failing, 2, "warn: x failed, fixing (2 of 2), message true"},
+		{&w, failing, 2, "message, warn: x still fails after 2 attempts to fix it false"},
 		{&w, tool.ShellResult{ExitCode: 127}, 2, "warn: best-effort, warn: x could not verify the change: the command is not installed false"},
 		{&w, tool.ShellResult{}, 2, "info: verified: x passed false"},
-		{new(Work), failing, 0, "message, warn: x fails, and the settings let nothing be repaired false"},
+		{new(Work), failing, 0, "message, warn: x fails, and the settings allow no repair false"},
 	} {
 		if got := judged(tt.w, tt.r, tt.most); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)

@@ -62,13 +62,13 @@ func Parse(text string) (File, error) {
 			key, rest, ok := keyOf(line)
 			switch {
 			case indent(line) > 0:
-				p.problem(at, "nothing above this line takes it in")
+				p.problem(at, "this line belongs to nothing above it")
 			case !ok:
 				p.problem(at, "not of the form name: value")
 			default:
 				v := p.value(at, rest)
 				if _, twice := p.fields[key]; twice {
-					p.problem(at, "%s stands twice; the first one counts", key)
+					p.problem(at, "%s appears twice; the first one applies", key)
 					continue
 				}
 				p.fields[key] = v

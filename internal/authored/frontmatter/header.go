@@ -112,7 +112,7 @@ func (p *parser) text(at int, s string) string {
 		return s
 	}
 	if quoted(s) != len(s) {
-		p.problem(at, "the quotes do not close")
+		p.problem(at, "the quotes are not closed")
 		return s
 	}
 	return unquote(s)

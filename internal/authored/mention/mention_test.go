@@ -139,10 +139,10 @@ func TestResolveKeepsToTheWorkspaceAndSaysWhatItCannotFind(t *testing.T) {
 		{"@sub/ @a.txt:3 @sub", "@sub/ dir, @a.txt:3, @sub dir"},
 		{"@odd:3 @Makefile", "@odd:3, @Makefile"},
 		{"看@a.txt里面 and @说明.txt", "@a.txt, @说明.txt"},
-		{"@no.txt", "@no.txt: there is no such file in the workspace"},
+		{"@no.txt", "@no.txt: no such file in the workspace"},
 		{"@alice, @Override", ""},
-		{"@../out.txt @way.txt", "@../out.txt: not read: it lies outside the workspace, @way.txt: not read: it lies outside the workspace"},
-		{"@way of old", "@way: not read: it lies outside the workspace"},
+		{"@../out.txt @way.txt", "@../out.txt: not read: outside the workspace, @way.txt: not read: outside the workspace"},
+		{"@way of old", "@way: not read: outside the workspace"},
 		{"@" + root + "/a.txt", "@" + root + "/a.txt"},
 	}
 	for _, tt := range tests {
@@ -197,7 +197,7 @@ func TestWriteNumbersLinesAndIsBounded(t *testing.T) {
 </file>
 <file name="b.go">
 1	one
-(the file goes on, it has 9 lines; use the read tool from line 2)
+(the file continues, it has 9 lines; use the read tool from line 2)
 (odd bytes)
 </file>
 <file name="empty">
@@ -211,8 +211,8 @@ y/
 (and more; use the list tool)
 </directory>
 <file name="s">secret</file>
-<file name="broken">not read: the result cannot be understood</file>
-3 more names were not looked at.`
+<file name="broken">not read: the result cannot be parsed</file>
+3 more names were skipped.`
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

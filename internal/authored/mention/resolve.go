@@ -98,9 +98,9 @@ func readings(r Ref) []Ref {
 func explain(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "there is no such file in the workspace"
+		return "no such file in the workspace"
 	case errors.Is(err, workspace.ErrOutside):
-		return "not read: it lies outside the workspace"
+		return "not read: outside the workspace"
 	case errors.Is(err, fs.ErrPermission):
 		return "not read: permission denied"
 	}

@@ -44,7 +44,7 @@ var ErrChanged = errors.New("its folder changed since you added it")
 func (b Book) Look(dir string) (Plugin, Pin, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return Plugin{}, Pin{}, fmt.Errorf("there is no folder %s", dir)
+		return Plugin{}, Pin{}, fmt.Errorf("folder %s does not exist", dir)
 	}
 	held, err := pin(real, b.Now())
 	if err != nil {
@@ -60,11 +60,11 @@ func (b Book) Look(dir string) (Plugin, Pin, error) {
 // Add writes down that the person agreed to a plugin as it was.
 func (b Book) Add(p Plugin, as Pin) error {
 	if b.Dir == "" {
-		return errors.New("there is no home folder to remember it in; set HOME or CODER_HOME")
+		return errors.New("no home folder to save it in; set HOME or CODER_HOME")
 	}
 	file := filepath.Join(b.Dir, p.Name+".json")
 	if old, err := read(file); err == nil && old.Path != p.Dir {
-		return fmt.Errorf("a plugin named %s is added already, from %s; coder plugin remove %s takes it out", p.Name, old.Path, p.Name)
+		return fmt.Errorf("the plugin %s is already added, from %s; coder plugin remove %s removes it", p.Name, old.Path, p.Name)
 	}
 	return write(file, entry{p.Dir, b.Now().UTC().Truncate(time.Second), as})
 }
@@ -77,7 +77,7 @@ func (b Book) Remove(name string) error {
 		err = os.Remove(filepath.Join(b.Dir, name+".json"))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no plugin %q; coder plugin list tells which there are", name)
+		return fmt.Errorf("unknown plugin %q; coder plugin list shows the plugins", name)
 	}
 	return err
 }
@@ -92,7 +92,7 @@ func (b Book) Load() (all []Added, err error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read which plugins were added: %w", err)
+		return nil, fmt.Errorf("read the list of added plugins: %w", err)
 	}
 	for _, f := range files {
 		name, ok := strings.CutSuffix(f.Name(), ".json")
@@ -121,7 +121,7 @@ func (b Book) Load() (all []Added, err error) {
 // the system noted no change the contents are not read.
 func (b Book) Holds(a *Added) error {
 	if _, err := os.Stat(a.entry.Path); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no folder %s any more", a.entry.Path)
+		return fmt.Errorf("folder %s no longer exists", a.entry.Path)
 	}
 	if now, _, err := stamp(a.entry.Path); err == nil && a.entry.Stamp != "" && now == a.entry.Stamp {
 		return nil
@@ -148,7 +148,7 @@ func read(file string) (e entry, err error) {
 		err = json.Unmarshal(text, &e)
 	}
 	if err == nil && (e.Hash == "" || !filepath.IsAbs(e.Path)) {
-		err = errors.New("it says neither where nor what it was")
+		err = errors.New("its location and content are not recorded")
 	}
 	if err != nil {
 		return e, fmt.Errorf("%s cannot be used: %w", file, err)
@@ -162,10 +162,10 @@ func write(file string, e entry) error {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return fmt.Errorf("remember a plugin: %w", err)
+		return fmt.Errorf("save a plugin: %w", err)
 	}
 	if err := atomicfile.Write(file, append(text, '\n'), 0o600); err != nil {
-		return fmt.Errorf("remember a plugin: %w", err)
+		return fmt.Errorf("save a plugin: %w", err)
 	}
 	return nil
 }

@@ -124,7 +124,7 @@ func walk(dir string, visit func(name string, st *unix.Stat_t) error) error {
 			}
 			if to, err := filepath.EvalSymlinks(full); err == nil {
 				if rel, err := filepath.Rel(filepath.Join(dir, unpinned), to); err == nil && filepath.IsLocal(rel) {
-					return fmt.Errorf("%s: it is a link into %s, which may change unseen", name, unpinned)
+					return fmt.Errorf("%s: a link into %s, which may change unnoticed", name, unpinned)
 				}
 			}
 		default:
@@ -134,7 +134,7 @@ func walk(dir string, visit func(name string, st *unix.Stat_t) error) error {
 			return fmt.Errorf("it has more than %d files", maxEntries)
 		}
 		if size > maxBytes {
-			return fmt.Errorf("it holds more than %d MB", maxBytes>>20)
+			return fmt.Errorf("it is larger than %d MB", maxBytes>>20)
 		}
 		return visit(name, &st)
 	})

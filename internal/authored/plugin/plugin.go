@@ -66,7 +66,7 @@ type manifest struct {
 func Read(dir string) (Plugin, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return Plugin{}, fmt.Errorf("there is no folder %s", dir)
+		return Plugin{}, fmt.Errorf("folder %s does not exist", dir)
 	}
 	if _, _, err := stamp(real); err != nil {
 		return Plugin{}, err
@@ -80,7 +80,7 @@ func readChecked(real string) (Plugin, error) {
 		return Plugin{}, errors.New("it is not a folder")
 	}
 	if strings.ContainsFunc(real, unicode.IsControl) || !filepath.IsAbs(real) {
-		return Plugin{}, fmt.Errorf("%q is no path that a plugin can have", real)
+		return Plugin{}, fmt.Errorf("%q is not a valid path for a plugin", real)
 	}
 	r := reader{files: repofile.Below(real), p: Plugin{Dir: real}}
 	if err := r.read(); err != nil {
@@ -100,7 +100,7 @@ func (r *reader) read() error {
 		return err
 	}
 	if r.p.Name = strings.ToLower(m.Name); !validName(r.p.Name) {
-		return fmt.Errorf("%q is not a name for a plugin: letters, digits, - and _, at most %d", m.Name, maxName)
+		return fmt.Errorf("%q is not a valid plugin name: use letters, digits, - and _, at most %d", m.Name, maxName)
 	}
 	r.p.Version, r.p.Description = m.Version, m.Description
 	for _, part := range []struct {
@@ -136,7 +136,7 @@ func (r *reader) read() error {
 		if _, err := r.files.Stat(marketFile); err == nil {
 			return errors.New("it is a collection of plugins (" + marketFile + "): add one of its folders")
 		}
-		return errors.New("it is no plugin: it has no " + manifestFile)
+		return errors.New("it is not a plugin: it has no " + manifestFile)
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func (r *reader) manifest() (m manifest, found bool, err error) {
 		return m, false, fmt.Errorf("%s: %s", manifestFile, repofile.Why(err))
 	}
 	if err := json.Unmarshal(trimBOM(text), &m); err != nil {
-		return m, false, fmt.Errorf("%s is not what it should be: %w", manifestFile, err)
+		return m, false, fmt.Errorf("%s is invalid: %w", manifestFile, err)
 	}
 	return m, true, nil
 }
@@ -228,7 +228,7 @@ func (r *reader) texts(key, usual string, given json.RawMessage) (texts [][]byte
 func inside(name string) (string, error) {
 	at := path.Clean(filepath.ToSlash(name))
 	if !filepath.IsLocal(at) || slices.Contains(strings.Split(at, "/"), unpinned) {
-		return "", fmt.Errorf("%q leads out of the folder", name)
+		return "", fmt.Errorf("%q leads outside the folder", name)
 	}
 	return at, nil
 }
@@ -247,7 +247,7 @@ func byEvent(text []byte) (by map[string]json.RawMessage, err error) {
 		delete(by, "$schema")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s is not what it should be: %w", hooksFile, err)
+		return nil, fmt.Errorf("%s is invalid: %w", hooksFile, err)
 	}
 	return by, nil
 }

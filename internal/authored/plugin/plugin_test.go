@@ -210,17 +210,17 @@ func TestAFolderThatCannotBePinnedIsNotAdded(t *testing.T) {
 		do   func(dir string) error
 		want string
 	}{
-		"a link out":   {func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "x")) }, "x: it is a link that leads out of its folder"},
-		"a folder out": {func(dir string) error { return os.Symlink("../..", filepath.Join(dir, "x")) }, "x: it is a link that leads out of its folder"},
+		"a link out":   {func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "x")) }, "x: the link leads out of its folder"},
+		"a folder out": {func(dir string) error { return os.Symlink("../..", filepath.Join(dir, "x")) }, "x: the link leads out of its folder"},
 		"a link into git": {func(dir string) error {
 			return errors.Join(os.Mkdir(filepath.Join(dir, ".git"), 0o755), os.Symlink(".git", filepath.Join(dir, "x")))
 		}, "x: it is a link into .git"},
-		"a circle": {func(dir string) error { return os.Symlink("x", filepath.Join(dir, "x")) }, "x: its links lead in a circle"},
+		"a circle": {func(dir string) error { return os.Symlink("x", filepath.Join(dir, "x")) }, "x: its links form a loop"},
 		"a pipe":   {func(dir string) error { return syscall.Mkfifo(filepath.Join(dir, "x"), 0o600) }, "x: it is not a regular file"},
 		"a huge file": {func(dir string) error {
 			f, err := os.Create(filepath.Join(dir, "x"))
 			return errors.Join(err, f.Truncate(1<<40), f.Close())
-		}, "it holds more than 256 MB"},
+		}, "it is larger than 256 MB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := folder(t, map[string]string{manifest: `{"name": "demo"}`})

@@ -75,7 +75,7 @@ func (s *search) listed(dir string, k kind) (always []Rule, when []conditional) 
 		}
 	}
 	if index.Len() > 0 {
-		always = append(always, Rule{Path: base, Text: "Read the file before work that it is about:\n" + index.String()})
+		always = append(always, Rule{Path: base, Text: "Read the file before related work:\n" + index.String()})
 	}
 	return always, when
 }

@@ -94,7 +94,7 @@ func TestATrustedFolderHasTheRulesOfEveryAgent(t *testing.T) {
 		"/repo/svc/CLAUDE.md": "svc", "/repo/svc/api/AGENTS.override.md": "override", "/repo/svc/api/AGENTS.md": "api",
 	}
 	book, bad := files.finder(t).Find(Place{Dir: "/repo", Trusted: true})
-	want := "windsurf | agents | copilot | conventions | cursor | Read the file before work that it is about:\n- /repo/.cursor/rules/ask.mdc: about releases | every" +
+	want := "windsurf | agents | copilot | conventions | cursor | Read the file before related work:\n- /repo/.cursor/rules/ask.mdc: about releases | every" +
 		" | claude @docs/style.md and `@docs/code.md`\n```\n@docs/code.md\n```\n@missing.md me@example.md | style @deeper.md @../CLAUDE.md | deeper | local"
 	if got := texts(book.Rules); got != want || len(bad) > 0 {
 		t.Errorf("%q, %v\nwant %q", got, bad, want)

@@ -114,7 +114,7 @@ func folders(all *found, root Root) []string {
 		}
 	}
 	if len(names) > maxFolders {
-		all.Warn(root.Path, "only the first %d of %d folders are looked at", maxFolders, len(names))
+		all.Warn(root.Path, "only the first %d of %d folders are read", maxFolders, len(names))
 		names = names[:maxFolders]
 	}
 	return names
@@ -141,7 +141,7 @@ func readHeader(all *found, root Root, folder string) {
 			all.Warn(where, "%s", p)
 		}
 		if err != nil {
-			all.Warn(where, "left out: %v", err)
+			all.Warn(where, "skipped: %v", err)
 			return
 		}
 		s.Name, s.Short = root.Named(s.Name)
@@ -162,18 +162,18 @@ func parse(text, folder string) (Skill, []string, error) {
 	name := f.Text("name")
 	switch {
 	case ValidName(name) && name != folder:
-		problems = append(problems, fmt.Sprintf("the skill is called %s, its folder %s", name, folder))
+		problems = append(problems, fmt.Sprintf("the skill is named %s, but its folder is %s", name, folder))
 	case !ValidName(name) && !ValidName(folder):
-		return Skill{}, problems, fmt.Errorf("%q is not a name: use small letters, digits and single dashes, at most %d", name, maxName)
+		return Skill{}, problems, fmt.Errorf("%q is not a valid name: use lower-case letters, digits and single dashes, at most %d", name, maxName)
 	case !ValidName(name):
 		if name != "" {
-			problems = append(problems, fmt.Sprintf("%q is not a name; it is called %s like its folder", name, folder))
+			problems = append(problems, fmt.Sprintf("%q is not a valid name; using the folder name %s", name, folder))
 		}
 		name = folder
 	}
 	description := strings.TrimSpace(f.Text("description"))
 	if description == "" {
-		return Skill{}, problems, errors.New("there is no description")
+		return Skill{}, problems, errors.New("it has no description")
 	}
 	if runes := []rune(description); len(runes) > maxDescription {
 		problems = append(problems, fmt.Sprintf("the description is cut at %d characters", maxDescription))

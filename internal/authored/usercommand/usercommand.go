@@ -138,12 +138,12 @@ func readHeader(all *found, root Root, file string) {
 	where := root.Path + "/" + file
 	name := strings.ReplaceAll(strings.TrimSuffix(file, path.Ext(file)), "/", ":")
 	if !validName(name) {
-		all.Warn(where, "left out: %q cannot be typed as a command", name)
+		all.Warn(where, "skipped: %q cannot be typed as a command", name)
 		return
 	}
 	f, err := root.Load(file, maxBytes)
 	if err != nil {
-		all.Warn(where, "left out: %v", err)
+		all.Warn(where, "skipped: %v", err)
 		return
 	}
 	for _, p := range f.Problems {

@@ -196,7 +196,7 @@ func contentPart(v any) (Part, error) {
 	}
 	text, ok := m["text"].(string)
 	if !ok && m["type"] != "text" {
-		return nil, errors.New("a part is neither text nor a picture")
+		return nil, errors.New("a part is neither text nor an image")
 	}
 	return Text(text), nil
 }

@@ -120,7 +120,7 @@ func Consecutive(last uint64, rs []Record) bool {
 // not be done. Other records may still be taken.
 type UnkeptError struct{ Err error }
 
-func (e *UnkeptError) Error() string { return fmt.Sprintf("it cannot be put on record: %s", e.Err) }
+func (e *UnkeptError) Error() string { return fmt.Sprintf("it cannot be recorded: %s", e.Err) }
 
 func (e *UnkeptError) Unwrap() error { return e.Err }
 
@@ -208,7 +208,7 @@ type line struct {
 func Encode(r Record) ([]byte, error) {
 	name, version := Name(r.Event)
 	if log := LogOf(r.Event); name == "" || log < Domain || log > Conversation {
-		return nil, fmt.Errorf("%T is not kept", r.Event)
+		return nil, fmt.Errorf("%T is not saved", r.Event)
 	}
 	l := line{r.Seq, name, version, r.Session, r.Task, r.Actor, r.Time.UTC(), r.Seal, nil, ""}
 	data, err := l.append(make([]byte, 0, envelope))

@@ -49,7 +49,7 @@ func split(address string) (host, port string, err error) {
 		return host, "", nil
 	}
 	if host, port, err = net.SplitHostPort(address); err != nil {
-		return "", "", errors.New("it is not a host and a port")
+		return "", "", errors.New("it is not a host and port")
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 || port[0] == '0' || port[0] == '+' {
@@ -68,25 +68,25 @@ const maxName = 253
 func Clean(host string) (string, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		if a.Zone() != "" {
-			return "", errors.New("an address with a zone is not a host of the network")
+			return "", errors.New("an address with a zone is not a network host")
 		}
 		return a.Unmap().String(), nil
 	}
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
 	if name == "" || len(name) > maxName {
-		return "", errors.New("it is not the name of a host")
+		return "", errors.New("it is not a valid host name")
 	}
 	labels := strings.Split(name, ".")
 	for _, label := range labels {
 		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
-			return "", errors.New("it is not the name of a host")
+			return "", errors.New("it is not a valid host name")
 		}
 		for _, c := range []byte(label) {
 			switch {
 			case c >= 0x80:
 				return "", errors.New("write the name in its ASCII form (xn--…)")
 			case c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z'):
-				return "", fmt.Errorf("%q cannot be in the name of a host", c)
+				return "", fmt.Errorf("%q is not allowed in a host name", c)
 			}
 		}
 	}
@@ -128,13 +128,13 @@ func Parse(text string) (p Pattern, err error) {
 	case host == "*":
 		return p, errors.New("use true in place of the list to allow every host")
 	case strings.Contains(p.host, "*"):
-		return p, errors.New("a star stands only before the first dot, as in *.example.org")
+		return p, errors.New("a star may stand only before the first dot, as in *.example.org")
 	}
 	if p.host, err = Clean(p.host); err != nil {
 		return p, err
 	}
 	if _, err := netip.ParseAddr(p.host); err == nil && p.below {
-		return p, errors.New("an address has no hosts below it")
+		return p, errors.New("an address has no subdomains")
 	}
 	return p, nil
 }

@@ -14,7 +14,7 @@ import (
 func Misfit(err error, into any) error {
 	if quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		key, _ := strconv.Unquote(quoted)
-		return fmt.Errorf("unknown key %q; there are: %s", key, strings.Join(keys(into), ", "))
+		return fmt.Errorf("unknown key %q; use one of: %s", key, strings.Join(keys(into), ", "))
 	}
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
@@ -24,7 +24,7 @@ func Misfit(err error, into any) error {
 	if found == "" {
 		found = wrong.Value
 	}
-	why := fmt.Errorf("want %s, found %s", wanted(wrong.Type), found)
+	why := fmt.Errorf("expected %s, found %s", wanted(wrong.Type), found)
 	if wrong.Field != "" {
 		why = fmt.Errorf("%s: %w", wrong.Field, why)
 	}

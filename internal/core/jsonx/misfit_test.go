@@ -18,14 +18,14 @@ func TestWhatDoesNotFitIsToldInWords(t *testing.T) {
 		Kept    string            `json:"-"`
 	}
 	for written, want := range map[string]string{
-		`{"input": 2}`:         `unknown key "input"; there are: context, price, vision, refuses, env`,
+		`{"input": 2}`:         `unknown key "input"; use one of: context, price, vision, refuses, env`,
 		`{"context": "a"}`:     "context: want a whole number, found a string",
 		`{"context": 1.5}`:     "context: want a whole number, found a number",
 		`{"price": []}`:        "price: want a number, found a list",
 		`{"vision": 1}`:        "vision: want true or false, found a number",
 		`{"refuses": {}}`:      "refuses: want a list, found an object",
 		`{"env": {"A": true}}`: "env: want a string, found true or false",
-		`[]`:                   "want an object, found a list",
+		`[]`:                   "expected an object, found a list",
 		`{"context"`:           "unexpected EOF",
 	} {
 		var e entry

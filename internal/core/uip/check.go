@@ -17,7 +17,7 @@ func Check(q Request, a Response) error {
 			return fmt.Errorf("answer is for interaction %q, not %q", a.ID, q.ID)
 		}
 		if a.Option != "" && len(q.Options) > 0 && !q.offers(a.Option) {
-			return fmt.Errorf("there is no option %q", a.Option)
+			return fmt.Errorf("unknown option %q", a.Option)
 		}
 		known := make(map[string]bool)
 		for i, part := range q.Parts {
@@ -28,7 +28,7 @@ func Check(q Request, a Response) error {
 		}
 		for _, p := range a.Parts {
 			if !known[p.ID] {
-				return fmt.Errorf("there is no part %q", p.ID)
+				return fmt.Errorf("unknown part %q", p.ID)
 			}
 		}
 		return nil
@@ -44,7 +44,7 @@ func checkOne(q Request, a Response) error {
 		return fmt.Errorf("answer is for task %q, not %q", a.TaskID, q.TaskID)
 	}
 	if a.Option != "" && !q.offers(a.Option) {
-		return fmt.Errorf("there is no option %q", a.Option)
+		return fmt.Errorf("unknown option %q", a.Option)
 	}
 	if a.Option == Some {
 		n, _ := strconv.Atoi(q.Display.Metadata[Hunks]) // none, where it does not say
@@ -66,7 +66,7 @@ func checkOne(q Request, a Response) error {
 	}
 	re, err := regexp.Compile(q.Validation.Regex)
 	if err != nil {
-		return fmt.Errorf("the question's own rule is broken: %w", err)
+		return fmt.Errorf("the question's own rule is invalid: %w", err)
 	}
 	if !re.MatchString(a.Input) {
 		if q.Validation.Says != "" {

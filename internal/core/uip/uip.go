@@ -267,7 +267,7 @@ func (a Response) Hunks(n int) (all []int, err error) {
 		from, err := strconv.ParseUint(low, 10, 16)
 		to, also := strconv.ParseUint(high, 10, 16)
 		if err != nil || also != nil || from < 1 || to < from || int(to) > n {
-			return nil, fmt.Errorf("hunk %s is not among 1 to %d", word, n)
+			return nil, fmt.Errorf("hunk %s is not between 1 and %d", word, n)
 		}
 		for one := int(from); one <= int(to); one++ {
 			if !slices.Contains(all, one) {
@@ -276,7 +276,7 @@ func (a Response) Hunks(n int) (all []int, err error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, errors.New("name the hunks, such as 1 3")
+		return nil, errors.New("enter hunk numbers, such as 1 3")
 	}
 	slices.Sort(all)
 	return all, nil

@@ -39,7 +39,7 @@ func Open(home string) (*Key, error) {
 		return k, err
 	}
 	if err := create(home); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("make the key: %w", err)
+		return nil, fmt.Errorf("create the key: %w", err)
 	}
 	return read(Path(home)) // also where another process made it first
 }
@@ -63,14 +63,14 @@ func read(path string) (*Key, error) {
 		return nil, fmt.Errorf("open the key: %w", err)
 	}
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("the key %s must be a plain file that only you can read (mode 0600)", path)
+		return nil, fmt.Errorf("the key %s must be a regular file that only you can read (mode 0600)", path)
 	}
 	secret, err := io.ReadAll(io.LimitReader(f, size+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the key: %w", err)
 	}
 	if len(secret) != size {
-		return nil, fmt.Errorf("the key %s is damaged: %d bytes, want %d", path, len(secret), size)
+		return nil, fmt.Errorf("the key %s is damaged: %d bytes, expected %d", path, len(secret), size)
 	}
 	return &Key{secret}, nil
 }

@@ -104,7 +104,7 @@ type Answer struct {
 }
 
 // ErrNoWords is the error of a query that holds nothing to look for.
-var ErrNoWords = errors.New("the query holds no words to look for")
+var ErrNoWords = errors.New("the query has no words to search for")
 
 // Search answers q, bringing the index up to date first. If it was never built
 // this takes as long as building it.

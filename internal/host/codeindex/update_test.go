@@ -104,7 +104,7 @@ func rewrite(t *testing.T, name, from, to string) {
 	}
 	data, _ := os.ReadFile(name)
 	if !strings.Contains(string(data), from) {
-		t.Fatalf("there is no %s in %s", from, data)
+		t.Fatalf("no %s in %s", from, data)
 	}
 	for now := old; disk.StampOf(now) == disk.StampOf(old); {
 		err := errors.Join(os.WriteFile(name, []byte(strings.Replace(string(data), from, to, 1)), 0o600), os.Chtimes(name, time.Time{}, old.ModTime()))

@@ -102,8 +102,8 @@ func Why(a netip.Addr) string {
 
 // barred is what keeps an address from being public, in words.
 var barred = map[string]string{
-	"invalid": "%s is no address of a machine", "loopback": "%s is an address of this machine", "private": "%s is an address of a private network", "link-local": "%s is an address of this link alone",
-	"multicast": "%s is an address of many at once", "unspecified": "%s is an address of no machine", "reserved": "%s is an address that is reserved",
+	"invalid": "%s is not a valid address", "loopback": "%s is an address of this machine", "private": "%s is a private network address", "link-local": "%s is a link-local address",
+	"multicast": "%s is a multicast address", "unspecified": "%s is an unspecified address", "reserved": "%s is a reserved address",
 }
 
 // Refuse is the error of a host with an address that is not public; nil if it is.

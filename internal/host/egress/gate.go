@@ -121,10 +121,10 @@ func target(r *http.Request) (hosts.Target, error) {
 	case r.Method == http.MethodConnect:
 		port = ""
 		if u.Path != "" || u.RawQuery != "" {
-			return hosts.Target{}, errors.New("CONNECT takes a host and a port")
+			return hosts.Target{}, errors.New("CONNECT needs a host and a port")
 		}
 	case u.Scheme == "" || u.Host == "":
-		return hosts.Target{}, errors.New("this is a proxy: a request needs a whole address")
+		return hosts.Target{}, errors.New("this is a proxy: a request needs an absolute address")
 	case u.Scheme != "http":
 		return hosts.Target{}, fmt.Errorf("use CONNECT for %s", strings.ToLower(u.Scheme))
 	}
@@ -133,7 +133,7 @@ func target(r *http.Request) (hosts.Target, error) {
 	case err != nil:
 		return to, fmt.Errorf("%.100q: %w", u.Host, err)
 	case u.User != nil:
-		return to, errors.New("an address for a proxy holds no user's name")
+		return to, errors.New("a proxy address cannot contain a user name")
 	case to.Port == "":
 		return to, errors.New("CONNECT needs a port")
 	}
@@ -164,7 +164,7 @@ func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, to hosts.Target, e
 // failed answers a request whose host could not be reached.
 func (g *Gate) failed(w http.ResponseWriter, r *http.Request, to hosts.Target, err error) {
 	if errors.Is(err, ErrAddress) {
-		g.refuse(w, r, to, fmt.Errorf("%w; fetch.allow_hosts lets you allow a host at such an address", err))
+		g.refuse(w, r, to, fmt.Errorf("%w; fetch.allow_hosts can allow a host at such an address", err))
 		return
 	}
 	answer(w, r, http.StatusBadGateway, err)
@@ -285,7 +285,7 @@ func (g *Gate) connect(ctx context.Context, to hosts.Target) (net.Conn, error) {
 	}
 	port := map[string]string{"http": "80", "https": "443"}[proxy.Scheme]
 	if port == "" {
-		return nil, fmt.Errorf("the user's proxy speaks %s; commands can go on through one that speaks http or https", proxy.Scheme)
+		return nil, fmt.Errorf("the user's proxy uses %s; commands need one that uses http or https", proxy.Scheme)
 	}
 	if proxy.Port() != "" {
 		port = proxy.Port()
@@ -311,7 +311,7 @@ func (g *Gate) connect(ctx context.Context, to hosts.Target) (net.Conn, error) {
 			err = fmt.Errorf("the user's proxy answered %s", said.Status)
 		}
 		if err == nil && in.Buffered() > 0 {
-			err = errors.New("the user's proxy sent more than an answer")
+			err = errors.New("the user's proxy sent more than its answer")
 		}
 	}
 	if err != nil {

@@ -139,14 +139,14 @@ func TestOtherHostsHearNothing(t *testing.T) {
 		"GET https://good.example/ HTTP/1.1\r\nHost: good.example\r\n\r\n":                    "HTTP/1.1 400 Bad Request",
 		"GET ftp://good.example/ HTTP/1.1\r\nHost: good.example\r\n\r\n":                      "HTTP/1.1 400 Bad Request",
 		"GET http://good.example@evil.example/ HTTP/1.1\r\nHost: x\r\n\r\n":                   "HTTP/1.1 400 Bad Request",
-		"CONNECT good.example@evil.example:443 HTTP/1.1\r\nHost: x\r\n\r\n":                   "HTTP/1.1 400 coder: an address for a proxy holds no user's name",
+		"CONNECT good.example@evil.example:443 HTTP/1.1\r\nHost: x\r\n\r\n":                   "HTTP/1.1 400 coder: a proxy address cannot contain a user name",
 		"CONNECT good.example HTTP/1.1\r\nHost: x\r\n\r\n":                                    "HTTP/1.1 400 coder: CONNECT needs a port",
-		"CONNECT good.example:443/x HTTP/1.1\r\nHost: x\r\n\r\n":                              "HTTP/1.1 400 coder: CONNECT takes a host and a port",
+		"CONNECT good.example:443/x HTTP/1.1\r\nHost: x\r\n\r\n":                              "HTTP/1.1 400 coder: CONNECT needs a host and a port",
 		"CONNECT 2130706433:443 HTTP/1.1\r\nHost: x\r\n\r\n":                                  `HTTP/1.1 400 coder: "2130706433:443": write an address as four decimal numbers, such as 192.0.2.1`,
 		"CONNECT 0x7f.1:443 HTTP/1.1\r\nHost: x\r\n\r\n":                                      `HTTP/1.1 400 coder: "0x7f.1:443": write an address as four decimal numbers, such as 192.0.2.1`,
 		"CONNECT 127.0.0.1:443 HTTP/1.1\r\nHost: x\r\n\r\n":                                   "HTTP/1.1 403 coder: only public addresses can be fetched: 127.0.0.1 is an address of this machine; name it in safety.network to allow it",
 		"CONNECT [::ffff:127.0.0.1]:443 HTTP/1.1\r\nHost: x\r\n\r\n":                          "HTTP/1.1 403 coder: only public addresses can be fetched: 127.0.0.1 is an address of this machine; name it in safety.network to allow it",
-		"CONNECT good.rebound.example:443 HTTP/1.1\r\nHost: x\r\n\r\n":                        "HTTP/1.1 403 coder: only public addresses can be fetched: good.rebound.example=127.0.0.1 is an address of this machine; fetch.allow_hosts lets you allow a host at such an address",
+		"CONNECT good.rebound.example:443 HTTP/1.1\r\nHost: x\r\n\r\n":                        "HTTP/1.1 403 coder: only public addresses can be fetched: good.rebound.example=127.0.0.1 is an address of this machine; fetch\.allow_hosts can allow a host at such an address",
 		"GET http://good.rebound.example/ HTTP/1.1\r\nHost: x\r\n\r\n":                        "HTTP/1.1 403 Forbidden",
 		"GET http://good.example/ HTTP/1.1\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n": "HTTP/1.1 431 Request Header Fields Too Large",
 		"\x05\x01\x00\r\n\r\n": "HTTP/1.1 400 Bad Request",
@@ -270,7 +270,7 @@ func TestTheUsersProxyIsGoneThrough(t *testing.T) {
 	for host, want := range map[string]string{
 		"good.example": "the site at good.example", "good.inner.example": "the site at good.inner.example", "good.near.example": "the site at good.near.example",
 		"good.barred.example":  "HTTP/1.1 502 coder: the user's proxy answered 403 coder: barred by the company",
-		"good.rebound.example": "HTTP/1.1 403 coder: only public addresses can be fetched: good.rebound.example=127.0.0.1 is an address of this machine; fetch.allow_hosts lets you allow a host at such an address",
+		"good.rebound.example": "HTTP/1.1 403 coder: only public addresses can be fetched: good.rebound.example=127.0.0.1 is an address of this machine; fetch.allow_hosts can allow a host at such an address",
 		"evil.example":         "HTTP/1.1 403 coder: evil.example:" + port + " is not named",
 	} {
 		if got := get(host); got != want {

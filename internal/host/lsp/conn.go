@@ -230,7 +230,7 @@ func (c *conn) send(m message) error {
 		return c.gone()
 	case c.waiting+len(b) > c.room:
 		c.mu.Unlock()
-		c.end(errors.New("it does not read what it is sent"))
+		c.end(errors.New("it does not read its input"))
 		return c.gone()
 	}
 	c.outbox, c.waiting = append(c.outbox, b), c.waiting+len(b)
@@ -252,7 +252,7 @@ func (c *conn) write() {
 			return
 		}
 		for b := c.outgoing(); b != nil; b = c.outgoing() {
-			late := time.AfterFunc(writeLimit, func() { c.end(errors.New("it does not read what it is sent")) })
+			late := time.AfterFunc(writeLimit, func() { c.end(errors.New("it does not read its input")) })
 			_, err := c.line.Write(b)
 			late.Stop()
 			if err != nil {

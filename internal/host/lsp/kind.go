@@ -100,7 +100,7 @@ var known = []Kind{
 	{
 		Name: "pylsp", Language: "Python", Command: []string{"pylsp"},
 		Files: pythonFiles, Markers: pythonMarkers, Install: "pip install 'python-lsp-server[all]'",
-		beyond: "the server finds only what the linters installed with it look for; python3 -m py_compile checks the syntax",
+		beyond: "the server finds only what its installed linters check; python3 -m py_compile checks the syntax",
 	},
 	{
 		Name: "tsc", Language: "TypeScript", Command: []string{"tsc", "--lsp", "--stdio"},
@@ -125,13 +125,13 @@ var known = []Kind{
 			".m": "objective-c", ".mm": "objective-cpp",
 		},
 		Markers: [][]string{{"compile_commands.json", "compile_flags.txt", ".clangd"}},
-		Install: "install the package clangd of your system", whole: true,
+		Install: "install your system's clangd package", whole: true,
 	},
 	{
 		Name: "bash-language-server", Language: "shell scripts", Command: []string{"bash-language-server", "start"},
 		Files:   map[string]string{".sh": "shellscript", ".bash": "shellscript"},
 		Install: "npm install -g bash-language-server",
-		beyond:  "the server finds mistakes only where shellcheck is installed; bash -n checks the syntax",
+		beyond:  "the server finds errors only if shellcheck is installed; bash -n checks the syntax",
 	},
 }
 
@@ -193,7 +193,7 @@ func (o Options) kindFor(path string) (Kind, []string, error) {
 			continue
 		}
 		if len(k.Command) == 0 {
-			return Kind{}, nil, fmt.Errorf("the language server for %s is switched off", k.Language)
+			return Kind{}, nil, fmt.Errorf("the language server for %s is disabled", k.Language)
 		}
 		program, inside := o.find(k.Command[0])
 		if program != "" && (k.fits == nil || k.fits(o, program)) {
@@ -301,7 +301,7 @@ func Configured(name string, raw json.RawMessage) (Kind, error) {
 	}
 	switch {
 	case len(k.Files) == 0:
-		return Kind{}, fmt.Errorf("language server %s: files must say which files it is for", name)
+		return Kind{}, fmt.Errorf("language server %s: list the files it serves under files", name)
 	case len(k.Command) == 0 && !c.Disabled:
 		return Kind{}, fmt.Errorf("language server %s: command is missing", name)
 	case len(k.Command) > 0 && k.Command[0] == "":

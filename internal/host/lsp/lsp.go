@@ -42,7 +42,7 @@ var ErrClosed = errors.New("language servers are closed")
 var ErrRefused = errors.New("refused by the language server")
 
 // errGone is the error of a call whose server ended before it answered.
-var errGone = errors.New("language server ended")
+var errGone = errors.New("language server exited")
 
 // errSlow is the error of a call whose server takes too long.
 var errSlow = errors.New("did not answer")
@@ -59,13 +59,13 @@ type NoServerError struct {
 func (e *NoServerError) Error() string {
 	switch {
 	case e.Language == "":
-		return fmt.Sprintf("no language server is known for %s", e.Path)
+		return fmt.Sprintf("no known language server for %s", e.Path)
 	case len(e.Refused) > 0:
-		return fmt.Sprintf("the language server %s lies inside the workspace and is not run unless the user's settings name it (lsp.servers)", e.Refused[0])
+		return fmt.Sprintf("the language server %s is inside the workspace and runs only if the user's settings name it (lsp.servers)", e.Refused[0])
 	case len(e.Install) == 0:
 		return fmt.Sprintf("the language server for %s is not installed", e.Language)
 	}
-	return fmt.Sprintf("no language server for %s is installed; to get one: %s", e.Language, strings.Join(e.Install, ", or: "))
+	return fmt.Sprintf("no language server for %s is installed; to install one: %s", e.Language, strings.Join(e.Install, ", or: "))
 }
 
 // Position is a place in a text: lines counted from 0, and in the line UTF-16

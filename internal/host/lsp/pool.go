@@ -174,7 +174,7 @@ func (p *Pool) Survey(ctx context.Context) (sum Report, err error) {
 		return Report{}, ctx.Err()
 	}
 	if len(names) == 0 && err == nil {
-		err = errors.New("no language server is at work, and none was found for the root of the workspace; ask about a file")
+		err = errors.New("no language server is running, and none was found for the workspace root; ask about a file")
 	}
 	if len(names) > 0 {
 		err = nil // one that answers is enough

@@ -176,7 +176,7 @@ func TestServerDies(t *testing.T) {
 func TestServerKeepsDying(t *testing.T) {
 	p, _ := open(t, "always dies")
 	_, err := p.Hover(t.Context(), "a.fake", []byte("die"), Position{})
-	if err == nil || !errors.Is(err, errGone) || !strings.Contains(err.Error(), "fakels: language server ended") {
+	if err == nil || !errors.Is(err, errGone) || !strings.Contains(err.Error(), "fakels: language server exited") {
 		t.Errorf("error %v", err)
 	}
 	if words, err := p.Hover(t.Context(), "a.fake", []byte("live"), Position{0, 4}); err != nil || words != "live" {
@@ -249,7 +249,7 @@ func TestCancelledCall(t *testing.T) {
 	}
 }
 
-// untilBusy waits until the server says that it is at work.
+// untilBusy waits until the server returned that it is at work.
 func untilBusy(t *testing.T, p *Pool) {
 	t.Helper()
 	s, err := p.server(t.Context(), p.options.Servers[0], nil, p.options.Root)
@@ -339,10 +339,10 @@ func TestOnlyProgramsFromOutsideAreRun(t *testing.T) {
 	}{
 		{"x.go", "lies inside the workspace", nil},
 		{"x.py", "", nil},
-		{"x.c", "no language server for C and C++ is installed; to get one: install the package clangd", nil},
+		{"x.c", "no language server for C and C++ is installed; to install one: install the package clangd", nil},
 		{"x.rs", "rustup component add rust-analyzer", nil},
-		{"x.unknown", "no language server is known for x.unknown", nil},
-		{"x", "no language server is known for x", nil},
+		{"x.unknown", "no known language server for x.unknown", nil},
+		{"x", "no known language server for x", nil},
 		{"x.go", "", []Kind{{Name: "mine", Language: "Go", Command: []string{ws + "/bin/gopls"}, Files: map[string]string{".go": "go"}}}},
 		{"x.py", "switched off", []Kind{{Name: "none", Language: "Python", Files: map[string]string{".py": "python"}}}},
 		{"x.go", "lies inside", []Kind{{Name: "mine", Language: "Go", Command: []string{"./bin/gopls"}, Files: map[string]string{".go": "go"}}}},

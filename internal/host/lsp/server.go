@@ -112,7 +112,7 @@ func (s *server) introduce(ctx context.Context, o Options) error {
 		return err
 	}
 	if e := reply.Capabilities.PositionEncoding; e != "" && e != "utf-16" {
-		return fmt.Errorf("%s counts characters in %s, which was not offered", s.kind.Name, e)
+		return fmt.Errorf("%s counts characters in %s, which coder did not offer", s.kind.Name, e)
 	}
 	if raw := reply.Capabilities.TextDocumentSync; given(raw) { // a number, which stands for the usual, or an object
 		var how struct {
@@ -156,7 +156,7 @@ func (s *server) request(ctx context.Context, limit time.Duration, method string
 		return fmt.Errorf("%s: %s: %w", s.kind.Name, method, err)
 	}
 	if s.conn.heard.Load() == heard {
-		s.conn.end(errors.New("it does not answer"))
+		s.conn.end(errors.New("not responding"))
 	}
 	return fmt.Errorf("%s %w within %v", s.kind.Name, errSlow, limit)
 }
@@ -271,7 +271,7 @@ func (s *server) stop() {
 		case <-ctx.Done():
 		}
 	}
-	s.conn.end(errors.New("it was stopped"))
+	s.conn.end(errors.New("the server was stopped"))
 }
 
 // alive reports whether the server is there and is to stay.

@@ -60,7 +60,7 @@ func (p *Pool) service(kind Kind, command []string, root string) (*service, erro
 			case <-h.rested:
 				h.deaths = 0
 			default:
-				return nil, fmt.Errorf("%s ended %d times and is left alone for a while; last: %w", kind.Name, h.deaths, h.last)
+				return nil, fmt.Errorf("%s exited %d times and will not restart for a while; last: %w", kind.Name, h.deaths, h.last)
 			}
 		}
 		var oldest *service

@@ -40,7 +40,7 @@ func (o Options) surroundings(root string) (dir string, env []string, err error)
 	}
 	dir = filepath.Join(o.Cache, "run")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", nil, fmt.Errorf("make a place for language servers: %w", err)
+		return "", nil, fmt.Errorf("create a folder for language servers: %w", err)
 	}
 	return dir, append(env,
 		"TMPDIR="+dir, "XDG_CACHE_HOME="+o.Cache, "GOCACHE="+filepath.Join(o.Cache, "go-build"),

@@ -82,7 +82,7 @@ func (p Patch) Apply(files map[string][]byte) ([]Change, error) {
 func (f File) apply(now map[string][]byte) (c Change, err error) {
 	old, there := now[f.Old]
 	if _, taken := now[f.New]; taken && f.New != f.Old {
-		return c, fmt.Errorf("%s: the file exists already", f.New)
+		return c, fmt.Errorf("%s: the file already exists", f.New)
 	}
 	switch {
 	case f.Old == "":
@@ -117,7 +117,7 @@ func (f File) apply(now map[string][]byte) (c Change, err error) {
 	case f.New != "":
 		c.New = append([]byte{}, content...)
 	case content != "":
-		return c, fmt.Errorf("%s: the patch deletes the file, but it has lines that the patch does not know:\n%s", f.Old, short(content))
+		return c, fmt.Errorf("%s: the patch deletes the file, but the file has lines that the patch does not list:\n%s", f.Old, short(content))
 	}
 	return c, nil
 }
@@ -236,4 +236,4 @@ func (h Hunk) old() (lines []Line) {
 
 func (h Hunk) marked() bool { return slices.ContainsFunc(h.Lines, func(l Line) bool { return l.Bare }) }
 
-var errNoContext = errors.New("it has no lines to find its place by; add some of those around it")
+var errNoContext = errors.New("the hunk has no context lines; add some of the lines around it")

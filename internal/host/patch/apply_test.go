@@ -165,7 +165,7 @@ func TestApplyRefuses(t *testing.T) {
 		{"empty", "", nil, []string{"no patch"}},
 		{"no name", "@@ -1 +1 @@\n-a\n+b\n", nil, []string{"without the name"}},
 		{"no such file", head + "@@ -1 +1 @@\n-a\n+b\n", nil, []string{"f: there is no such file"}},
-		{"exists already", "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n", files{"f": ""}, []string{"f: the file exists already"}},
+		{"exists already", "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n", files{"f": ""}, []string{"f: the file already exists"}},
 		{"envelope, exists already", "*** Begin Patch\n*** Add File: f\n+a\n*** End Patch", files{"f": "a\n"}, []string{"exists already"}},
 		{"moved onto another", "*** Begin Patch\n*** Update File: f\n*** Move to: g\n@@\n-a\n+b\n*** End Patch", files{"f": "a\n", "g": ""}, []string{"g: the file exists"}},
 		{"ambiguous", head + "@@ @@\n-x\n+y\n", files{"f": "x\na\nx\n"}, []string{"f, hunk 1 of 1", "2 places", "lines 1, 3"}},

@@ -29,13 +29,13 @@ func (r *reader) envelope() (p Patch, err error) {
 		case verb == "*** Update File":
 			err = r.update(&f)
 		default:
-			return nil, fmt.Errorf("line %d: %q is no line of a patch; expected *** Update File, *** Add File, *** Delete File or *** End Patch", r.at, short(line))
+			return nil, fmt.Errorf("line %d: %q is not a patch line; expected *** Update File, *** Add File, *** Delete File or *** End Patch", r.at, short(line))
 		}
 		if err != nil {
 			return nil, err
 		}
 		if f.Old == "" && f.New == "" {
-			return nil, fmt.Errorf("line %d: no file is named", r.at)
+			return nil, fmt.Errorf("line %d: the file name is missing", r.at)
 		}
 		p = append(p, f)
 	}
@@ -112,7 +112,7 @@ func (r *reader) update(f *File) error {
 		}
 	}
 	if len(f.Hunks) == 0 && f.Old == f.New {
-		return fmt.Errorf("line %d: %s: there is nothing to change", r.at, f.New)
+		return fmt.Errorf("line %d: %s: nothing to change", r.at, f.New)
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func (r *reader) replacements() (p Patch, err error) {
 			continue
 		}
 		if path == "" {
-			return nil, fmt.Errorf("line %d: a block without the name of its file; write the path on the line before it", r.at+1)
+			return nil, fmt.Errorf("line %d: a block without a file name; write the path on the line before it", r.at+1)
 		}
 		h, err := r.replacement()
 		if err != nil {
@@ -211,7 +211,7 @@ func (r *reader) replacement() (h Hunk, err error) {
 		}
 	}
 	if o == '-' {
-		return h, fmt.Errorf("line %d: the block has no line of ======= between what is searched and what replaces it", began)
+		return h, fmt.Errorf("line %d: the block has no ======= line between the search text and the replacement", began)
 	}
-	return h, fmt.Errorf("line %d: the block has no >>>>>>> REPLACE at its end", began)
+	return h, fmt.Errorf("line %d: the block does not end with >>>>>>> REPLACE", began)
 }

@@ -143,7 +143,7 @@ func whyNot(have, wanted, all []string) string {
 		space = space && h == w
 	}
 	if space {
-		return "only white space differs"
+		return "only whitespace differs"
 	}
 	return ""
 }
@@ -152,7 +152,7 @@ func whyNot(have, wanted, all []string) string {
 // the one that was given, if that cannot be seen, or is not looked at.
 func differs(have, given string) string {
 	if have != given && strings.EqualFold(have, given) {
-		return "upper and lower case differ"
+		return "letter case differs"
 	}
 	h, g := []rune(have), []rune(given)
 	for i := range min(len(h), len(g)) {

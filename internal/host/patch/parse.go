@@ -90,7 +90,7 @@ func ParseFor(path, text string) (Patch, error) {
 	case err != nil:
 		return nil, err
 	case len(p) == 0:
-		return nil, errors.New("this is no patch: it has neither \"--- \" and \"+++ \" lines nor \"*** Begin Patch\"; send *** Begin Patch, *** Update File: path, @@, lines that begin with a space, - or +, and *** End Patch, each on a line of its own")
+		return nil, errors.New(`not a patch: it has neither "--- " and "+++ " lines nor "*** Begin Patch"; send *** Begin Patch, *** Update File: path, @@, lines that begin with a space, - or +, and *** End Patch, each on its own line`)
 	case len(p) > maxFiles:
 		return nil, fmt.Errorf("the patch has too many files (%d, at most %d)", len(p), maxFiles)
 	}
@@ -144,7 +144,7 @@ func (r *reader) unified() (p Patch, err error) {
 			}
 			p = append(p, f)
 		case strings.HasPrefix(r.peek(0), "@@ ") && len(p) == 0:
-			return nil, fmt.Errorf("line %d: a hunk without the name of its file; begin with \"--- a/path\" and \"+++ b/path\"", r.at+1)
+			return nil, fmt.Errorf(`line %d: a hunk without a file name; begin with "--- a/path" and "+++ b/path"`, r.at+1)
 		default:
 			r.at++
 		}
@@ -176,9 +176,9 @@ func (r *reader) diff() (f File, err error) {
 	}
 	switch {
 	case f.Old == "" && f.New == "":
-		return f, fmt.Errorf("line %d: no file is named", began)
+		return f, fmt.Errorf("line %d: the file name is missing", began)
 	case len(f.Hunks) == 0 && f.Old == f.New && f.Mode == AsItIs:
-		return f, fmt.Errorf("line %d: %s: there is nothing to change; only content, names and modes can be patched", began, f.New)
+		return f, fmt.Errorf("line %d: %s: nothing to change; only content, names and modes can be patched", began, f.New)
 	}
 	return f, nil
 }
@@ -220,7 +220,7 @@ func (r *reader) gitHeader() (from, to string, mode Mode, err error) {
 		case "deleted file mode ":
 			to = ""
 		case "copy from ", "Binary files ", "GIT binary patch":
-			err = errors.New("only changes of text can be applied")
+			err = errors.New("only text changes can be applied")
 		}
 		if err != nil {
 			return "", "", AsItIs, fmt.Errorf("line %d: %q: %w", r.at+1, short(r.peek(0)), err)
@@ -247,11 +247,11 @@ func modeOf(s string) (Mode, error) {
 	case "100755":
 		return Executable, nil
 	case "120000":
-		return AsItIs, errors.New("a link can be deleted, but not made or changed, by a patch; use a command")
+		return AsItIs, errors.New("a patch can delete a link, but not create or change one; use a command")
 	case "160000":
 		return AsItIs, errors.New("a submodule cannot be patched; use git")
 	}
-	return AsItIs, errors.New("this is no mode of a file; 100644 and 100755 are")
+	return AsItIs, errors.New("not a file mode; use 100644 or 100755")
 }
 
 // gitNames parts "a/x b/x", whose two names are the same but for the prefix.

@@ -73,7 +73,7 @@ func (s *sheet) gap(h Hunk) (int, error) {
 			return 0, several(ends)
 		}
 		if len(ends) == 0 {
-			return 0, fmt.Errorf("there is no line %q", h.After[len(h.After)-1])
+			return 0, fmt.Errorf("no line %q", h.After[len(h.After)-1])
 		}
 		return ends[0], nil
 	case len(s.lines) == 0:
@@ -156,14 +156,14 @@ func several(places []int) error {
 	for _, at := range places[:min(len(places), maxPlaces)] {
 		lines = append(lines, strconv.Itoa(at+1))
 	}
-	return fmt.Errorf("it fits in %d places (lines %s); add lines around it to tell which", len(places), strings.Join(lines, ", "))
+	return fmt.Errorf("matches %d places (lines %s); add lines around it to pick one", len(places), strings.Join(lines, ", "))
 }
 
 // missing says that the wanted lines are not in the file and shows what comes
 // nearest.
 func (s *sheet) missing(want []Line) error {
 	var b strings.Builder
-	b.WriteString("these lines are not in the file as they stand:")
+	b.WriteString("the file does not contain exactly these lines:")
 	for _, l := range want[:min(len(want), maxShown)] {
 		b.WriteString("\n    " + short(l.Text))
 	}

@@ -69,7 +69,7 @@ func (d Door) Query(dir string) Query { return Query{d, dir} }
 func (q Query) Command(ctx context.Context, args ...string) *Cmd {
 	converts := func(arg string) bool { return strings.HasPrefix(arg, "--f") || strings.HasPrefix(arg, "--t") } // short for --filters, --textconv
 	if len(args) == 0 || !slices.Contains(queries, args[0]) || args[0] == "cat-file" && slices.ContainsFunc(args, converts) {
-		return refuse(ctx, "git", errors.New("git may run what the repository configures for that"))
+		return refuse(ctx, "git", errors.New("git may run programs that the repository configures"))
 	}
 	// A git that is too old for settings in the environment heeds these.
 	args = append([]string{"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"}, args...)
@@ -154,10 +154,10 @@ func (g Git) Command(ctx context.Context, args ...string) *Cmd {
 	case len(args) == 0:
 		return g.within(ctx)
 	case args[0] == "add" && slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(sweeping, arg) }):
-		return refuse(ctx, "git", errors.New("git would run itself in submodules, by their settings: add files by their names"))
+		return refuse(ctx, "git", errors.New("git would also run in submodules, with their settings: add files by name"))
 	case slices.Contains(adding, args[0]):
 		if link := g.leadsAway(args[1:]); link != "" {
-			return refuse(ctx, "git", fmt.Errorf("%s is a link, and git would write where it leads: remove it", link))
+			return refuse(ctx, "git", fmt.Errorf("%s is a link, and git would write to its target: remove it", link))
 		}
 		g.makeRoom(args[0])
 	case slices.Contains(comparing, args[0]):
@@ -250,7 +250,7 @@ const (
 	maxConfig = 1 << 20          // bytes of a configuration; a longer one is refused
 )
 
-var errLong = fmt.Errorf("the configuration of the repository is longer than %d bytes", maxConfig)
+var errLong = fmt.Errorf("the repository's configuration is longer than %d bytes", maxConfig)
 
 // list has git list what is configured in a folder.
 func (d Door) list(ctx context.Context, dir string, given []Setting) ([]byte, error) {
@@ -297,14 +297,14 @@ func (r Repository) check() error {
 		ref, _ := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: ")
 		at := filepath.Join(r.Common, filepath.FromSlash(ref))
 		if info, err := os.Stat(at); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-			return fmt.Errorf("%s is no file: git would wait for it", at)
+			return fmt.Errorf("%s is not a regular file: git would block on it", at)
 		}
 	}
 	above := filepath.Dir(r.Dir)
 	if same(r.Dir, r.Common) || filepath.Base(above) == "worktrees" && same(filepath.Dir(above), r.Common) {
 		return nil
 	}
-	return fmt.Errorf("%s takes its files from another repository, %s: coder's git leaves both alone", r.Dir, r.Common)
+	return fmt.Errorf("%s gets its files from another repository, %s: coder's git uses neither", r.Dir, r.Common)
 }
 
 // same reports whether two paths lead to one folder.
@@ -329,7 +329,7 @@ func (d Door) revParse(ctx context.Context, dir string, what ...string) ([]strin
 	}
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 	if len(lines) != len(what) {
-		return nil, errors.New("the path of the repository holds a line break")
+		return nil, errors.New("the repository's path contains a line break")
 	}
 	return lines, nil
 }

@@ -33,7 +33,7 @@ var (
 )
 
 // ErrShut is the error of the zero Door.
-var ErrShut = errors.New("no program can be started here: nobody said which folders to keep out of")
+var ErrShut = errors.New("cannot start programs here: the folders to keep out of are not set")
 
 // Places are the folders that no program is taken from.
 type Places struct {
@@ -115,7 +115,7 @@ func (d Door) Find(name string) (string, error) {
 		}
 		return name, nil
 	case strings.ContainsRune(name, filepath.Separator):
-		return "", fmt.Errorf("coder does not run %s from the folder it is in: name it by its full path", name)
+		return "", fmt.Errorf("coder does not run %s from the current folder: use its full path", name)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -150,7 +150,7 @@ func (d Door) Find(name string) (string, error) {
 // refused. Git is started by [Door.Git] and [Door.Query].
 func (d Door) Command(ctx context.Context, name string, args ...string) *Cmd {
 	if filepath.Base(name) == "git" {
-		return refuse(ctx, name, errors.New("git is started disarmed only"))
+		return refuse(ctx, name, errors.New("git starts only with the repository's programs disabled"))
 	}
 	return d.command(ctx, name, args...)
 }

@@ -86,7 +86,7 @@ func (g Git) leadsAway(args []string) (link string) {
 }
 
 // errNoFolder is the error of a Door that has nowhere to keep views.
-var errNoFolder = errors.New("git needs a folder of coder's own: set HOME or CODER_HOME")
+var errNoFolder = errors.New("git needs a folder for coder: set HOME or CODER_HOME")
 
 // folder is where the views lie.
 func (f *finder) folder() (string, error) {

@@ -9,7 +9,7 @@ import (
 
 // ErrGit is the error of what git would take for a repository, or for a part of one.
 var ErrGit = errors.New(
-	"a record, golden session or bundle may hold nothing at or below .git, nor a link to it: git would obey it")
+	"a record, golden session or bundle must not contain .git, anything in it, or a link to it: git would obey it")
 
 // CheckLayout refuses names under which git would find a repository, or a part of
 // one, and links that lead there. Whatever lays files out that somebody else named

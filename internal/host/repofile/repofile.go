@@ -37,11 +37,11 @@ import (
 
 // Reasons why a file is not read.
 var (
-	ErrOutside    = errors.New("it is a link that leads out of its folder")
+	ErrOutside    = errors.New("the link leads out of its folder")
 	ErrNotRegular = errors.New("it is not a regular file")
-	ErrSecret     = errors.New("it counts as a secret")
-	ErrTooLarge   = errors.New("it is too large")
-	ErrCircle     = errors.New("its links lead in a circle")
+	ErrSecret     = errors.New("the file counts as a secret")
+	ErrTooLarge   = errors.New("the file is too large")
+	ErrCircle     = errors.New("its links form a loop")
 )
 
 // Refused reports whether err says that a file is there and is not one to be

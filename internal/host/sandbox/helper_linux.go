@@ -68,7 +68,7 @@ func confine(o order) error {
 	case stageNamespaces:
 		// Anywhere else what follows would be done to the machine.
 		if mountSpace() == o.outer || os.Getpid() != 1 {
-			return errors.New("not in namespaces of its own")
+			return errors.New("not in its own namespaces")
 		}
 		// Had whoever started us been killed before we were to die with it, nobody would end us. The process table we
 		// see until the file system is laid out is still the one outside, in which alone we have a parent.
@@ -82,7 +82,7 @@ func confine(o order) error {
 	case stageBwrap:
 		var st unix.Statfs_t
 		if err := unix.Statfs("/", &st); err != nil {
-			return fmt.Errorf("look at the file system: %w", err)
+			return fmt.Errorf("inspect the file system: %w", err)
 		}
 		if st.Flags&unix.ST_RDONLY == 0 {
 			return errors.New("the file system is not read-only")
@@ -101,7 +101,7 @@ func confine(o order) error {
 		return err
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("renounce privileges: %w", err)
+		return fmt.Errorf("drop privileges: %w", err)
 	}
 	return filterCalls(o)
 }
@@ -111,7 +111,7 @@ func confine(o order) error {
 // user has too many: the filter then still keeps the command from every key.
 func partWithKeys() { _, _ = unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0) }
 
-var errGone = errors.New("start command: whoever wanted it is gone")
+var errGone = errors.New("start command: the requesting process is gone")
 
 // mountSpace names the name space of mounts we are in.
 func mountSpace() string {
@@ -163,14 +163,14 @@ func capabilities() (capSet, error) {
 func dropCapabilities() error {
 	have, err := capabilities()
 	if err != nil {
-		return fmt.Errorf("give up capabilities: %w", err)
+		return fmt.Errorf("drop capabilities: %w", err)
 	}
 	keep := capSet(0)
 	if unix.Geteuid() == 0 {
 		keep = have & ofRoot
 	}
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return fmt.Errorf("give up ambient capabilities: %w", err)
+		return fmt.Errorf("drop ambient capabilities: %w", err)
 	}
 	if have.has(unix.CAP_SETPCAP) {
 		for n := range lastCap { // no program we run is to get more
@@ -190,7 +190,7 @@ func dropCapabilities() error {
 	data := [2]unix.CapUserData{{Effective: low, Permitted: low}, {Effective: high, Permitted: high}}
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	if err := unix.Capset(&hdr, &data[0]); err != nil {
-		return fmt.Errorf("give up capabilities: %w", err)
+		return fmt.Errorf("drop capabilities: %w", err)
 	}
 	return nil
 }

@@ -73,21 +73,21 @@ func landlock(o order) error {
 	abi := landlockVersion()
 	if abi < 1 {
 		if o.stage == stageLandlock || o.stage == stageBwrap && unix.Geteuid() == 0 {
-			return errors.New("the kernel has no Landlock")
+			return errors.New("the kernel does not support Landlock")
 		}
 		return nil // it would have been the second layer
 	}
 	r := restricted(abi, o)
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&r)), unsafe.Sizeof(r), 0)
 	if errno != 0 {
-		return fmt.Errorf("make Landlock rules: %w", errno)
+		return fmt.Errorf("create Landlock rules: %w", errno)
 	}
 	defer unix.Close(int(fd))
 	if err := allow(int(fd), r, o); err != nil {
-		return fmt.Errorf("make Landlock rules: %w", err)
+		return fmt.Errorf("create Landlock rules: %w", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("renounce privileges: %w", err)
+		return fmt.Errorf("drop privileges: %w", err)
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
 		return fmt.Errorf("apply Landlock rules: %w", errno)

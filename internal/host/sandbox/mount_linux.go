@@ -23,7 +23,7 @@ func layOut(p places) error {
 		cwd = string(buf[:n-1])
 	}
 	if err := setAttr(unix.AT_FDCWD, "/", &unix.MountAttr{Propagation: unix.MS_PRIVATE}); err != nil {
-		return fmt.Errorf("part from other mounts: %w", err)
+		return fmt.Errorf("detach from other mounts: %w", err)
 	}
 	devices, err := takeDevices()
 	if err != nil {
@@ -38,7 +38,7 @@ func layOut(p places) error {
 	}
 	if !slices.Contains(p.write, "/dev") {
 		if err := makeDev(devices, writable); err != nil {
-			return fmt.Errorf("make /dev: %w", err)
+			return fmt.Errorf("create /dev: %w", err)
 		}
 	}
 	for _, t := range writable {
@@ -64,7 +64,7 @@ func layOut(p places) error {
 	}
 	if !p.network {
 		if err := raiseLoopback(); err != nil {
-			return fmt.Errorf("raise loopback: %w", err)
+			return fmt.Errorf("bring up loopback: %w", err)
 		}
 	}
 	if cwd != "" {
@@ -249,7 +249,7 @@ func takeDevices() (parts []part, err error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("take %s: %w", path, err)
+			return nil, fmt.Errorf("bind %s: %w", path, err)
 		}
 		parts = append(parts, t)
 	}

@@ -101,7 +101,7 @@ func parse(args []string) (o order, err error) {
 			o.trace = true
 		case "--bounds":
 			if _, err := fmt.Sscanf(value, "%d,%d", &o.bounds.Memory, &o.bounds.Processes); err != nil {
-				return order{}, fmt.Errorf("bad bounds %q", value)
+				return order{}, fmt.Errorf("invalid bounds %q", value)
 			}
 		case "--outlet":
 			o.outlet = true
@@ -137,7 +137,7 @@ func (o order) check() error {
 	}
 	for _, path := range slices.Concat(o.write, o.protect, o.hide, o.empty, o.show, o.emptyIn, o.showIn, o.pin, o.groups) {
 		if !filepath.IsAbs(path) || path == "/" || path != filepath.Clean(path) {
-			return fmt.Errorf("bad path %q", path)
+			return fmt.Errorf("invalid path %q", path)
 		}
 	}
 	if len(o.argv) == 0 && !o.probe {

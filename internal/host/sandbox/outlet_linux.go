@@ -66,11 +66,11 @@ func (d *Outlet) take() (net.Listener, error) {
 	}
 	messages, err := unix.ParseSocketControlMessage(rights[:n])
 	if err != nil || len(messages) != 1 {
-		return nil, errors.Join(errors.New("the helper handed no listener over"), err)
+		return nil, errors.Join(errors.New("the helper handed over no listener"), err)
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
 	if err != nil || len(fds) != 1 {
-		return nil, errors.Join(errors.New("the helper handed no listener over"), err)
+		return nil, errors.Join(errors.New("the helper handed over no listener"), err)
 	}
 	file := os.NewFile(uintptr(fds[0]), "outlet")
 	defer file.Close()

@@ -198,7 +198,7 @@ func (s *Sandbox) resolve(path string) (string, error) {
 		return "", err
 	}
 	if real == "/" {
-		return "", errors.New("the whole file system may not be written")
+		return "", errors.New("the whole file system cannot be writable")
 	}
 	s.resolved[path] = real
 	return real, nil

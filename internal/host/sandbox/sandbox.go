@@ -317,7 +317,7 @@ type Report struct {
 // Report says what Wrap with the same limits enforces.
 func (s *Sandbox) Report(l Limits) Report {
 	r := Report{Backend: s.Backend(), Whole: true}
-	writes := "no writes but to devices such as /dev/null"
+	writes := "no writes except to devices such as /dev/null"
 	if len(l.Write) > 0 {
 		writes = "writes only below " + list(l.Write)
 	}
@@ -375,7 +375,7 @@ func (s *Sandbox) Report(l Limits) Report {
 	case len(l.Hosts) > 0:
 		r.Enforced = append(r.Enforced, "no network, not even to hosts of safety.network: that needs namespaces or bubblewrap")
 	case r.Backend == Namespaces || r.Backend == Bubblewrap:
-		r.Enforced = append(r.Enforced, "no network beyond a loopback of its own")
+		r.Enforced = append(r.Enforced, "no network except its own loopback")
 	default:
 		r.Enforced = append(r.Enforced, "no network")
 	}
@@ -386,7 +386,7 @@ func (s *Sandbox) Report(l Limits) Report {
 // reportBeyond adds what was not asked for but is worth knowing.
 func (s *Sandbox) reportBeyond(r *Report, l Limits) {
 	if r.Backend == Seatbelt {
-		r.NotEnforced = append(r.NotEnforced, "services of the system can be asked to start programs", "signals reach other programs")
+		r.NotEnforced = append(r.NotEnforced, "system services can be asked to start programs", "signals reach other programs")
 		if l.Bounds != (Bounds{}) {
 			r.NotEnforced = append(r.NotEnforced, "memory and processes are not bounded")
 		}
@@ -400,7 +400,7 @@ func (s *Sandbox) reportBeyond(r *Report, l Limits) {
 	}
 	switch {
 	case s.abi >= abiSockets:
-		r.Enforced = append(r.Enforced, "no sockets of other programs but where it may write")
+		r.Enforced = append(r.Enforced, "no sockets of other programs except where it may write")
 	case r.Backend == Landlock:
 		r.Enforced = append(r.Enforced, "no Unix sockets")
 	default:
@@ -411,7 +411,7 @@ func (s *Sandbox) reportBeyond(r *Report, l Limits) {
 		r.NotEnforced = append(r.NotEnforced, "sockets without a file can be reached")
 	}
 	if s.abi < 1 {
-		r.NotEnforced = append(r.NotEnforced, "only one layer: the kernel has no Landlock")
+		r.NotEnforced = append(r.NotEnforced, "only one layer: no Landlock support in the kernel")
 	}
 }
 

@@ -114,16 +114,16 @@ func TestReports(t *testing.T) {
 		enforced, notEnforced string
 	}{
 		{&Sandbox{backend: Namespaces, abi: 7}, l, true,
-			"writes only below /w, /tmp, /t|no changes to /w/.git|no network beyond a loopback of its own|no signals to other programs|sockets of services hidden",
+			"writes only below /w, /tmp, /t|no changes to /w/.git|no network except its own loopback|no signals to other programs|sockets of services hidden",
 			"sockets in unusual places can be reached"},
 		{&Sandbox{backend: Bubblewrap}, open, true,
 			"writes only below /w, /tmp, /t|no changes to /w/.git|no signals to other programs|sockets of services hidden",
-			"the network can be used|sockets in unusual places can be reached|sockets without a file can be reached|only one layer: the kernel has no Landlock"},
+			"the network can be used|sockets in unusual places can be reached|sockets without a file can be reached|only one layer: no Landlock support in the kernel"},
 		{&Sandbox{backend: Landlock, abi: 9}, l, false,
-			"writes only below /w, /tmp, /t|no network|no signals to other programs|no sockets of other programs but where it may write",
+			"writes only below /w, /tmp, /t|no network|no signals to other programs|no sockets of other programs except where it may write",
 			"no changes to modes, owners and times of files elsewhere|no changes to /w/.git"},
-		{&Sandbox{backend: Seatbelt}, Limits{}, true, "no writes but to devices such as /dev/null|no network",
-			"services of the system can be asked to start programs|signals reach other programs"},
+		{&Sandbox{backend: Seatbelt}, Limits{}, true, "no writes except to devices such as /dev/null|no network",
+			"system services can be asked to start programs|signals reach other programs"},
 	} {
 		r := c.s.Report(c.l)
 		if r.Whole != c.whole || strings.Join(r.Enforced, "|") != c.enforced || strings.Join(r.NotEnforced, "|") != c.notEnforced {

@@ -121,7 +121,7 @@ exec unshare -U --map-user=%d --map-group=%d --keep-caps sh -c 'echo 0 > /proc/s
 	})
 	t.Run("a user without", func(t *testing.T) {
 		if landlockVersion() == 0 {
-			t.Skip("the kernel has no Landlock")
+			t.Skip("the kernel does not support Landlock")
 		}
 		run(t, Landlock, nobody, fmt.Sprintf(forbidden, nobody, nobody))
 	})

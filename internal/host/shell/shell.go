@@ -280,7 +280,7 @@ func whyNotStarted(spec Spec, err error) error {
 		return fmt.Errorf("command is too long (%d bytes); put it in a file: %w", len(spec.Command), syscall.E2BIG)
 	}
 	if _, gone := os.Stat(spec.Dir); spec.Dir != "" && gone != nil {
-		return fmt.Errorf("start command: its directory is not there: %w", gone)
+		return fmt.Errorf("start command: its directory does not exist: %w", gone)
 	}
 	return fmt.Errorf("start command: %w", err)
 }

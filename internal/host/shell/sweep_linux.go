@@ -43,7 +43,7 @@ func Sweep(ctx context.Context, having string) (ended int, err error) {
 		_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // if it was ours by inheritance
 	}
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("end what commands left running: %d processes are still there", len(left))
+		err = fmt.Errorf("stop leftover processes: %d are still running", len(left))
 	}
 	return len(met) - len(left), err
 }

@@ -369,7 +369,7 @@ func (w *Workspace) RestoreLink(name, target string, accept Accept) error {
 		d := &draft{ws: w, dir: dir}
 		err := d.named(func(at *os.Root, name string) error { return at.Symlink(target, name) })
 		if err != nil {
-			return fmt.Errorf("make a temporary link: %w", err)
+			return fmt.Errorf("create a temporary link: %w", err)
 		}
 		if d.info, err = d.at.Lstat(d.name); err != nil {
 			return err
@@ -418,7 +418,7 @@ func (w *Workspace) inParent(name string, do func(dir *os.Root, base string) err
 
 // ErrThroughLink is the error of restoring something below a directory that
 // has become a link.
-var ErrThroughLink = errors.New("path leads through a link")
+var ErrThroughLink = errors.New("path goes through a link")
 
 // Direct reports, as an error, that the directories above name are not what
 // they are called: one of them is a link.

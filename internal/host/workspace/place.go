@@ -24,15 +24,15 @@ const (
 )
 
 // ErrChanged is the error of replacing something that is not what it was.
-var ErrChanged = errors.New("it was changed meanwhile")
+var ErrChanged = errors.New("changed in the meantime")
 
 // ErrBusy is the error of replacing a file that another program is writing: what
 // it has yet to write would be lost.
-var ErrBusy = errors.New("another program has it open for writing")
+var ErrBusy = errors.New("open for writing in another program")
 
 // ErrAside is the error of replacing something that could not be put back then. The name
 // that it has now follows.
-var ErrAside = errors.New("what was there is now")
+var ErrAside = errors.New("the original content is now at")
 
 // Found is what stands at a name.
 type Found struct {
@@ -200,7 +200,7 @@ func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *origina
 			if errors.Is(full, syscall.ENOSPC) || errors.Is(full, syscall.EDQUOT) {
 				err = full // the first try says why; a name elsewhere may fail for other reasons
 			}
-			return nil, fmt.Errorf("make a temporary file: %w", err)
+			return nil, fmt.Errorf("create a temporary file: %w", err)
 		}
 	}
 	d.sum = sha256.New()
@@ -315,7 +315,7 @@ func (d *draft) place(dir *os.Root, base string, accept Accept) error {
 
 // errMoved reports that there is something where nothing was, or nothing where
 // something was.
-var errMoved = errors.New("it has come or gone")
+var errMoved = errors.New("created or removed in the meantime")
 
 // placeNew puts the draft where nothing is.
 func (d *draft) placeNew(dir *os.Root, base string) error {

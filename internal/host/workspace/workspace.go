@@ -168,7 +168,7 @@ func (w *Workspace) home(name string) (tree *Workspace, rel string, err error) {
 	case name == "":
 		return nil, "", errors.New("path is empty")
 	case strings.ContainsRune(name, 0):
-		return nil, "", fmt.Errorf("path holds a NUL byte: %s", quoted(name))
+		return nil, "", fmt.Errorf("path contains a NUL byte: %s", quoted(name))
 	case len(name) > maxPath:
 		return nil, "", fmt.Errorf("path is too long (%d bytes): %s", len(name), quoted(name))
 	}

@@ -66,7 +66,7 @@ type filling struct {
 	spared  []string
 }
 
-var errLost = errors.New("its content was not kept")
+var errLost = errors.New("its content was not saved")
 
 const (
 	ownerAll = 0o700
@@ -206,5 +206,5 @@ func Free(dir, base string) (string, error) {
 			return "", err
 		}
 	}
-	return "", fmt.Errorf("there are too many folders named %s in %s", base, dir)
+	return "", fmt.Errorf("too many folders named %s in %s", base, dir)
 }

@@ -80,7 +80,7 @@ func CheckRepo(repo string) error {
 	}
 	if u, err := url.Parse(repo); err == nil && u.User != nil {
 		if _, has := u.User.Password(); has || u.Scheme == "http" || u.Scheme == "https" {
-			return errors.New("the address of the repository holds a secret, which would be kept with the task; give workers a credential helper or a key instead")
+			return errors.New("the repository's address contains a secret, which would be saved with the task; give workers a credential helper or a key instead")
 		}
 	}
 	return nil
@@ -109,7 +109,7 @@ func Clone(ctx context.Context, into, repo, base, branch string, door program.Do
 		commit, err = t.Commit(ctx, "refs/remotes/origin/"+base)
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("there is no %s in %s", at, repo)
+		return nil, "", fmt.Errorf("no %s in %s", at, repo)
 	}
 	for _, args := range [][]string{{"remote", "remove", "origin"}, {"checkout", "--quiet", "-B", branch, commit}} {
 		if _, err := t.Git(ctx, nil, args...); err != nil {
@@ -137,7 +137,7 @@ func (t *Tree) CommitAt(ctx context.Context, at time.Time) (string, error) {
 // yet, with a new branch at a commit.
 func (t *Tree) Add(ctx context.Context, into, branch, commit string) (*Tree, error) {
 	if _, err := t.Git(ctx, nil, "worktree", "add", "--quiet", "-b", branch, "--", into, commit); err != nil {
-		return nil, fmt.Errorf("make a git worktree: %w", err)
+		return nil, fmt.Errorf("create a git worktree: %w", err)
 	}
 	return Open(ctx, into, t.door)
 }

@@ -21,7 +21,7 @@ import (
 
 // ErrBudget reports that a request was not sent because the budget has no room
 // for it.
-var ErrBudget = errors.New("the budget has no room for the next request")
+var ErrBudget = errors.New("the budget does not cover the next request")
 
 // Budget is how much may be spent; what is zero has no bound.
 type Budget struct {
@@ -152,10 +152,10 @@ func (m *Meter) exceeded(next Sum) error {
 	took := m.clock.at(m.o.Now())
 	switch {
 	case b.USD > 0 && m.spent.Cost+m.pending.USD+next.USD > b.USD:
-		return fmt.Errorf("%w: %s of %s are spent, and it would cost about %s; raise it with --max-budget-usd or runtime.budget.usd",
+		return fmt.Errorf("%w: %s of %s spent, and the request would cost about %s; raise it with --max-budget-usd or runtime.budget.usd",
 			ErrBudget, Dollars(m.spent.Cost+m.pending.USD), Dollars(b.USD), Dollars(next.USD))
 	case b.Tokens > 0 && used+m.pending.Tokens+next.Tokens > b.Tokens:
-		return fmt.Errorf("%w: %d of %d tokens are used, and it would take about %d; raise it with runtime.budget.tokens",
+		return fmt.Errorf("%w: %d of %d tokens used, and the request needs about %d; raise it with runtime.budget.tokens",
 			ErrBudget, used+m.pending.Tokens, b.Tokens, next.Tokens)
 	case b.Time > 0 && took >= b.Time:
 		return fmt.Errorf("%w: the turns of this session took %v of %v; raise it with runtime.budget.duration", ErrBudget, took.Round(time.Second), b.Time)
@@ -174,7 +174,7 @@ func Dollars(amount float64) string {
 
 // UnknownPrice says that a budget in money cannot be kept with a model.
 func UnknownPrice(model string) error {
-	return fmt.Errorf("the budget is in money, and the price of %s is not known: set price_in and price_out under provider.model_info (in dollars for a million tokens), or give the budget in tokens with runtime.budget.tokens", model)
+	return fmt.Errorf("the budget is in money, and the price of %s is unknown: set price_in and price_out under provider.model_info (in dollars per million tokens), or set the budget in tokens with runtime.budget.tokens", model)
 }
 
 // Wrap returns p with every request counted and held to the budget. What a reply

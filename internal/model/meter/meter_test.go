@@ -93,7 +93,7 @@ func TestABudgetStopsBeforeTheRequestThatExceedsIt(t *testing.T) {
 	}{
 		{"no budget", Budget{}, []chat.Usage{{In: 1e9, Out: 1e9}}, time.Hour, 1e6, ""},
 		{"money is left", Budget{USD: 1}, []chat.Usage{{In: 5e4}}, 0, 4e4, ""},
-		{"the prompt costs too much", Budget{USD: 1}, []chat.Usage{{In: 5e4}}, 0, 6e4, "the budget has no room for the next request: $0.5000 of $1.0000 are spent, and it would cost about $0.6000"},
+		{"the prompt costs too much", Budget{USD: 1}, []chat.Usage{{In: 5e4}}, 0, 6e4, "the budget does not cover the next request: $0.5000 of $1.0000 are spent, and it would cost about $0.6000"},
 		{"less than a cent", Budget{USD: 0.005}, nil, 0, 780, "$0.0000 of $0.0050 are spent, and it would cost about $0.0078"},
 		{"hardly anything", Budget{USD: 0.00002}, nil, 0, 3, "$0.0000 of $0.00002000 are spent, and it would cost about $0.00003000"},
 		{"most of the prompt is cached", Budget{USD: 1}, []chat.Usage{{In: 1e5, Cached: 1e5}}, 0, 5e5, ""},

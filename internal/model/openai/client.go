@@ -27,7 +27,7 @@ func New(o transport.Options) *Client {
 		},
 		List: func(base string) (*url.URL, error) {
 			if strings.Contains(base, transport.ModelPlace) {
-				return nil, &provider.Error{Kind: provider.ErrNotAnAPI, Err: errors.New("an endpoint with the model in its address has no list of models")}
+				return nil, &provider.Error{Kind: provider.ErrNotAnAPI, Err: errors.New("an endpoint with the model in its address has no model list")}
 			}
 			return transport.Endpoint(strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(base), "/"), completions), "/models")
 		},

@@ -61,7 +61,7 @@ func TestLinesHaveALimit(t *testing.T) {
 		_, err := read(endless)
 		want := "the reply has a line longer than 16 MiB"
 		if name == "a body" {
-			want = "the reply came in one piece longer than 16 MiB"
+			want = "the reply has a single piece longer than 16 MiB"
 		}
 		// That the address is that of an API is beyond doubt.
 		if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, provider.ErrNotAnAPI) {

@@ -116,7 +116,7 @@ func TestTransportErrors(t *testing.T) {
 		{"dead proxy before HTTPS", transport.Options{BaseURL: "https://api.example/v1", Proxy: proxy(dead)},
 			provider.ErrUnreachable, true, []string{"cannot reach the proxy " + dead + ": connection refused"}},
 		{"proxy wants a password", transport.Options{BaseURL: "https://api.example/v1", Proxy: proxy(wantsPassword)},
-			provider.ErrAuth, false, []string{"the proxy " + wantsPassword + " wants a user name and password"}},
+			provider.ErrAuth, false, []string{"the proxy " + wantsPassword + " requires a user name and password"}},
 		{"no address", transport.Options{}, provider.ErrBadRequest, false, []string{"base URL"}},
 		{"address without scheme", transport.Options{BaseURL: "api.example/v1"}, provider.ErrBadRequest, false, []string{"base URL"}},
 		{"key in the address", transport.Options{BaseURL: "ftp://" + secret + "@x/v1"}, provider.ErrBadRequest, false, []string{"base URL"}},

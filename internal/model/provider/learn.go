@@ -53,7 +53,7 @@ func (l *learner) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 	return func(yield func(Delta, error) bool) {
 		tokens := l.announce(req.Model)
 		if tokens > 0 && float64(req.Estimate)*margin > float64(tokens) {
-			err := fmt.Errorf("a request of about %d tokens was not sent: the server takes %d", req.Estimate, tokens)
+			err := fmt.Errorf("a request of about %d tokens was not sent: the server accepts %d", req.Estimate, tokens)
 			yield(nil, &Error{Kind: ErrContextTooLong, Window: tokens, Err: err})
 			return
 		}

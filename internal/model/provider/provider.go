@@ -159,16 +159,16 @@ func (s Stop) Cut() bool { return s == StopLength || s == StopSize }
 var (
 	ErrContextTooLong = errors.New("conversation too long for the model")
 	ErrRateLimited    = errors.New("rate limited")
-	ErrQuota          = errors.New("quota used up")
-	ErrAuth           = errors.New("not authorised")
+	ErrQuota          = errors.New("quota exceeded")
+	ErrAuth           = errors.New("unauthorized")
 	ErrNoModel        = errors.New("no such model")
 	ErrOverloaded     = errors.New("provider overloaded")
-	ErrLoading        = errors.New("the model is being loaded")
+	ErrLoading        = errors.New("the model is loading")
 	ErrUnreachable    = errors.New("cannot reach the provider")
 	ErrNotAnAPI       = errors.New("the endpoint did not answer as an API")
 	ErrCutOff         = errors.New("reply was cut off")
 	ErrBadRequest     = errors.New("request refused")
-	ErrNoTools        = errors.New("the server takes no tools")
+	ErrNoTools        = errors.New("the server does not support tools")
 )
 
 // codes are short stable names of the failures above, for records and other

@@ -87,7 +87,7 @@ func (p *parser) close() error {
 	endless := slices.ContainsFunc(p.script, func(r Reply) bool { return r.Repeat == Forever && r.To == p.reply.To })
 	if !p.reply.silent() && endless {
 		p.at = p.reply.Line
-		return errors.New("never reached: the reply before it repeats for ever")
+		return errors.New("never reached: the reply before it repeats forever")
 	}
 	if p.reply.silent() { // nothing but a repeat: that of the reply before
 		if n == 0 || p.script[n-1].Repeat != 0 {
@@ -107,16 +107,16 @@ func (p *parser) verb(verb, rest string) error {
 	case "else":
 		switch {
 		case trimmed != "":
-			return errors.New("else stands alone on its line")
+			return errors.New("else must be alone on its line")
 		case len(p.reply.Want) == 0:
-			return errors.New("never reached: no want stands before this else")
+			return errors.New("never reached: no want comes before this else")
 		}
 		p.before, p.reply = append(p.before, p.reply), Reply{Line: p.at}
 		return nil
 	case "to":
 		text, err := p.text(rest)
 		if p.reply.To != "" || text == "" || len(p.before) > 0 {
-			return errors.New("to stands once, before else, and names what a conversation begins with")
+			return errors.New("to appears once, before else, and gives the text a conversation begins with")
 		}
 		p.reply.To = text
 		return err
@@ -128,7 +128,7 @@ func (p *parser) verb(verb, rest string) error {
 		return p.usage(strings.Fields(rest))
 	case "stop":
 		if p.reply.Stop != "" {
-			return errors.New("stop is given twice")
+			return errors.New("stop is set twice")
 		}
 		switch p.reply.Stop = provider.Stop(trimmed); p.reply.Stop {
 		case provider.StopEnd, provider.StopTools, provider.StopLength, provider.StopFilter:
@@ -139,13 +139,13 @@ func (p *parser) verb(verb, rest string) error {
 		n, err := strconv.Atoi(trimmed)
 		switch {
 		case len(p.before) > 0:
-			return errors.New("repeat stands before else: it is about both")
+			return errors.New("repeat belongs before else: it applies to both")
 		case p.reply.Repeat != 0:
-			return errors.New("repeat is given twice")
+			return errors.New("repeat is set twice")
 		case trimmed == "":
 			n = Forever
 		case err != nil || n < 1:
-			return fmt.Errorf("repeat takes a number from 1, or nothing for ever, not %q", trimmed)
+			return fmt.Errorf("repeat takes a number from 1, or no number to repeat forever, not %q", trimmed)
 		}
 		p.reply.Repeat = n
 		return nil
@@ -166,7 +166,7 @@ func (p *parser) verb(verb, rest string) error {
 
 func (p *parser) usage(fields []string) error {
 	if p.reply.Usage != nil {
-		return errors.New("usage is given twice")
+		return errors.New("usage is set twice")
 	}
 	if len(fields) < 2 || len(fields) > 3 {
 		return errors.New("usage takes two or three numbers: IN OUT [CACHED]")
@@ -175,7 +175,7 @@ func (p *parser) usage(fields []string) error {
 	for i, f := range fields {
 		v, err := strconv.Atoi(f)
 		if err != nil || v < 0 {
-			return fmt.Errorf("usage: %q is not a count of tokens", f)
+			return fmt.Errorf("usage: %q is not a token count", f)
 		}
 		n[i] = v
 	}
@@ -231,7 +231,7 @@ func (p *parser) text(rest string) (string, error) {
 	}
 	n := slices.IndexFunc(p.lines[p.next:], func(l string) bool { return strings.TrimSpace(l) == mark })
 	if n < 0 {
-		return "", fmt.Errorf("block is not closed: no line %q follows", mark)
+		return "", fmt.Errorf("the block is not closed: no line %q follows", mark)
 	}
 	block := p.lines[p.next : p.next+n]
 	p.next += n + 1
@@ -242,7 +242,7 @@ func (p *parser) text(rest string) (string, error) {
 func (p *parser) call(rest string) (Step, error) {
 	name, rest := word(rest)
 	if name == "" || name[0] == '{' || blockMark(name) != "" {
-		return nil, errors.New("call needs the name of a tool")
+		return nil, errors.New("call needs a tool name")
 	}
 	c := Call{Name: name}
 	if w, after := word(rest); strings.HasPrefix(w, "id=") {

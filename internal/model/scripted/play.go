@@ -57,13 +57,13 @@ func (p *player) step(s Step) bool {
 		}
 		return true
 	case Cut:
-		return p.fail(&provider.Error{Kind: provider.ErrCutOff, Retryable: s.Retry, Err: errors.New("the script cut it")})
+		return p.fail(&provider.Error{Kind: provider.ErrCutOff, Retryable: s.Retry, Err: errors.New("cut by the script")})
 	case Fail:
 		e, err := failure(s.Kind)
 		if err != nil {
 			return p.fail(fmt.Errorf("script: %w", err))
 		}
-		e.RetryAfter, e.Err = s.After, errors.New(cmp.Or(s.Text, "the script says so"))
+		e.RetryAfter, e.Err = s.After, errors.New(cmp.Or(s.Text, "stopped by the script"))
 		return p.fail(&e)
 	}
 	panic(fmt.Sprintf("unreachable: a Step is never a %T", s))

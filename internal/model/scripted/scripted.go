@@ -180,7 +180,7 @@ func (r Reply) check(req provider.Request) error {
 	told := strings.Join(said, "\n")
 	for _, w := range r.Want {
 		if !strings.Contains(told, w) {
-			return fmt.Errorf("script line %d: the model wanted to hear %q but was told %q", r.Line, w, clip.Text(told, mostTold))
+			return fmt.Errorf("script line %d: expected the model to get %q, but it got %q", r.Line, w, clip.Text(told, mostTold))
 		}
 	}
 	return nil

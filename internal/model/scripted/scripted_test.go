@@ -109,14 +109,14 @@ func TestReplies(t *testing.T) {
 func TestParseErrorsNameTheLine(t *testing.T) {
 	tests := map[string]string{
 		"sya hello":                             `script line 1: unknown verb "sya"`,
-		"say a\n\ncall":                         "script line 3: call needs the name of a tool",
-		"call {\"a\":1}":                        "script line 1: call needs the name of a tool",
-		"say a\nsay <<END\nfoo":                 `script line 2: block is not closed: no line "END" follows`,
+		"say a\n\ncall":                         "script line 3: call needs a tool name",
+		"call {\"a\":1}":                        "script line 1: call needs a tool name",
+		"say a\nsay <<END\nfoo":                 `script line 2: the block is not closed: no line "END" follows`,
 		"usage 1":                               "script line 1: usage takes two or three numbers",
 		"usage 1 -2":                            `script line 1: usage: "-2" is not a count`,
-		"usage 1 2\nusage 1 2":                  "script line 2: usage is given twice",
+		"usage 1 2\nusage 1 2":                  "script line 2: usage is set twice",
 		"stop now":                              "script line 1: stop takes end, tools, length or filter",
-		"stop end\nstop end":                    "script line 2: stop is given twice",
+		"stop end\nstop end":                    "script line 2: stop is set twice",
 		"wait soon":                             "script line 1: wait takes a duration",
 		"wait -1s":                              "script line 1: wait takes a duration",
 		"cut twice":                             "script line 1: cut takes nothing or retry",
@@ -126,7 +126,7 @@ func TestParseErrorsNameTheLine(t *testing.T) {
 		"fail auth\nsay x":                      "script line 2: never reached: say comes after",
 		"cut\ncall x":                           "script line 2: never reached: call comes after",
 		"repeat 0":                              "script line 1: repeat takes",
-		"repeat 2\nrepeat 2":                    "script line 2: repeat is given twice",
+		"repeat 2\nrepeat 2":                    "script line 2: repeat is set twice",
 		"say a\nrepeat\n---\n\nsay b":           "script line 5: never reached",
 		"---\n\nrepeat\n---":                    "script line 3: nothing to repeat",
 		"say a\nrepeat 2\n---\nrepeat":          "script line 4: nothing to repeat",
@@ -253,7 +253,7 @@ func TestWantLooksAtWhatIsNew(t *testing.T) {
 		"want alpha\nwant steer\nsay ok":    "",
 		"want <<E\nbeta\ngamma\nE\nsay ok":  "",
 		"want alpha\n\nwant old\nsay ok":    `"old"`,
-		"# c\n\nwant nothing of it\nsay ok": `script line 3: the model wanted to hear "nothing of it" but was told "alpha\nbeta\ngamma\nsteer"`,
+		"# c\n\nwant nothing of it\nsay ok": `script line 3: expected the model to get "nothing of it", but it got "alpha\nbeta\ngamma\nsteer"`,
 	} {
 		r, err := collect(open(t, script), req)
 		if missing == "" && (err != nil || r.Message.Text() != "ok") {

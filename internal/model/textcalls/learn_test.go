@@ -55,15 +55,15 @@ func TestWhatAModelDoesIsRemembered(t *testing.T) {
 		asked   string // n: with tools, t: in text
 		calls   string // how many each reply has
 	}{
-		"it writes":                       {"", []string{written, written}, textcalls.XML, "nn", "11"},
-		"it wrote in an earlier session":  {textcalls.XML, []string{written, "done"}, textcalls.XML, "tt", "10"},
-		"it calls":                        {"", []string{"native", "done"}, textcalls.Native, "nn", "10"},
-		"it calls, and shows JSON":        {"", []string{"native", written}, textcalls.Native, "nn", "10"},
-		"it calls, and writes once":       {"", []string{"native", marked}, textcalls.Native, "nn", "11"},
-		"it called in an earlier session": {textcalls.Native, []string{written, marked}, textcalls.Native, "nn", "01"},
-		"it does neither":                 {"", []string{"hello"}, "", "n", "0"},
-		"the server takes no tools":       {"", []string{"refuse", marked}, textcalls.XML, "ntt", "01"},
-		"the server takes none any more":  {textcalls.Native, []string{"refuse", written}, textcalls.XML, "ntt", "01"},
+		"it writes":                         {"", []string{written, written}, textcalls.XML, "nn", "11"},
+		"it wrote in an earlier session":    {textcalls.XML, []string{written, "done"}, textcalls.XML, "tt", "10"},
+		"it calls":                          {"", []string{"native", "done"}, textcalls.Native, "nn", "10"},
+		"it calls, and shows JSON":          {"", []string{"native", written}, textcalls.Native, "nn", "10"},
+		"it calls, and writes once":         {"", []string{"native", marked}, textcalls.Native, "nn", "11"},
+		"it called in an earlier session":   {textcalls.Native, []string{written, marked}, textcalls.Native, "nn", "01"},
+		"it does neither":                   {"", []string{"hello"}, "", "n", "0"},
+		"the server does not support tools": {"", []string{"refuse", marked}, textcalls.XML, "ntt", "01"},
+		"the server takes none any more":    {textcalls.Native, []string{"refuse", written}, textcalls.XML, "ntt", "01"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, memory := &server{replies: tc.replies}, notes{"m": tc.before}

@@ -137,7 +137,7 @@ type Decoder interface {
 func Endpoint(base, path string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSpace(base))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, badRequest(errors.New("the base URL is not an http or https address"))
+		return nil, badRequest(errors.New("the base URL is not an HTTP or HTTPS address"))
 	}
 	u.Path, u.RawPath = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), path)+path, ""
 	return u, nil
@@ -367,7 +367,7 @@ func (x *exchange) why(err error, network func(error) error) error {
 			waited = x.patience.bear.progress
 		}
 		if cause == errQuiet && x.patience.signs {
-			return say(provider.ErrCutOff, true, nil, "%s sent nothing but signs of life for %v", x.route, waited)
+			return say(provider.ErrCutOff, true, nil, "%s sent only keep-alives for %v", x.route, waited)
 		}
 		if !x.begun {
 			x.client.slow.Add(1)

@@ -146,13 +146,13 @@ const statusOverloaded = 529
 
 // classify says what kind of failure f is and whether it may pass.
 func classify(status int, f fault) *provider.Error {
-	f.text = cmp.Or(sanitize.Theirs(f.text), http.StatusText(status), "no explanation given")
+	f.text = cmp.Or(sanitize.Theirs(f.text), http.StatusText(status), "no reason given")
 	e := &provider.Error{Status: status, RetryAfter: f.wait}
 	if e.Kind, e.Retryable = f.kind(status); e.Kind == provider.ErrContextTooLong {
 		e.Window = cmp.Or(f.window, windowIn(f.text))
 	}
 	if e.Retryable && f.wait > 0 {
-		f.text += "; " + fmt.Sprintf("it asks us to wait %v", f.wait)
+		f.text += "; " + fmt.Sprintf("the server asked to wait %v", f.wait)
 	}
 	e.Err = errors.New(f.text)
 	return e

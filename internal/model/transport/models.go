@@ -50,7 +50,7 @@ func (l Listing) Models(ctx context.Context) ([]Model, error) {
 	}
 	list := readModels(body)
 	if len(list) == 0 {
-		return nil, &provider.Error{Kind: provider.ErrNotAnAPI, Err: fmt.Errorf("%s has no list of models", l.Client.Route(u))}
+		return nil, &provider.Error{Kind: provider.ErrNotAnAPI, Err: fmt.Errorf("%s has no model list", l.Client.Route(u))}
 	}
 	return list, nil
 }

@@ -43,14 +43,14 @@ func newHTTPClient(o Options) (*http.Client, error) {
 			pool = x509.NewCertPool()
 		}
 		if !pool.AppendCertsFromPEM(o.CA) {
-			return nil, errors.New("the extra certificates are not in PEM form")
+			return nil, errors.New("the extra certificates are not in PEM format")
 		}
 		tlsConfig = &tls.Config{RootCAs: pool}
 	}
 	if len(o.Cert) > 0 {
 		cert, err := tls.X509KeyPair(o.Cert, o.CertKey)
 		if err != nil {
-			return nil, fmt.Errorf("the client's certificate cannot be used: %w", err)
+			return nil, fmt.Errorf("the client certificate cannot be used: %w", err)
 		}
 		if tlsConfig == nil {
 			tlsConfig = new(tls.Config)
@@ -191,9 +191,9 @@ func (r route) unanswered(err error) error {
 	case errors.As(err, &verify), errors.As(err, &unknown):
 		return say(provider.ErrUnreachable, false, err, "cannot trust the certificate of %s: %s", r, text)
 	case errors.As(err, &record), strings.Contains(text, "server gave HTTP response to HTTPS client"):
-		return say(provider.ErrUnreachable, false, err, "%s speaks plain HTTP: the base URL should begin with http://", r)
+		return say(provider.ErrUnreachable, false, err, "%s speaks plain HTTP: start the base URL with http://", r)
 	case errors.As(err, &alert):
-		return say(provider.ErrUnreachable, false, err, "cannot agree on TLS with %s: %s", r, text)
+		return say(provider.ErrUnreachable, false, err, "TLS handshake with %s failed: %s", r, text)
 	case strings.Contains(text, "malformed HTTP"):
 		if strings.Contains(text, `\x15\x03`) { // a TLS alert, which is how TLS answers plain text
 			return r.tlsExpected(err)
@@ -202,20 +202,20 @@ func (r route) unanswered(err error) error {
 	case strings.Contains(text, "net/http: invalid header"):
 		return say(provider.ErrBadRequest, false, err, "a header or the key cannot be sent: %s", text)
 	case strings.Contains(text, "Proxy Authentication Required"):
-		return say(provider.ErrAuth, false, err, "the proxy %s wants a user name and password", r.proxy)
+		return say(provider.ErrAuth, false, err, "the proxy %s requires a user name and password", r.proxy)
 	case errors.As(err, &op) && op.Op == "proxyconnect", r.proxy != "" && errors.As(err, &op) && op.Op == "dial":
 		return say(provider.ErrUnreachable, true, err, "cannot reach the proxy %s: %s", r.proxy, text)
 	case errors.As(err, &dns):
-		return say(provider.ErrUnreachable, true, err, "cannot reach %s: its name is not known (%s)", r, text)
+		return say(provider.ErrUnreachable, true, err, "cannot reach %s: unknown host (%s)", r, text)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed), strings.Contains(text, "http2:"):
-		return say(provider.ErrCutOff, true, err, "%s closed the connection without an answer: %s", r, text)
+		return say(provider.ErrCutOff, true, err, "%s closed the connection without answering: %s", r, text)
 	}
 	return say(provider.ErrUnreachable, true, err, "cannot reach %s: %s", r, text)
 }
 
 func (r route) tlsExpected(err error) error {
-	return say(provider.ErrUnreachable, false, err, "%s speaks TLS: the base URL should begin with https://", r)
+	return say(provider.ErrUnreachable, false, err, "%s speaks TLS: start the base URL with https://", r)
 }
 
 // plain is the innermost telling of err: no URL, no method, no local address.
@@ -237,7 +237,7 @@ func plain(err error) string {
 		err = op.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "it took too long"
+		return "took too long"
 	}
 	return err.Error()
 }

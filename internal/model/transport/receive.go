@@ -58,7 +58,7 @@ func (x *exchange) readJSON(src *source) error {
 			return x.tooDeep()
 		}
 		if !ok {
-			return say(provider.ErrCutOff, true, nil, "%s sent JSON that does not end: %s", x.route, CleanLine(string(rest)))
+			return say(provider.ErrCutOff, true, nil, "%s sent incomplete JSON: %s", x.route, CleanLine(string(rest)))
 		}
 		if err := x.decoder.Decode(val); err != nil {
 			return err
@@ -110,7 +110,7 @@ func (x *exchange) readEvents(src *source) error {
 // tooDeep says that a value of a reply cannot be read. Asked again, the server would
 // most likely send the same.
 func (x *exchange) tooDeep() error {
-	return say(provider.ErrCutOff, false, nil, "%s sent JSON that is nested too deep: more than %d levels", x.route, jsonscan.Deepest)
+	return say(provider.ErrCutOff, false, nil, "%s sent JSON nested too deeply: more than %d levels", x.route, jsonscan.Deepest)
 }
 
 // whole ends a reply whose end was marked. Nothing can fail it now, and servers

@@ -19,7 +19,7 @@ const (
 // hold, errLongBody that of a body without a stream.
 var (
 	errLongLine = fmt.Errorf("the reply has a line longer than %d MiB", longestLine>>20)
-	errLongBody = fmt.Errorf("the reply came in one piece longer than %d MiB", longestLine>>20)
+	errLongBody = fmt.Errorf("the reply has a single piece longer than %d MiB", longestLine>>20)
 )
 
 // form is what a body looks like from its first byte.

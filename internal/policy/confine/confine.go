@@ -516,7 +516,7 @@ func (c *Confiner) writing(ctx context.Context, line tool.Line, approved bool) (
 	if c.o.Frozen != nil {
 		frozen, err := c.o.Frozen(ctx)
 		if err != nil {
-			return l, fmt.Errorf("find what is frozen: %w", err)
+			return l, fmt.Errorf("find the frozen files: %w", err)
 		}
 		l.Protect = append(l.Protect, frozen...)
 	}
@@ -550,7 +550,7 @@ func insideOf(dirs []string) func(path string) bool {
 func (c *Confiner) hide(ctx context.Context, l *sandbox.Limits, paths []string) error {
 	paths = existing(paths)
 	if len(paths) > 0 && (c.o.Demand == Off || !c.find(ctx).Hides(sandbox.Limits{Write: l.Write, Hide: paths})) {
-		return fmt.Errorf("%s cannot be hidden here, and may hold what nobody agreed to", strings.Join(paths, ", "))
+		return fmt.Errorf("%s cannot be hidden here, and may hold unapproved content", strings.Join(paths, ", "))
 	}
 	l.Hide = append(l.Hide, paths...)
 	return nil
@@ -622,9 +622,9 @@ func (c *Confiner) Watch(ctx context.Context) func(context.Context) string {
 
 // left are the sentences about what a command left.
 var left = [...]string{
-	"git would run programs because of what this command left in %s; look at it before you use git there",
-	"git would use files elsewhere because of what this command left in %s; look at it before you use git there",
-	"a shell or a login would run what this command left in %s; look at it before you open one",
+	"git would run programs because of this command's changes in %s; check them before you use git there",
+	"git would use files elsewhere because of this command's changes in %s; check them before you use git there",
+	"a shell or login would run what this command wrote to %s; check it before you open one",
 }
 
 // changed lists what is there now and was not, or not so.

@@ -55,7 +55,7 @@ func (r *Reach) private(host, port string) bool {
 func (r *Reach) open(ctx context.Context, command string) (bash.Way, error) {
 	outlet, err := sandbox.NewOutlet()
 	if err != nil {
-		return bash.Way{}, fmt.Errorf("open the way to the network: %w", err)
+		return bash.Way{}, fmt.Errorf("open network access: %w", err)
 	}
 	ctx, end := context.WithCancel(ctx)
 	c := &reaching{Reach: r, ctx: ctx, command: command, own: make(map[string]error)}
@@ -70,7 +70,7 @@ func (r *Reach) open(ctx context.Context, command string) (bash.Way, error) {
 			return ""
 		}
 		return "not reached: " + strings.Join(refused, ", ") +
-			" (commands reach allowed hosts by HTTP and HTTPS alone, through the proxy of HTTPS_PROXY)"
+			" (commands reach allowed hosts only over HTTP and HTTPS, through the proxy in HTTPS_PROXY)"
 	}}, nil
 }
 
@@ -152,7 +152,7 @@ func (c *reaching) ask(host string) error {
 		Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
 		Display: uip.Display{
 			Title:       "Let this command connect to " + host + "?",
-			Description: host + " is not in safety.network; what is sent there is not looked into",
+			Description: host + " is not in safety.network; data sent there is not inspected",
 			Metadata:    map[string]string{uip.OwnTitle: "true"},
 		},
 		Options: []uip.Option{{ID: uip.Approve, Label: "approve", Style: uip.Primary}},
@@ -177,7 +177,7 @@ func (c *reaching) ask(host string) error {
 	case err != nil:
 		return err
 	case len(a.Args) > 0:
-		return fmt.Errorf("the user allowed something else than %s", host)
+		return fmt.Errorf("the user allowed something other than %s", host)
 	}
 	switch scope := policy.Scope(a.Option); scope {
 	case policy.ThisSession, policy.ThisProject:

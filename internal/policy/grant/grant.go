@@ -37,7 +37,7 @@ func (g Grant) Covers(c *Call) bool { return g.isFor(c) && g.unused.Load() }
 func (g Grant) isFor(c *Call) bool { return c != nil && g.unused != nil && g.digest == c.digest }
 
 // ErrNone is the error of a call that has no grant.
-var ErrNone = errors.New("no verdict and no approval lets this call run")
+var ErrNone = errors.New("this call is neither allowed nor approved")
 
 // A Call is a call as its tool prepared it. Its plan is read once: the plan that was judged
 // and shown is the plan in the digest.
@@ -162,9 +162,9 @@ func (c *Call) Approve(q uip.Request, a uip.Response) (Approval, error) {
 	case c.verdict != policy.Ask:
 		return Approval{}, errors.New("the call needed no approval")
 	case q.Digest != c.digest:
-		return Approval{}, errors.New("the question is about another call")
+		return Approval{}, errors.New("the question is for another call")
 	case a.Unanswered():
-		return Approval{}, errors.New("nobody answered")
+		return Approval{}, errors.New("no answer")
 	}
 	if err := uip.Check(q, a); err != nil {
 		return Approval{}, err
@@ -185,7 +185,7 @@ func (c *Call) Approve(q uip.Request, a uip.Response) (Approval, error) {
 // reduced are the arguments that make only the hunks in the answer, or nil if it names all.
 func (c *Call) reduced(a uip.Response) (json.RawMessage, error) {
 	if a.Args != nil {
-		return nil, errors.New("the answer names hunks and other arguments")
+		return nil, errors.New("the answer has both hunks and other arguments")
 	}
 	taken, err := a.Hunks(c.plan.Hunks)
 	if err != nil || len(taken) == c.plan.Hunks {
@@ -193,7 +193,7 @@ func (c *Call) reduced(a uip.Response) (json.RawMessage, error) {
 	}
 	args := make(map[string]json.RawMessage)
 	if err := json.Unmarshal(c.args, &args); err != nil {
-		return nil, errors.New("this call cannot be made in part")
+		return nil, errors.New("this call cannot be approved in part")
 	}
 	args[tool.OnlyHunks] = jsonx.Must(taken)
 	return jsonx.Must(args), nil

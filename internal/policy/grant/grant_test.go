@@ -285,7 +285,7 @@ func TestWhatIsNoYesGrantsNothing(t *testing.T) {
 		"an option not offered":     {func(q *uip.Request, _ *uip.Response) { q.Options = q.Options[1:] }, "there is no option"},
 		"no option":                 {func(_ *uip.Request, a *uip.Response) { a.Option = "" }, "an option must be chosen"},
 		"only a comment":            {func(_ *uip.Request, a *uip.Response) { a.Option, a.Comment = "", "yes, if it is quick" }, "an option must be chosen"},
-		"nobody":                    {func(_ *uip.Request, a *uip.Response) { a.Author = uip.NoAnswer(uip.Request{}).Author }, "nobody answered"},
+		"nobody":                    {func(_ *uip.Request, a *uip.Response) { a.Author = uip.NoAnswer(uip.Request{}).Author }, "no answer"},
 		"the answer to another one": {func(_ *uip.Request, a *uip.Response) { a.ID = "r" }, "not"},
 		"of another task":           {func(_ *uip.Request, a *uip.Response) { a.TaskID = "u" }, "not"},
 		"a question about another":  {func(q *uip.Request, _ *uip.Response) { q.Digest = "ff" }, "another call"},

@@ -134,7 +134,7 @@ func (h *heard) whence(host string) string {
 	defer h.mu.Unlock()
 	switch h.hosts[host] {
 	case chat.Typed:
-		return fmt.Sprintf("%d addresses of %s, or %d bytes, were fetched unasked in this session", mostAddresses, host, mostBytes)
+		return fmt.Sprintf("%d addresses of %s, or %d bytes, were fetched without approval in this session", mostAddresses, host, mostBytes)
 	case chat.Pasted:
 		return "the address came from pasted lines: " + host
 	case chat.Stdin, chat.Line:
@@ -142,7 +142,7 @@ func (h *heard) whence(host string) string {
 	case chat.Attached, chat.Linked:
 		return "the address came from an attached resource: " + host
 	case chat.Composed:
-		return "the address came from a message composed by a program: " + host
+		return "the address came from a message written by a program: " + host
 	case chat.Unknown:
 	}
 	for _, r := range h.results {

@@ -201,7 +201,7 @@ func (j *Judge) unbounded(_ context.Context, c policy.Case) (policy.Opinion, err
 			continue
 		}
 		if r, read := c.Plan.Line.(risk.Report); !read && !j.Analyse(e.Target).ReadOnly || read && !r.ReadOnly {
-			text := "it could reach any host: nothing here keeps commands to " + j.o.Network + " of safety.network"
+			text := "could reach any host: nothing here limits commands to " + j.o.Network + " of safety.network"
 			return policy.Opinion{Verdict: policy.Ask, Reasons: []policy.Reason{{By: "sandbox", Text: text}}}, nil
 		}
 	}

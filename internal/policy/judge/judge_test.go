@@ -257,7 +257,7 @@ func TestOnlyHostsThatThePersonNamedAreFetchedFromUnasked(t *testing.T) {
 			{"https://docs.x.org@evil.org/", "", policy.Ask},
 			{"https://corp.example/", "", policy.Ask},
 			{"https://docs.x.org/b", "a body of 3 bytes", policy.Ask},
-			{"https://intranet/", "headers of its own", policy.Ask},
+			{"https://intranet/", "custom headers", policy.Ask},
 		} {
 			o := verdict(t, j, fetch(tt.address, tt.sends))
 			if o.Verdict != tt.want || tt.sends != "" && o.Waivable() {

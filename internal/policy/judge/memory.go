@@ -266,7 +266,7 @@ func (m *Memory) Revoke(which string) ([]Granted, error) {
 	if which != "all" {
 		n, err := strconv.Atoi(which)
 		if err != nil || n < 1 || n > len(all) {
-			return nil, fmt.Errorf("there is no number %s in the list; it has %d", strconv.Quote(which), len(all))
+			return nil, fmt.Errorf("no number %s in the list; it ends at %d", strconv.Quote(which), len(all))
 		}
 		all = all[n-1 : n]
 	}
@@ -305,7 +305,7 @@ func (m *Memory) rows() (rows [][]display.Cell) {
 		if g.Scope == policy.ThisSession {
 			what = fmt.Sprintf("%d. this session: %s", g.Number, g.Grant)
 		}
-		since := fmt.Sprintf("since %s, said to: %s", g.When.Local().Format("2006-01-02 15:04"), g.Why)
+		since := fmt.Sprintf("since %s, for: %s", g.When.Local().Format("2006-01-02 15:04"), g.Why)
 		rows = append(rows, display.Words(what, policy.Allow.String(), since))
 	}
 	return rows

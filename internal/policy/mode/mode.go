@@ -55,25 +55,24 @@ const (
 var modes = []Mode{
 	{
 		Name: Build, Preset: Build, Off: []tool.Class{tool.WritesTodos, tool.AsksPerson, tool.EndsPlan}, Verify: Automatic,
-		Prompt: "Mode: build. Do what was asked, to the end. The user may have to approve changes, and commands that are not read-only.",
+		Prompt: "Mode: build. Complete the task. The user may have to approve changes, and commands that are not read-only.",
 	},
 	{
 		Name: Plan, Preset: Plan, Off: []tool.Class{tool.EditsFile, tool.PatchesFiles, tool.Delegates, tool.ChangesGit}, Verify: Never, ReadOnly: true,
-		Keeps: []tool.Class{tool.Fetches, tool.ReadsTodos, tool.WritesTodos, tool.AsksPerson, tool.EndsPlan},
-		Prompt: "Mode: plan. Read, search and think, but change nothing, whatever the message asks for: the tools that write are switched off, and commands that are not read-only are asked about one by one. " +
-			"When the plan is ready, hand it over with exit_plan_mode; do not ask in your text whether it is good.",
+		Keeps:  []tool.Class{tool.Fetches, tool.ReadsTodos, tool.WritesTodos, tool.AsksPerson, tool.EndsPlan},
+		Prompt: "Mode: plan. Read, search and think, but change nothing, whatever the message asks for: the tools that write are disabled, and each command that is not read-only needs approval. When the plan is ready, submit it with exit_plan_mode; do not ask for approval in your text.",
 	},
 	{
 		Name: Default, Preset: Balanced, Off: []tool.Class{tool.EndsPlan}, Keeps: []tool.Class{tool.WritesTodos, tool.AsksPerson}, Verify: OnRequest,
-		Prompt: "Mode: default. Read and analyse freely; change files where the user wants it. The user may have to approve changes, and commands that are not read-only.",
+		Prompt: "Mode: default. Read and analyze freely; change files where the user wants it. The user may have to approve changes, and commands that are not read-only.",
 	},
 	{
 		Name: AutoEdit, Preset: AutoEdit, Off: []tool.Class{tool.EndsPlan}, Keeps: []tool.Class{tool.WritesTodos, tool.AsksPerson}, Verify: Automatic,
-		Prompt: "Mode: auto-edit. Change files without asking, check your work and repair what fails. The user may have to approve commands that are not read-only.",
+		Prompt: "Mode: auto-edit. Change files without asking, check your work and fix what fails. The user may have to approve commands that are not read-only.",
 	},
 	{
 		Name: Yolo, Preset: Yolo, Off: []tool.Class{tool.AsksPerson, tool.EndsPlan}, Keeps: []tool.Class{tool.WritesTodos}, Verify: Automatic, Unchecked: true,
-		Prompt: "Mode: yolo. Everything runs unasked, commands included. Nobody checks what you do, so take the same care as if it were your own machine.",
+		Prompt: "Mode: yolo. Everything runs without approval, commands included. Nobody checks what you do, so be as careful as on your own machine.",
 	},
 }
 
@@ -99,7 +98,7 @@ func Lookup(name string) (Mode, error) {
 			return m, nil
 		}
 	}
-	return Mode{}, fmt.Errorf("there is no mode %q; there are %s", name, strings.Join(Names(), ", "))
+	return Mode{}, fmt.Errorf("unknown mode %q: use one of %s", name, strings.Join(Names(), ", "))
 }
 
 // Rank says where tools of a class stand among those that the model is offered: first
@@ -132,18 +131,18 @@ func (m Mode) Has(name string) bool {
 // that nobody can tell.
 func (m Mode) Judge(_ context.Context, c policy.Case) (policy.Opinion, error) {
 	if !m.Has(c.Tool) {
-		return refuse("%s is switched off in %s mode", c.Tool, m.Name), nil
+		return refuse("%s is disabled in %s mode", c.Tool, m.Name), nil
 	}
 	if !m.ReadOnly {
 		return policy.Opinion{Verdict: policy.Allow}, nil
 	}
 	for _, e := range c.Plan.Effects {
 		if e.Kind == tool.Write || e.Kind == tool.Unknown {
-			return refuse("%s would change something, and %s mode changes nothing", c.Tool, m.Name), nil
+			return refuse("%s would make changes, and %s mode allows none", c.Tool, m.Name), nil
 		}
 	}
 	if len(c.Plan.Effects) == 0 {
-		return refuse("%s does not say what it would do, and %s mode changes nothing", c.Tool, m.Name), nil
+		return refuse("%s does not say what it would do, and %s mode allows no changes", c.Tool, m.Name), nil
 	}
 	return policy.Opinion{Verdict: policy.Allow}, nil
 }

@@ -51,7 +51,7 @@ func (s *State) Switch(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m.Name == s.barred {
-		return fmt.Errorf("the mode %s was not allowed when the program was started", m.Name)
+		return fmt.Errorf("mode %s was not allowed when coder started", m.Name)
 	}
 	s.fromYolo = m.Name == Plan && (s.mode.Name == Yolo || s.fromYolo)
 	m.switched = s.switches[m.Name]
@@ -74,7 +74,7 @@ func (s *State) Preset(name string) error {
 	name = strings.ToLower(name)
 	switch {
 	case !slices.Contains(presets, name):
-		return fmt.Errorf("there is no preset %q; there are %s", name, strings.Join(presets, ", "))
+		return fmt.Errorf("unknown preset %q: use one of %s", name, strings.Join(presets, ", "))
 	case name != Strict && name != Balanced:
 		return s.Switch(name)
 	}

@@ -12,7 +12,7 @@ import (
 // run judges a command by its words, the first of which names it.
 func (w *walker) run(args []arg) {
 	if len(args) == 0 {
-		w.changes("it runs no command that is known")
+		w.changes("runs no known command")
 		return
 	}
 	if w.work += perCommand + len(args); w.work > maxWork || w.depth > maxDepth {
@@ -28,7 +28,7 @@ func (w *walker) run(args []arg) {
 	}
 	defer func() { w.depth, w.standing = w.depth-1, was }()
 	if !args[0].exact() || args[0].text == "" {
-		w.unknown("the name of the command cannot be told beforehand", args[0].text)
+		w.unknown("the command's name cannot be known in advance", args[0].text)
 		return
 	}
 	name := family(base(args[0].text))
@@ -107,7 +107,7 @@ func (w *walker) plainCommand(name string, args []arg) bool {
 	if slices.ContainsFunc(told[:min(3, len(told))], func(a arg) bool {
 		return a.exact() && telling.has(a.text[strings.LastIndexByte(a.text, ':')+1:]) // as in db:drop
 	}) {
-		w.find(Approve, "its own words say that it destroys or publishes something", joined(args))
+		w.find(Approve, "its own words suggest that it destroys or publishes something", joined(args))
 	}
 	// What follows "--" the program may run, if it is a command by its name.
 	if i := indexOf(args, "--"); i >= 0 && i+1 < len(args) && args[i+1].exact() {
@@ -297,7 +297,7 @@ func harmlessVariable(name string) bool {
 // line judges a word that another program runs as a command line. A word that
 // is not known at all stays with the program that gets it.
 func (w *walker) line(a arg) {
-	w.changes("it has another program run commands")
+	w.changes("makes another program run commands")
 	if a.exact() {
 		w.doubtful++
 		w.inShell(false, func() { w.script(a.text) })
@@ -310,7 +310,7 @@ func (w *walker) code(as ...arg) {
 	var texts []string
 	for _, a := range as {
 		if !a.exact() {
-			w.unknown("runs text that cannot be told beforehand", a.text)
+			w.unknown("runs text that cannot be known in advance", a.text)
 			return
 		}
 		texts = append(texts, a.text)
@@ -324,9 +324,9 @@ func (w *walker) fed(name string) {
 	case given:
 		w.script(w.feed.text)
 	case computed:
-		w.unknown("runs text that cannot be told beforehand", name)
+		w.unknown("runs text that cannot be known in advance", name)
 	case piped, fetched:
-		w.unknown("runs what another command prints", name)
+		w.unknown("runs the output of another command", name)
 	}
 }
 

@@ -21,7 +21,7 @@ var dangerous = sync.OnceValue(func() map[string]danger {
 		"shred":    {"destroys files", onDisk},
 		"srm":      {"destroys files", recursiveOnRoot},
 		"wipe":     {"destroys files", onDisk},
-		"truncate": {"cuts files", onDisk},
+		"truncate": {"truncates files", onDisk},
 		"mv":       {"moves or overwrites files", onDisk},
 		"chmod":    {"changes permissions", onRoot},
 		"chown":    {"changes owners", onRoot},
@@ -50,15 +50,15 @@ var dangerous = sync.OnceValue(func() map[string]danger {
 		"kexec": {"stops the machine", always(Block)},
 		"init":  {"changes the state of the machine", runLevel}, "telinit": {"changes the state of the machine", runLevel},
 
-		"crontab": {"plants commands that run later", unlessListing},
+		"crontab": {"installs commands that run later", unlessListing},
 		"userdel": {"removes a user", nil}, "useradd": {"adds a user", nil}, "usermod": {"changes a user", nil}, "passwd": {"changes a password", nil},
-		"visudo": {"changes who may do what", nil}, "mount": {"changes the file system", nil}, "umount": {"changes the file system", nil},
-		"killall": {"ends processes", unlessListing}, "pkill": {"ends processes", nil}, "killall5": {"ends processes", nil}, "skill": {"ends processes", nil},
+		"visudo": {"changes privileges", nil}, "mount": {"changes the file system", nil}, "umount": {"changes the file system", nil},
+		"killall": {"kills processes", unlessListing}, "pkill": {"kills processes", nil}, "killall5": {"kills processes", nil}, "skill": {"kills processes", nil},
 		"iptables": {"changes the network", unlessShowing}, "ip6tables": {"changes the network", unlessShowing}, "nft": {"changes the network", unlessShowing},
 		"ebtables": {"changes the network", unlessShowing}, "arptables": {"changes the network", unlessShowing}, "ipset": {"changes the network", unlessShowing},
 		"iptables-restore": {"changes the network", nil}, "ip6tables-restore": {"changes the network", nil},
 		"ufw": {"changes the network", unlessShowing}, "firewall-cmd": {"changes the network", unlessShowing},
-		"coder":  {"could let itself do anything", nil},
+		"coder":  {"could grant itself any permission", nil},
 		"insmod": {"loads code into the system", nil}, "modprobe": {"loads code into the system", nil},
 	}
 })
@@ -76,11 +76,11 @@ var partly = sync.OnceValue(func() map[string]func(*walker, []arg) {
 		"systemctl": (*walker).systemctl, "loginctl": (*walker).systemctl,
 		"cp": (*walker).copies, "install": (*walker).copies, "ln": (*walker).copies, "rsync": (*walker).copies,
 		"sort": (*walker).sortOutput, "make": (*walker).make, "gmake": (*walker).make,
-		"kill":     asksIf("ends every process", func(args []arg) bool { return len(args) > 2 && args[len(args)-1].is("-1", "1") }),
+		"kill":     asksIf("kills every process", func(args []arg) bool { return len(args) > 2 && args[len(args)-1].is("-1", "1") }),
 		"ifconfig": asksIf("changes the network", tells(1)), "route": asksIf("changes the network", tells(0)),
-		"dmesg": asksIf("changes the records of the system", clearsLog), "journalctl": asksIf("changes the records of the system", cutsJournal),
-		"ss":    asksIf("ends connections of other programs", endsConnections),
-		"fuser": asksIf("ends processes", func(args []arg) bool { return letter(args[1:], "k", "--kill") }), "sysctl": asksIf("changes what the system runs", setsKernel),
+		"dmesg": asksIf("deletes system logs", clearsLog), "journalctl": asksIf("deletes system logs", cutsJournal),
+		"ss":    asksIf("closes connections of other programs", endsConnections),
+		"fuser": asksIf("kills processes", func(args []arg) bool { return letter(args[1:], "k", "--kill") }), "sysctl": asksIf("changes what the system runs", setsKernel),
 	}
 })
 
@@ -210,7 +210,7 @@ func (w *walker) systemctl(args []arg) {
 		}
 	}
 	if slices.ContainsFunc(args[1:], func(a arg) bool { return planting.has(a.text) }) {
-		w.find(Approve, "plants commands that run later", joined(args))
+		w.find(Approve, "installs commands that run later", joined(args))
 	}
 	if anyIs(args, "stop", "disable", "mask", "kill", "kill-user", "terminate-user", "isolate", "set-default") {
 		w.find(Approve, "changes what the system runs", joined(args))

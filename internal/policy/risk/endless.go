@@ -74,7 +74,7 @@ func (w *walker) floods(loop syntax.Node, cond, body []*syntax.Stmt) {
 		})
 	}
 	if starts && !ends {
-		w.find(Approve, "starts processes without end", w.text(loop))
+		w.find(Approve, "starts processes endlessly", w.text(loop))
 	}
 }
 

@@ -105,7 +105,7 @@ const xargsReads = "0 r t x d I L n P s null no-run-if-empty verbose exit delimi
 func (w *walker) xargs(args []arg) bool {
 	fs, rest, ok := xargsOptions.lead(args[1:])
 	if !ok {
-		w.unknown("the command that xargs runs cannot be told", joined(args))
+		w.unknown("the command that xargs runs is unknown", joined(args))
 		rest = operandsOnly(rest)
 	}
 	only := ok && literals(args) && harmless(fs, xargsReads) && fewAtOnce(fs) && (len(rest) == 0 || readsAnything(rest))

@@ -129,12 +129,12 @@ func indexOf(args []arg, word string) int {
 // discards says what work a git command would throw away or rewrite; empty if
 // none.
 func (w *walker) discards(sub string, args []arg) string {
-	const uncommitted, history = "discards changes that are not committed", "rewrites history"
+	const uncommitted, history = "discards uncommitted changes", "rewrites history"
 	switch sub {
 	case "reset":
 		return when(longOption(args, "--hard", "--merge", "--keep"), uncommitted)
 	case "clean":
-		return when(letter(args, "f", "--force") && !letter(args, "n", "--dry-run"), "removes files that are not tracked")
+		return when(letter(args, "f", "--force") && !letter(args, "n", "--dry-run"), "removes untracked files")
 	case "checkout":
 		if letter(args, "B", "") {
 			return history
@@ -161,7 +161,7 @@ func (w *walker) discards(sub string, args []arg) string {
 		return when(letter(args, "f", "--force"), uncommitted)
 	case "push":
 		return when(letter(args, "fd", "--force") || longOption(args, "--mirror", "--delete", "--prune", "--force-with-lease", "--force-if-includes", "--receive-pack", "--exec") ||
-			slices.ContainsFunc(operandsOnly(args), func(a arg) bool { return strings.HasPrefix(a.text, "+") || strings.HasPrefix(a.text, ":") }), "rewrites what others have")
+			slices.ContainsFunc(operandsOnly(args), func(a arg) bool { return strings.HasPrefix(a.text, "+") || strings.HasPrefix(a.text, ":") }), "rewrites history that others have")
 	case "reflog", "update-ref":
 		return when(anyIs(args, "expire", "delete", "-d", "--stdin"), "discards history")
 	case "filter-branch", "filter-repo", "replace", "fast-import":
@@ -169,7 +169,7 @@ func (w *walker) discards(sub string, args []arg) string {
 	case "gc", "prune":
 		return when(withPrefix(args, "--prune=now", "--prune=all") || sub == "prune", "discards history")
 	case "worktree":
-		return when(anyIs(args, "remove") && letter(args, "f", "--force"), "removes a work tree with its changes")
+		return when(anyIs(args, "remove") && letter(args, "f", "--force"), "removes a worktree with its changes")
 	case "submodule":
 		return when(anyIs(args, "deinit") && letter(args, "f", "--force"), uncommitted)
 	case "lfs":
@@ -250,7 +250,7 @@ func (w *walker) gitConfig(args []arg) {
 			name := strings.ToLower(key.text)
 			w.gitValue(name, value)
 			if !key.exact() || plants(name, value) {
-				w.find(Approve, "plants commands that run later", "git config "+joined(args))
+				w.find(Approve, "installs commands that run later", "git config "+joined(args))
 			}
 		}
 	}

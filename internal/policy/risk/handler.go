@@ -74,7 +74,7 @@ func (w *walker) env(args []arg) bool {
 	defer func() { w.dirs, w.lost = dirs, lost }()
 	fs, rest, ok := envOptions.lead(args[1:])
 	if !ok {
-		w.unknown("the command that env runs cannot be told", joined(args))
+		w.unknown("the command that env runs is unknown", joined(args))
 		rest = operandsOnly(rest)
 	}
 	for _, f := range fs {
@@ -83,7 +83,7 @@ func (w *walker) env(args []arg) bool {
 			w.cd([]arg{{}, f.value})
 		case "S", "split-string":
 			if !f.value.exact() || strings.ContainsAny(f.value.text, `\'"$#`) {
-				w.unknown("the command that env runs cannot be told", f.value.text)
+				w.unknown("the command that env runs is unknown", f.value.text)
 			}
 			var split []arg // rest is a part of args, which stay as they are
 			for word := range strings.FieldsSeq(f.value.text) {
@@ -115,7 +115,7 @@ func (w *walker) parallel(args []arg) {
 		}
 	}
 	if len(rest) == 0 {
-		w.unknown("runs commands that cannot be told beforehand", joined(args))
+		w.unknown("runs commands that cannot be known in advance", joined(args))
 		return
 	}
 	if len(rest) == 1 && rest[0].exact() && strings.ContainsAny(rest[0].text, " \t;|&") {
@@ -130,7 +130,7 @@ func (w *walker) commandBuiltin(args []arg) bool {
 	fs, rest, ok := known("pvV", "", "").lead(args[1:])
 	switch {
 	case !ok:
-		w.unknown("the command cannot be told", joined(args))
+		w.unknown("the command is unknown", joined(args))
 	case !has(fs, "v", "V"):
 		w.inner(rest)
 	default:
@@ -142,7 +142,7 @@ func (w *walker) commandBuiltin(args []arg) bool {
 func (w *walker) execBuiltin(args []arg) {
 	_, rest, ok := known("cl", "a", "").lead(args[1:])
 	if !ok {
-		w.unknown("the command cannot be told", joined(args))
+		w.unknown("the command is unknown", joined(args))
 	}
 	w.inner(rest)
 }
@@ -183,7 +183,7 @@ func (w *walker) callback(args []arg) {
 	lines := base(args[0].text) == "mapfile" || base(args[0].text) == "readarray"
 	for _, a := range args[1:] {
 		if !lines || a.option() && strings.Contains(a.text, "C") {
-			w.unknown("may run commands that cannot be told beforehand", joined(args))
+			w.unknown("may run commands that cannot be known in advance", joined(args))
 			return
 		}
 	}
@@ -201,7 +201,7 @@ func (w *walker) source(args []arg) {
 		w.fed(args[0].text)
 	}
 	if args[1].known == dynamic {
-		w.unknown("runs a file that cannot be told beforehand", joined(args))
+		w.unknown("runs a file that cannot be known in advance", joined(args))
 	}
 }
 
@@ -216,18 +216,18 @@ func (w *walker) shell(args []arg) {
 	bash := base(args[0].text) == "bash"
 	switch {
 	case !ok:
-		w.unknown("what the shell runs cannot be told", joined(args))
+		w.unknown("what the shell runs is unknown", joined(args))
 		for _, a := range rest {
 			w.line(a)
 		}
 	case has(fs, "c", "command") && len(rest) > 0:
 		w.surely(func() { w.inShell(bash, func() { w.code(rest[0]) }) })
 	case has(fs, "c"):
-		w.unknown("what the shell runs cannot be told", joined(args))
+		w.unknown("what the shell runs is unknown", joined(args))
 	case len(rest) == 0 || has(fs, "s") || isInput(rest[0]):
 		w.inShell(bash, func() { w.fed(args[0].text) })
 	case rest[0].known == dynamic:
-		w.unknown("runs a file that cannot be told beforehand", joined(args))
+		w.unknown("runs a file that cannot be known in advance", joined(args))
 	}
 }
 
@@ -258,21 +258,21 @@ func shellFlags(args []arg) (fs []found, rest []arg, ok bool) {
 func (w *walker) interpreter(args []arg) {
 	rest := operandsOnly(args[1:])
 	if w.feed.kind == fetched && (len(args) == 1 || len(rest) == 0 && anyIs(args, "-") || len(rest) > 0 && isInput(rest[0])) {
-		w.unknown("runs what another command prints", joined(args))
+		w.unknown("runs the output of another command", joined(args))
 	}
 }
 
 // at runs what it is given when nobody looks any more.
 func (w *walker) at(args []arg) {
 	if !anyIs(args, "-l", "-r", "-d", "-c", "-q") {
-		w.find(Approve, "plants commands that run later", joined(args))
+		w.find(Approve, "installs commands that run later", joined(args))
 		w.fed(args[0].text)
 	}
 }
 
 // su runs a shell as another user.
 func (w *walker) su(args []arg) {
-	w.find(Approve, "runs with another user's rights", joined(args))
+	w.find(Approve, "runs as another user", joined(args))
 	for i, a := range args {
 		if rest, ok := strings.CutPrefix(a.text, "--command="); ok {
 			w.apart(func() { w.code(arg{text: rest, known: a.known}) })
@@ -294,7 +294,7 @@ var flockOptions = known("suxneoF", "wE", "shared exclusive unlock nonblock clos
 func (w *walker) flock(args []arg) {
 	_, rest, ok := flockOptions.lead(args[1:])
 	if !ok {
-		w.unknown("the command that flock runs cannot be told", joined(args))
+		w.unknown("the command that flock runs is unknown", joined(args))
 	}
 	rest = rest[min(1, len(rest)):]
 	if len(rest) > 1 && rest[0].is("-c", "--command") {
@@ -307,7 +307,7 @@ func (w *walker) flock(args []arg) {
 func (w *walker) scriptTool(args []arg) {
 	fs, rest, ok := known("aefqr", "cEImoOtTB", "append quiet return flush force command= log-out= echo=").lead(args[1:])
 	if !ok {
-		w.unknown("the command that script runs cannot be told", joined(args))
+		w.unknown("the command that script runs is unknown", joined(args))
 	}
 	for _, f := range fs {
 		if f.name == "c" || f.name == "command" {
@@ -321,7 +321,7 @@ func (w *walker) scriptTool(args []arg) {
 func (w *walker) watch(args []arg) {
 	_, rest, ok := known("bcegptwx", "nq", "beep color errexit chgexit differences[= precise no-title exec interval=").lead(args[1:])
 	if !ok {
-		w.unknown("the command that watch runs cannot be told", joined(args))
+		w.unknown("the command that watch runs is unknown", joined(args))
 		rest = operandsOnly(rest)
 	}
 	if len(rest) > 0 {
@@ -345,7 +345,7 @@ func (w *walker) ssh(args []arg) {
 		}
 	}
 	if !ok {
-		w.unknown("what runs on the other machine cannot be told", joined(args))
+		w.unknown("what runs on the other machine is unknown", joined(args))
 	}
 	switch {
 	case len(rest) > 1:

@@ -43,14 +43,14 @@ var harms = []struct{ why, rows string }{
 		ctr rm|remove|delete
 		service|rc-service|sv|initctl stop|restart|down|disable
 		nmcli delete|down|off|modify|disconnect`},
-	{"destroys containers' data", `
+	{"destroys container data", `
 		docker|podman|nerdctl system|volume|container|image|network|builder|buildx prune|rm|remove
 		docker|podman|nerdctl|docker-compose|podman-compose down -v|--volumes|--rmi
 		docker-compose|podman-compose rm
 		docker|podman|nerdctl compose rm
 		docker|podman|nerdctl rm|rmi -f|-v|--force|--volumes|-a|--all
 		docker|podman|nerdctl kill`},
-	{"lets a container reach the machine", `
+	{"gives a container access to the machine", `
 		docker|podman|nerdctl run|create|exec --privileged|--cap-add|--device|--security-opt|--pid|--ipc|--userns|--volumes-from
 		docker|podman|nerdctl run|create|exec --network=host|--net=host`},
 	{"destroys data in a database", `
@@ -90,7 +90,7 @@ var harms = []struct{ why, rows string }{
 		gh api -X|--method|-f|-F|--field|--raw-field|--input
 		glab api -X|--method
 		glab repo|release|variable|mr delete|set|merge|-X|--method`},
-	{"plants commands that run later", `
+	{"installs commands that run later", `
 		launchctl load|bootstrap|submit|enable|kickstart|asuser|config|setenv
 		update-rc.d|rc-update|sysv-rc-conf|insserv|chkconfig enable|disable|defaults|remove|add|del|delete|on|off|reset
 		chkconfig|insserv --add|--del|--level|-r|-d
@@ -371,7 +371,7 @@ func (w *walker) mounts(args []arg) {
 		}
 		source, _, _ = strings.Cut(source, ":")
 		if far := strings.HasPrefix(source, "/") || strings.HasPrefix(source, "~") || strings.Contains(source, ".."); far && slices.ContainsFunc(w.places(arg{text: source, home: true}), w.leadsOutside) {
-			w.find(Approve, "lets a container reach the machine", joined(args))
+			w.find(Approve, "gives a container access to the machine", joined(args))
 		}
 	}
 }

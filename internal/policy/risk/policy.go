@@ -37,7 +37,7 @@ func judgeOf(facts Facts, vouched Vouched, commands bool) policy.Policy {
 			}
 		}
 		if c.Plan.Unconfined {
-			object(&o, policy.Ask, "runs outside the sandbox: nothing but your own rights limits what it can change")
+			object(&o, policy.Ask, "runs outside the sandbox: only your own permissions limit what it can change")
 		}
 		o.ReadOnly = o.ReadOnly && o.Verdict == policy.Allow
 		return o, nil

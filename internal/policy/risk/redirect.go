@@ -67,7 +67,7 @@ func (w *walker) redirect(r *syntax.Redirect) {
 // when its quotes are gone.
 func (w *walker) duplicates(r *syntax.Redirect) {
 	if strings.ContainsAny(w.text(r.Word), "$`") {
-		w.unknown("a descriptor that cannot be told beforehand", w.text(r.Word))
+		w.unknown("a descriptor that cannot be known in advance", w.text(r.Word))
 	}
 }
 
@@ -105,7 +105,7 @@ func isDescriptor(s string) bool {
 func (w *walker) hereDocument(r *syntax.Redirect) {
 	w.feed = feed{kind: given}
 	if w.within > 0 && (r.Hdoc == nil || r.Hdoc.Pos().Offset() >= w.within) {
-		w.unknown("a here-document that begins where a substitution has ended", w.text(r))
+		w.unknown("a here-document that begins where a substitution ended", w.text(r))
 	}
 	if r.Hdoc == nil {
 		return
@@ -141,7 +141,7 @@ func (w *walker) writes(a arg, truncates bool) {
 	w.changes(toFile)
 	if !a.exact() {
 		if truncates {
-			w.find(Approve, "overwrites a file that cannot be told beforehand", a.text)
+			w.find(Approve, "overwrites a file that cannot be known in advance", a.text)
 		}
 		return
 	}
@@ -205,7 +205,7 @@ func (w *walker) mayRead(a arg) {
 }
 
 // outside is why a change of directory is more than reading.
-const outside = "it goes outside the workspace, or where cannot be told"
+const outside = "it goes outside the workspace, or to an unknown place"
 
 // cd follows the shell to another directory. It may fail, and the shell stay,
 // if there is no such directory yet.

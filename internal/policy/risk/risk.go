@@ -59,7 +59,7 @@ func (f Facts) exists(p string) bool   { return f.Exists == nil || f.Exists(p) }
 func (f Facts) isInside(p string) bool { return f.IsInside != nil && f.IsInside(p) }
 func (f Facts) readGit(p string) ([]program.Setting, error) {
 	if f.ReadGit == nil || !path.IsAbs(p) {
-		return nil, errors.New("nothing is known of the repository")
+		return nil, errors.New("nothing is known about the repository")
 	}
 	return f.ReadGit(p)
 }
@@ -190,10 +190,10 @@ func Analyse(command string, facts Facts) Report {
 		_, w.report.Simple[i].local = w.functions[c.Name]
 	}
 	if w.calculates && w.holdsCommand {
-		w.unknown("a variable that may run commands where it is taken for an expression", w.report.Command)
+		w.unknown("a variable that may run commands when evaluated as an expression", w.report.Command)
 	}
 	if len(w.report.Simple) == 0 || w.report.Level > None || w.report.Unknown {
-		w.changes("it runs no command that is known")
+		w.changes("runs no known command")
 	}
 	w.report.OnlyWrites = !w.report.more && len(w.report.Redirects) > 0
 	return w.report
@@ -244,14 +244,14 @@ func (w *walker) script(text string) {
 		w.unknown("nested too deeply to be judged", text)
 		return
 	case w.depth >= maxDepth, w.parsed > maxText:
-		w.unknown("too many shells within shells to be judged", text)
+		w.unknown("too many nested shells to be judged", text)
 		return
 	// Parser and shell disagree about some of these, and a person could be shown
 	// something other than what runs.
 	case !utf8.ValidString(text):
 		w.unknown("not valid UTF-8", text)
 	case strings.ContainsFunc(text, deceives):
-		w.unknown("holds control characters", text)
+		w.unknown("contains control characters", text)
 	}
 	text, file, err := parseJoined(text)
 	if err != nil {
@@ -342,7 +342,7 @@ func (w *walker) changes(why string) {
 // write to files that are known.
 func (w *walker) doesMore(why string) {
 	w.report.ReadOnly = false
-	w.report.Why = cmp.Or(w.report.Why, why, "it is not known")
+	w.report.Why = cmp.Or(w.report.Why, why, "unknown command")
 }
 
 // anyVariable stands in [Report.Sets] for variables that nobody can tell.

@@ -186,15 +186,15 @@ func TestWhyItIsNotReadOnly(t *testing.T) {
 		"./run.sh a":                 "./run.sh a",
 		"ls | sort -o new.txt":       "its output goes to a file",
 		"ls > new.txt":               "its output goes to a file",
-		"ls &":                       "it goes on in the background",
-		"cd / && ls":                 "it goes outside the workspace, or where cannot be told",
+		"ls &":                       "continues in the background",
+		"cd / && ls":                 "it goes outside the workspace, or to an unknown place",
 		"FOO=1 ls":                   "it sets FOO",
 		"rm a":                       "matches dangerous command policy (rm removes files)",
-		"x=1":                        "it runs no command that is known",
+		"x=1":                        "runs no known command",
 		"timeout 5 npm run build":    "npm run",
-		"ls '":                       "the shell could not be followed, since what begins at line 1, column 4 does not end",
-		"touch \x1b[2Ka":             "holds control characters",
-		"\x1b[2Ktouch\u202e a && ls": "holds control characters",
+		"ls '":                       "could not parse the shell syntax: what begins at line 1, column 4 is not closed",
+		"touch \x1b[2Ka":             "contains control characters",
+		"\x1b[2Ktouch\u202e a && ls": "contains control characters",
 	} {
 		if r := risk.Analyse(command, f); r.Why != want || r.ReadOnly != (want == "") {
 			t.Errorf("%q: read-only=%v, why %q, want %q", command, r.ReadOnly, r.Why, want)

@@ -25,9 +25,9 @@ const Dots = "…"
 func Shapes(r Report) ([]string, error) {
 	switch {
 	case r.Level > None || r.Unknown:
-		return nil, errors.New("it is asked about every time")
+		return nil, errors.New("it needs approval every time")
 	case r.Substituted:
-		return nil, errors.New("part of it is only known when it runs")
+		return nil, errors.New("part of the command is only known when it runs")
 	case r.Redirected:
 		return nil, errors.New("its output goes to a file outside the project")
 	case len(r.Simple) == 0:

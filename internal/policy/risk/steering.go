@@ -106,4 +106,4 @@ func (f Facts) protected(p string) string {
 }
 
 // led is what a file is that has another name, by which programs of the person find it.
-const led = "settings that your home leads to"
+const led = "a settings file linked from your home folder"

@@ -10,7 +10,7 @@ import (
 )
 
 // errContinued reports lines that continue in a way that is not followed.
-var errContinued = errors.New("a line that continues may hide a command")
+var errContinued = errors.New("a line continuation may hide a command")
 
 // parseJoined parses text with its continued lines joined. A shell takes a backslash
 // and the line end after it away before it looks for words, operators and
@@ -164,7 +164,7 @@ func unreadable(err error) string {
 	var foreign syntax.LangError
 	switch {
 	case errors.As(err, &wrong) && (wrong.Incomplete || strings.Contains(wrong.Text, "without")):
-		return fmt.Sprintf("the shell could not be followed, since what begins at line %d, column %d does not end", wrong.Pos.Line(), wrong.Pos.Col())
+		return fmt.Sprintf("could not parse the shell syntax: what begins at line %d, column %d is not closed", wrong.Pos.Line(), wrong.Pos.Col())
 	case errors.As(err, &wrong):
 		at = wrong.Pos
 	case errors.As(err, &foreign):
@@ -172,5 +172,5 @@ func unreadable(err error) string {
 	default:
 		return plain(err.Error())
 	}
-	return fmt.Sprintf("the shell could not be followed from line %d, column %d on", at.Line(), at.Col())
+	return fmt.Sprintf("could not parse the shell syntax from line %d, column %d on", at.Line(), at.Col())
 }

@@ -40,7 +40,7 @@ func (w *walker) editorLine(text string, args []arg) {
 		break
 	}
 	if runs {
-		w.find(Approve, "runs a command out of the editor", joined(args))
+		w.find(Approve, "runs a command from the editor", joined(args))
 	}
 }
 
@@ -58,7 +58,7 @@ func (w *walker) make(args []arg) {
 		case sets && (shell || makes.has(name) && !onlyHurries(arg{text: value, known: a.known})), a.is("--eval", "-E"), strings.HasPrefix(a.text, "--eval="):
 			w.find(Approve, "changes what programs run", joined(args))
 		case input && w.feed.kind > given:
-			w.unknown("runs what another command prints", joined(args))
+			w.unknown("runs the output of another command", joined(args))
 		}
 	}
 }
@@ -93,7 +93,7 @@ func (w *walker) ip(args []arg) {
 	}
 	brief := rest[1].is("s") && rest[0].is("a", "addr", "address", "r", "route", "n", "neigh")
 	if rest[1].is("exec") && rest[0].is("netns", "vrf") {
-		w.find(Approve, "runs in another name space", joined(args))
+		w.find(Approve, "runs in another namespace", joined(args))
 		w.inner(rest[min(3, len(rest)):])
 	} else if !brief && !(rest[1].exact() && ipShows.has(rest[1].text)) {
 		w.find(Approve, "changes the network", joined(args))

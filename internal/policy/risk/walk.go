@@ -26,7 +26,7 @@ func (w *walker) stmt(s *syntax.Stmt) {
 	w.place = at.in(s)
 	switch {
 	case s.Background || s.Coprocess || s.Disown:
-		w.changes("it goes on in the background")
+		w.changes("continues in the background")
 		w.apart(func() { w.command(s.Cmd) })
 	case !w.bash && ampersand(s): // the background, to some shells
 		w.perhaps(func() { w.command(s.Cmd) })
@@ -152,7 +152,7 @@ func (w *walker) command(c syntax.Command) {
 		}
 		w.record(append(args, arg{text: "]]"}))
 	default:
-		w.changes("it does more than run commands")
+		w.changes("does more than run commands")
 		w.rareCommand(c)
 	}
 }
@@ -163,7 +163,7 @@ func (w *walker) rareCommand(c syntax.Command) {
 	case *syntax.FuncDecl:
 		// Sooner or later its body runs.
 		if c.Name == nil {
-			w.unknown("a construct that is not understood", w.text(c))
+			w.unknown("a construct that could not be parsed", w.text(c))
 			w.perhaps(func() { w.stmt(c.Body) })
 			return
 		}
@@ -193,7 +193,7 @@ func (w *walker) rareCommand(c syntax.Command) {
 			w.assign(a, false)
 		}
 	default:
-		w.unknown("a construct that is not understood", w.text(c))
+		w.unknown("a construct that could not be parsed", w.text(c))
 	}
 }
 
@@ -244,7 +244,7 @@ func (w *walker) forClause(c *syntax.ForClause) {
 			w.sets(loop.Name.Value, arg{known: dynamic})
 		}
 	case *syntax.CStyleLoop:
-		w.changes("it does more than run commands")
+		w.changes("does more than run commands")
 		w.differs(false)
 		w.arithmetic(loop.Init)
 		w.arithmetic(loop.Cond)

@@ -145,7 +145,7 @@ func (w *walker) part(b *builder, p syntax.WordPart) {
 		w.dialect.differs = true
 	default:
 		b.known = dynamic
-		w.unknown("a word that is not understood", w.text(p))
+		w.unknown("a word that could not be parsed", w.text(p))
 	}
 }
 
@@ -233,14 +233,14 @@ func (w *walker) arithmetic(x syntax.ArithmExpr) {
 	case *syntax.ParenArithm:
 		w.arithmetic(x.X)
 	default:
-		w.unknown("arithmetic that is not understood", w.text(x))
+		w.unknown("arithmetic that could not be parsed", w.text(x))
 	}
 }
 
 // evaluates notes that the shell takes what a variable holds for an expression,
 // in which an index may run commands. Pieces of it may come from anywhere.
 func (w *walker) evaluates() {
-	w.changes("it takes what variables hold for more than text")
+	w.changes("evaluates variables as more than text")
 	w.calculates = true
 	w.setsAny()
 }

@@ -116,20 +116,20 @@ var wrappers = sync.OnceValue(func() map[string]wrapper {
 		"time":     {options: known("apvql", "of", "append portability verbose quiet output= format="), reads: "p v portability verbose"},
 		"chrt":     {options: known("abdfiorRmvp", "TPD", "batch fifo idle other rr"), operands: 1},
 		"taskset":  {options: known("ac", "", "all-tasks cpu-list"), operands: 1},
-		"chroot":   {options: known("", "", "userspec= groups= skip-chdir"), operands: 1, risk: "runs in another root"},
-		"unshare":  {options: known("muinpUCTfrc", "RwSG", "mount uts ipc net pid user fork map-root-user root= wd="), risk: "runs in another name space"},
+		"chroot":   {options: known("", "", "userspec= groups= skip-chdir"), operands: 1, risk: "runs in another root directory"},
+		"unshare":  {options: known("muinpUCTfrc", "RwSG", "mount uts ipc net pid user fork map-root-user root= wd="), risk: "runs in another namespace"},
 		"strace":   {options: known("fFqvxyTtrcCDikn", "oepsSEuaPbIX", "output= trace= follow-forks")},
 		"ltrace":   {options: known("fScirtT", "oeplnsu", "output=")},
 		"valgrind": {options: known("qv", "", "tool[= leak-check[= track-origins[= log-file[= error-exitcode[= quiet show-leak-kinds[=")},
 		"unbuffer": {options: known("p", "", "")},
 		"fakeroot": {options: known("u", "lisb", "unknown-is-real")},
 		"xvfb-run": {options: known("al", "efnpsw", "auto-servernum server-args= server-num=")},
-		"sudo":     {options: known("ABbEHiKklNnPSsVv", "CcDghpRrTtUu", "user= group= preserve-env[= non-interactive login shell set-home stdin chdir= host= prompt= background validate list reset-timestamp"), assigns: true, risk: "runs with another user's rights"},
-		"doas":     {options: known("nsL", "Cu", ""), assigns: true, risk: "runs with another user's rights"},
-		"pkexec":   {options: known("", "", "user= disable-internal-agent keep-cwd"), risk: "runs with another user's rights"},
-		"run0":     {options: known("", "uDg", "user= chdir= group= setenv= unit= property="), risk: "runs with another user's rights"},
+		"sudo":     {options: known("ABbEHiKklNnPSsVv", "CcDghpRrTtUu", "user= group= preserve-env[= non-interactive login shell set-home stdin chdir= host= prompt= background validate list reset-timestamp"), assigns: true, risk: "runs as another user"},
+		"doas":     {options: known("nsL", "Cu", ""), assigns: true, risk: "runs as another user"},
+		"pkexec":   {options: known("", "", "user= disable-internal-agent keep-cwd"), risk: "runs as another user"},
+		"run0":     {options: known("", "uDg", "user= chdir= group= setenv= unit= property="), risk: "runs as another user"},
 		"systemd-run": {options: known("tPqGdrS", "puEHM", "user scope pty pipe wait quiet collect unit= property= setenv= working-directory= on-active= on-calendar= shell"),
-			risk: "runs outside the program's control"},
+			risk: "runs outside coder's control"},
 		"prlimit":          {options: known("", "p", "nofile[= core[= cpu[= as[= nproc[= stack[=")},
 		"caffeinate":       {options: known("dimsu", "tw", "")},
 		"dbus-run-session": {options: known("", "", "config-file=")},
@@ -144,8 +144,8 @@ var wrappers = sync.OnceValue(func() map[string]wrapper {
 		"torsocks": {}, "proxychains": {options: known("q", "f", "")}, "proxychains4": {options: known("q", "f", "")}, "eatmydata": {}, "rlwrap": {},
 		"systemd-cat": {options: known("", "tp", "identifier= priority=")}, "systemd-inhibit": {options: known("", "", "what= who= why= mode=")},
 		"faketime": {options: known("fm", "", ""), operands: 1}, "sshpass": {options: known("ev", "pfdP", "")},
-		"gosu": {operands: 1, risk: "runs with another user's rights"}, "su-exec": {operands: 1, risk: "runs with another user's rights"},
-		"setpriv": {risk: "runs with other rights"}, "nsenter": {options: known("amuinpCUTFe", "tSGrw", "target= all"), risk: "runs in another name space"},
+		"gosu": {operands: 1, risk: "runs as another user"}, "su-exec": {operands: 1, risk: "runs as another user"},
+		"setpriv": {risk: "runs with other privileges"}, "nsenter": {options: known("amuinpCUTFe", "tSGrw", "target= all"), risk: "runs in another namespace"},
 		"direnv":       {operands: 2},
 		"linux32":      personality,
 		"linux64":      personality,
@@ -190,7 +190,7 @@ func (w *walker) wrapped(wrap wrapper, args []arg) bool {
 	}
 	fs, rest, ok := wrap.lead(args[1:])
 	if !ok {
-		w.unknown("the command that "+plain(name)+" runs cannot be told", joined(args))
+		w.unknown("the command that "+plain(name)+" runs is unknown", joined(args))
 		rest = operandsOnly(rest)
 	}
 	before, rest := rest[:min(wrap.operands, len(rest))], rest[min(wrap.operands, len(rest)):]

@@ -204,7 +204,7 @@ func (b *Book) remembers(tool string, r risk.Report) bool {
 }
 
 // errEveryTime is why some calls are never remembered.
-var errEveryTime = errors.New("it is asked about every time")
+var errEveryTime = errors.New("it needs approval every time")
 
 // Offers are what "always" may remember of a call, by how far it reaches. The
 // error says why nothing can be remembered.
@@ -282,7 +282,7 @@ func (b *Book) Connect(host string, s policy.Scope, now time.Time, why string) {
 func (b *Book) grants(c policy.Case, s policy.Scope) ([]Grant, error) {
 	switch {
 	case s == policy.ThisProject && b.Always == nil, s != policy.ThisProject && b.Session == nil:
-		return nil, errors.New("nothing is remembered here")
+		return nil, errors.New("answers are not remembered here")
 	case len(c.Plan.Effects) == 0 || c.Plan.Unconfined || c.Plan.Sends != "" || len(c.Plan.Executable) > 0:
 		return nil, errEveryTime
 	case s == policy.BelowFolder:
@@ -327,7 +327,7 @@ func (b *Book) grantsFor(c policy.Case, e tool.Effect) ([]Grant, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(b.named(Preset{}, r), func(f finding) bool { return f.verdict != policy.Allow }) {
-			return nil, errors.New("it names a file that is asked about")
+			return nil, errors.New("it names a file that needs approval")
 		}
 		var all []Grant
 		switch {

@@ -64,9 +64,9 @@ func (b *Book) line(p Preset, name string, r risk.Report) finding {
 		f.verdict = policy.Allow
 	case p.Wary && !r.ReadOnly:
 		f.verdict, f.once = policy.Ask, true
-		f.text, f.rule = "plan mode: the command is not known to only read", "preset plan"
+		f.text, f.rule = "plan mode: the command may do more than read", "preset plan"
 		if r.Why != "" {
-			f.text = fmt.Sprintf("plan mode: the command is not known to only read (%s)", r.Why)
+			f.text = fmt.Sprintf("plan mode: the command may do more than read (%s)", r.Why)
 		}
 	case v == policy.Ask && wideSpoke && (b.remembers(name, r) || vouches(b.Allow, name, r) || len(r.Sets) > 0 && !r.Unknown && b.Vouches(r)):
 		f.verdict = policy.Allow

@@ -170,7 +170,7 @@ func joined(word, some, valued string) bool {
 
 // vagueText is said of a line of which it is only known when it runs which files
 // it reads.
-const vagueText = "which files it reads cannot be told beforehand, and nothing hides those with secrets from it"
+const vagueText = "the files it reads are not known in advance, and secret files are not hidden from it"
 
 // vague is the word on a line that may read files it does not name, where
 // nothing hides the secret ones: anywhere, or outside the workspace.

@@ -131,10 +131,9 @@ func (b *Book) frozen(c policy.Case, e tool.Effect) (finding, bool) {
 		switch {
 		case r.ReadOnly:
 		case c.Plan.Unconfined:
-			return deny("a command outside the sandbox could write what is frozen or denied")
+			return deny("a command outside the sandbox could write frozen or denied files")
 		case b.Freezes != nil && !b.Freezes():
-			return deny("nothing here keeps a command from writing what is frozen or denied, " +
-				"so only those run that are known to only read")
+			return deny("nothing here stops a command from writing frozen or denied files, so only commands known to be read-only run")
 		}
 	case tool.Read, tool.Net, tool.Note, tool.Unknown:
 	}

@@ -17,7 +17,7 @@ func (b *Book) records(name, class string, at *spot) (finding, bool) {
 	if !at.inRecords() || shows && b.inOwnLogs(at) {
 		return finding{}, false
 	}
-	text := "coder keeps records of sessions there, and tools open only what log_path names: " + at.place
+	text := "coder saves session records there, and tools open only what log_path names: " + at.place
 	return finding{policy.Deny, text, "records of sessions", true}, true
 }
 

@@ -177,7 +177,7 @@ func (b *Book) judge(p Preset, c policy.Case, e tool.Effect) []finding {
 		f.verdict = policy.Allow
 	}
 	if f.verdict == policy.Ask && b.wasGranted(name) {
-		return []finding{f, {verdict: policy.Ask, text: "its description, or its server, has changed since you allowed it", rule: f.rule}}
+		return []finding{f, {verdict: policy.Ask, text: "its description or its server has changed since you allowed it", rule: f.rule}}
 	}
 	return []finding{f}
 }
@@ -374,7 +374,7 @@ func (b *Book) secrecy(at *spot) (f finding, ok bool) {
 		case secret.Is(place):
 			return finding{verdict: policy.Ask, text: "the file usually holds secrets: " + at.place, rule: "secret files"}, true
 		case b.isDotfile(place):
-			return finding{verdict: policy.Ask, text: "dotfiles of the home may hold secrets: " + at.place, rule: "secret files"}, true
+			return finding{verdict: policy.Ask, text: "dotfiles in the home folder may hold secrets: " + at.place, rule: "secret files"}, true
 		}
 	}
 	return finding{}, false

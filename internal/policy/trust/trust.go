@@ -65,7 +65,7 @@ func Hash(root string) (string, error) {
 		case errors.Is(err, repofile.ErrTooLarge):
 			return "", fmt.Errorf("%s is too long to be trusted", filepath.Join(root, name))
 		case err != nil:
-			return "", fmt.Errorf("read what to trust: %w", err)
+			return "", fmt.Errorf("read the content to trust: %w", err)
 		}
 		text = bytes.TrimSpace(text)
 		fmt.Fprintf(sum, "%s %d\n", filepath.ToSlash(name), len(text))
@@ -151,10 +151,10 @@ func (b Book) load() (map[string]entry, error) {
 		return all, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read what is trusted: %w", err)
+		return nil, fmt.Errorf("read the trust list: %w", err)
 	}
 	if err := json.Unmarshal(text, &all); err != nil {
-		return nil, fmt.Errorf("read what is trusted: %s: %w", b.Path, err)
+		return nil, fmt.Errorf("read the trust list: %s: %w", b.Path, err)
 	}
 	return all, nil
 }
@@ -162,7 +162,7 @@ func (b Book) load() (map[string]entry, error) {
 // change writes the book anew, whole or not at all.
 func (b Book) change(do func(map[string]entry)) error {
 	if b.Path == "" {
-		return errors.New("there is no home folder to remember it in; set HOME or CODER_HOME")
+		return errors.New("no home folder to save it in; set HOME or CODER_HOME")
 	}
 	all, err := b.load()
 	if err != nil {
@@ -174,10 +174,10 @@ func (b Book) change(do func(map[string]entry)) error {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(b.Path), 0o700); err != nil {
-		return fmt.Errorf("remember what is trusted: %w", err)
+		return fmt.Errorf("save the trust list: %w", err)
 	}
 	if err := atomicfile.Write(b.Path, append(text, '\n'), 0o600); err != nil {
-		return fmt.Errorf("remember what is trusted: %w", err)
+		return fmt.Errorf("save the trust list: %w", err)
 	}
 	return nil
 }

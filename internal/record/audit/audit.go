@@ -88,31 +88,31 @@ type Report struct {
 
 // Sentences say it of a session, in sentences that t translates.
 func (r Report) Sentences(id string, t func(format string, args ...any) string) []string {
-	lines := []string{t("session %s: all %d lines hold together", id, r.Lines)}
+	lines := []string{t("session %s: all %d lines are intact", id, r.Lines)}
 	for _, c := range r.Open {
-		lines = append(lines, t("record %d: %s was requested and has no end, though nobody works on it; it gets one when the session continues", c.Seq, c.Requested.Tool))
+		lines = append(lines, t("record %d: %s was requested but never ended, and no process is running it; the session ends it when it continues", c.Seq, c.Requested.Tool))
 	}
 	if r.Unchecked > 0 {
-		lines = append(lines, t("%d lines were written by an earlier version and carry no check", r.Unchecked))
+		lines = append(lines, t("%d lines were written by an earlier version and have no checksum", r.Unchecked))
 	}
 	for _, seq := range r.Lost {
-		lines = append(lines, t("what followed record %d was found damaged or missing once, and was set aside", seq))
+		lines = append(lines, t("the log after record %d was once damaged or missing, and was set aside", seq))
 	}
 	if r.Imported > 0 {
-		came := "records 1 to %d were imported on %s: this machine did not write them, and has signed only that they are as they came"
+		came := "records 1 to %d were imported on %s: this machine did not write them, and signed only that they are unchanged since"
 		if r.Found {
-			came = "records 1 to %d were found here on %s: this machine had not signed for them in this place, and has signed only that they are as they were found"
+			came = "records 1 to %d were found here on %s: this machine had not signed them in this place, and signed only that they are unchanged since"
 		}
 		lines = append(lines, t(came, r.Imported, r.Since.Local().Format("2006-01-02 15:04:05")))
 		if r.Vouched > r.Imported {
-			lines = append(lines, t("records %d to %d are what this machine signed for", r.Imported+1, r.Vouched))
+			lines = append(lines, t("records %d to %d match this machine's signature", r.Imported+1, r.Vouched))
 		}
 		return lines
 	}
 	if r.Vouched > 0 {
-		return append(lines, t("up to record %d they are what this machine signed for", r.Vouched))
+		return append(lines, t("all records up to %d match this machine's signature", r.Vouched))
 	}
-	return append(lines, t("this machine has signed for none of them, so an end that was cut off would not be noticed"))
+	return append(lines, t("this machine signed none of them, so a cut-off end would go unnoticed"))
 }
 
 // Verify walks the three logs of a session and holds them against heads, oldest
@@ -184,7 +184,7 @@ func (w *walk) all() error {
 		}
 		n := len(w.seqs) + 1
 		if errors.Is(err, io.EOF) {
-			w.broken = &BreakError{File: w.Name, Line: n, Why: "the line has no end"}
+			w.broken = &BreakError{File: w.Name, Line: n, Why: "the line is incomplete"}
 			return nil
 		}
 		whole, converted := bytes.CutSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
@@ -204,7 +204,7 @@ func (w *walk) all() error {
 			odd = n
 		}
 		if converted && w.odd == nil {
-			w.odd = &BreakError{File: w.Name, Line: n, Record: seq, Why: "line ends were changed to CRLF; the records are whole"}
+			w.odd = &BreakError{File: w.Name, Line: n, Record: seq, Why: "line endings were changed to CRLF; the records are intact"}
 		}
 		w.seqs = append(w.seqs, seq)
 		if !at.checked {
@@ -227,9 +227,9 @@ type position struct {
 }
 
 var (
-	errCheck   = errors.New("its check does not hold: it was changed, or does not follow the line before it")
-	errNoCheck = errors.New("it carries no check, though lines before it do")
-	errPrev    = errors.New("it follows a line that is not the one before it")
+	errCheck   = errors.New("its checksum does not match: the line was changed, or does not follow the line before it")
+	errNoCheck = errors.New("the line has no checksum, though earlier lines do")
+	errPrev    = errors.New("the line does not follow the line before it")
 )
 
 // follow moves on to the next line, or says why that is none.
@@ -245,7 +245,7 @@ func (p *position) follow(line []byte, log event.Log) (uint64, error) {
 	case p.checked && !checked && !Earlier(line):
 		return 0, errNoCheck
 	case r.Seq <= p.seq:
-		return 0, fmt.Errorf("record %d stands after record %d", r.Seq, p.seq)
+		return 0, fmt.Errorf("record %d comes after record %d", r.Seq, p.seq)
 	case !checked && log == event.Audit && prev != p.prev:
 		return 0, errPrev
 	}
@@ -279,7 +279,7 @@ func firstBreak(walks []*walk, heads []Head) *BreakError {
 		}
 	}
 	if missing <= last {
-		e := &BreakError{Record: missing, Why: "it is missing, though newer records are there"}
+		e := &BreakError{Record: missing, Why: "the record is missing, though newer records exist"}
 		if len(heads) == 0 {
 			return e
 		}
@@ -301,9 +301,9 @@ func firstBreak(walks []*walk, heads []Head) *BreakError {
 			end := h.Ends[slices.Index(event.Logs, w.Log)]
 			switch {
 			case end.Seq > w.last():
-				return &BreakError{File: w.Name, Record: missing, Why: fmt.Sprintf("the log ends before it, but went on to record %d", end.Seq)}
+				return &BreakError{File: w.Name, Record: missing, Why: fmt.Sprintf("the log ends before this record, but once reached record %d", end.Seq)}
 			case end.Seq > 0 && w.links[end.Seq] != end.Link:
-				return &BreakError{File: w.Name, Record: agreed + 1, Why: fmt.Sprintf("it, or one of those up to %d, is not what was signed for", end.Seq)}
+				return &BreakError{File: w.Name, Record: agreed + 1, Why: fmt.Sprintf("the record, or one of those up to %d, does not match the signature", end.Seq)}
 			}
 		}
 		agreed = h.Seq

@@ -76,7 +76,7 @@ func TestASealHoldsForOneRecordInOnePlace(t *testing.T) {
 		answer   event.Record
 		want     bool
 	}{
-		{"as it was", seal.New(key, "/w", "s"), question, answer, true},
+		{"not changed", seal.New(key, "/w", "s"), question, answer, true},
 		{"another key", seal.New(authkey.Temporary(), "/w", "s"), question, answer, false},
 		{"no key", seal.New(nil, "/w", "s"), question, answer, false},
 		{"another folder", seal.New(key, "/v", "s"), question, answer, false},

@@ -86,7 +86,7 @@ func (b Book) Add(text string) error {
 	}
 	line := append(jsonx.Must(entry{sanitize.Mask(text)}), '\n')
 	if err := os.MkdirAll(filepath.Dir(b.sent()), 0o700); err != nil {
-		return fmt.Errorf("keep what was typed: %w", err)
+		return fmt.Errorf("save the input: %w", err)
 	}
 	if info, err := os.Lstat(b.sent()); err == nil && info.Size() > maxBytes {
 		if err := b.shorten(); err != nil {
@@ -95,7 +95,7 @@ func (b Book) Add(text string) error {
 	}
 	f, err := os.OpenFile(b.sent(), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
-		return fmt.Errorf("keep what was typed: %w", err)
+		return fmt.Errorf("save the input: %w", err)
 	}
 	_, err = f.Write(line)
 	return errors.Join(err, f.Close())
@@ -105,7 +105,7 @@ func (b Book) Add(text string) error {
 func (b Book) shorten() error {
 	text, _, err := repofile.OwnHead(b.sent(), 2*maxBytes)
 	if err != nil {
-		return fmt.Errorf("keep what was typed: %w", err)
+		return fmt.Errorf("save the input: %w", err)
 	}
 	half := text[len(text)/2:]
 	half = half[bytes.IndexByte(half, '\n')+1:]
@@ -185,7 +185,7 @@ func (b Book) Keep(session string, d Draft) error {
 		return err
 	}
 	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
-		return fmt.Errorf("keep the draft: %w", err)
+		return fmt.Errorf("save the draft: %w", err)
 	}
 	if keyed := slices.IndexFunc(d.Given, func(s string) bool { return sanitize.Mask(s) != s }); keyed >= 0 { // it is asked for again
 		d.Given, d.Text, d.Answer = d.Given[:keyed], strings.TrimPrefix(d.Text+"\n"+d.Answer, "\n"), ""

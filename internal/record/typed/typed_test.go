@@ -91,7 +91,7 @@ func TestWhatASessionWasToldElsewhereIsFoundAndWhatIsBeingTypedIsNot(t *testing.
 		t.Errorf("found %q, want %q", got, want)
 	}
 	if got := (typed.Book{}).Sent("s", "said by a script"); !slices.Equal(got, want[2:3]) {
-		t.Errorf("where nothing is kept, found %q", got)
+		t.Errorf("where nothing is saved, found %q", got)
 	}
 }
 

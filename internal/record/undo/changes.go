@@ -214,7 +214,7 @@ func (k *Keeper) Files(ctx context.Context, name string) (list []event.FileState
 	defer k.release()
 	t, err := k.loadTree(ctx, name)
 	if err != nil {
-		return nil, fmt.Errorf("read kept state of files: %w", err)
+		return nil, fmt.Errorf("read the saved state of files: %w", err)
 	}
 	for dir, f := range t.folders {
 		for i := range f.len() {

@@ -44,7 +44,7 @@ type Store struct {
 }
 
 // errNoPrivate is the error of a content that may hold secrets and has no place.
-var errNoPrivate = errors.New("files that may hold secrets have no place outside the workspace")
+var errNoPrivate = errors.New("no place outside the workspace for files that may hold secrets")
 
 // maxStarts is how many bytes are kept of what sessions begin with.
 const maxStarts = 128 << 20

@@ -203,7 +203,7 @@ func TestWhatACutOffCommandLeftIsNamed(t *testing.T) {
 	w.record("recovery", event.ToolCallCompleted{CallID: b.e.CallID, Tool: "some", TaskID: "t", IsError: true, Unknown: true, Output: []byte("{}")})
 	w.shell("t", func() { w.put("log", "0 cut more") })
 	lines := w.undo("all").Lines("/undo all force")
-	want := []string{"restored to what a command that was cut off may have made of it: log", "/undo all force undoes the command that was cut off, too"}
+	want := []string{"restored to what a cut-off command may have written: log", "/undo all force also undoes the command that was cut off"}
 	if !slices.Equal(lines, want) {
 		t.Errorf("%q", lines)
 	}

@@ -324,7 +324,7 @@ func startCatFiles(ctx context.Context, r *repo) (*catFiles, error) {
 // read returns the blob oid of a file that had size bytes.
 func (c *catFiles) read(oid string, size int64) ([]byte, error) {
 	if !isObject(oid) {
-		return nil, fmt.Errorf("%q is no object id", oid)
+		return nil, fmt.Errorf("%q is not an object id", oid)
 	}
 	c.silent.Reset(gitPatience) // for each answer, however many are asked for
 	if _, err := io.WriteString(c.in, oid+"\n"); err != nil {
@@ -336,7 +336,7 @@ func (c *catFiles) read(oid string, size int64) ([]byte, error) {
 	}
 	f := strings.Fields(head) // id, type, size
 	if len(f) != 3 || f[1] != "blob" {
-		return nil, fmt.Errorf("there is no object %s", oid)
+		return nil, fmt.Errorf("no object %s", oid)
 	}
 	n, err := strconv.ParseInt(f[2], 10, 64)
 	if err != nil || n > size {

@@ -116,7 +116,7 @@ func (r *repo) eachFile(ctx context.Context, oid string, sizes bool, visit func(
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("list files of git: %w", err)
+		return fmt.Errorf("list git files: %w", err)
 	}
 	return nil
 }
@@ -337,4 +337,4 @@ func (k *Keeper) headTree(ctx context.Context, name string) (*tree, error) {
 	return t, nil
 }
 
-var errNoRepo = errors.New("there is no git repository any more")
+var errNoRepo = errors.New("the git repository no longer exists")

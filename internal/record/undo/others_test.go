@@ -159,7 +159,7 @@ func TestWhatForceWouldDoIsSaid(t *testing.T) {
 	}
 	const theirs = "another program changed it while the command ran"
 	p := w.undo("all", "force")
-	want := map[string]string{"appended": theirs, "new": theirs, "gone": theirs, "after": "it was changed since"}
+	want := map[string]string{"appended": theirs, "new": theirs, "gone": theirs, "after": "changed since then"}
 	for _, n := range p.Forced {
 		if want[n.Path] != n.Why {
 			t.Errorf("%+v", n)

@@ -17,20 +17,20 @@ import (
 )
 
 // ErrNothing is the error of undoing when there is nothing to be undone.
-var ErrNothing = errors.New("there is nothing to undo")
+var ErrNothing = errors.New("nothing to undo")
 
 // errLeft is ErrNothing where an undo left files as they are.
-var errLeft = fmt.Errorf("%w but what was left as it is (force includes it)", ErrNothing)
+var errLeft = fmt.Errorf("%w except files left unchanged (force includes them)", ErrNothing)
 
 // ErrNotKept reports a session that keeps nothing, and ErrTooOld a turn of which
 // nothing is kept any more.
 var (
-	ErrNotKept = errors.New("nothing is kept in this session, so nothing can be undone")
-	ErrTooOld  = fmt.Errorf("only the last %d turns are kept", MaxTurns)
+	ErrNotKept = errors.New("nothing is saved in this session, so nothing can be undone")
+	ErrTooOld  = fmt.Errorf("only the last %d turns are saved", MaxTurns)
 )
 
 // ErrNothingUndone is the error of redoing when nothing was undone last.
-var ErrNothingUndone = errors.New("there is nothing to redo")
+var ErrNothingUndone = errors.New("nothing to redo")
 
 // link is one change of one file in a turn.
 type link struct {
@@ -87,10 +87,10 @@ func (h *History) candidates(c Call, id string) (list []past, err error) {
 		}
 	}
 	if len(list) == 0 && h.dropped {
-		return nil, fmt.Errorf("%w: only the last %d turns are kept", ErrNothing, MaxTurns)
+		return nil, fmt.Errorf("%w: only the last %d turns are saved", ErrNothing, MaxTurns)
 	}
 	if len(list) == 0 && slices.ContainsFunc(h.turns, func(t *turn) bool { return t.popped == 0 && t.touched() }) {
-		return nil, fmt.Errorf("%w but what commands of your own did (all includes it)", ErrNothing)
+		return nil, fmt.Errorf("%w except changes by your own commands (all includes them)", ErrNothing)
 	}
 	if top := h.top(); len(list) == 0 && top != nil && top.turn.left() {
 		return nil, errLeft
@@ -128,9 +128,9 @@ func (h *History) only(o Only) ([]past, error) {
 		return []past{p}, nil
 	}
 	if o.Record != 0 {
-		return nil, fmt.Errorf("call #%d changed no file, or is not among the last %d turns: %w", o.Record, MaxTurns, ErrNothing)
+		return nil, fmt.Errorf("call #%d changed no file, or is not in the last %d turns: %w", o.Record, MaxTurns, ErrNothing)
 	}
-	return nil, fmt.Errorf("no call of the last %d turns changed %s: %w", MaxTurns, event.ShownName(o.File), ErrNothing)
+	return nil, fmt.Errorf("no call in the last %d turns changed %s: %w", MaxTurns, event.ShownName(o.File), ErrNothing)
 }
 
 // is reports whether a call is the one that is meant.
@@ -225,7 +225,7 @@ func (k *Keeper) planUndo(ctx context.Context, t past, c Call, made map[string]e
 	p.rest = len(order) > 0
 	claims, err := k.claims(ctx, t, c)
 	if err != nil && !c.Force {
-		return nil, fmt.Errorf("look what other sessions did: %w", err)
+		return nil, fmt.Errorf("check what other sessions changed: %w", err)
 	}
 	for _, path := range order {
 		chain := withoutOwn(chains[path])
@@ -455,7 +455,7 @@ func (p *work) consider(ctx context.Context, w wish) error {
 	}
 	s := step{to: w.to, undoes: w.undoes, partly: w.partly, cutOff: w.cutOff && w.partly, shared: w.shared}
 	if rel, err := p.k.ws.Resolve(w.to.Path); err != nil || rel != w.to.Path {
-		p.lose(w.to, "it is not in the workspace")
+		p.lose(w.to, "not in the workspace")
 		return nil
 	}
 	now, err := p.current(w.to.Path)
@@ -465,7 +465,7 @@ func (p *work) consider(ctx context.Context, w wish) error {
 	s.now = now
 	switch {
 	case w.to.Lost:
-		p.lose(w.to, "its content was not kept")
+		p.lose(w.to, "its content was not saved")
 		return nil
 	case p.k.same(ctx, now, w.to):
 		p.resolve(ctx, s, w)
@@ -487,7 +487,7 @@ func (k *Keeper) objection(ctx context.Context, now event.FileState, w wish) str
 	case w.later != 0:
 		return fmt.Sprintf("call #%d changed it later", w.later)
 	case w.buried:
-		return "it was changed by someone else after the turn's own change"
+		return "someone else changed it after the turn did"
 	case w.expected == nil && w.guessed:
 		return "a command that was cut off may have changed it, or another program since"
 	case !k.untouched(ctx, now, w):
@@ -579,7 +579,7 @@ func (p *work) admit(ctx context.Context, s step) error {
 		s.now = now
 	}
 	if s.now.Lost {
-		const unsaved = "what it holds now could not be brought back"
+		const unsaved = "its current content could not be restored"
 		if s.forced = cmp.Or(s.forced, unsaved); !p.force {
 			p.leave(s, unsaved)
 			return nil
@@ -591,7 +591,7 @@ func (p *work) admit(ctx context.Context, s step) error {
 
 // HoldsOthers is why a folder stays that a turn made: what is in it is not all of the turn,
 // or is ignored, and nobody can bring it back.
-const HoldsOthers = "it holds other files"
+const HoldsOthers = "it contains other files"
 
 // leaveOccupied leaves folders alone that would not be empty.
 func (p *work) leaveOccupied() {

@@ -333,7 +333,7 @@ func (p *work) ready(ctx context.Context, s *step) bool {
 	return true
 }
 
-const changedSince = "it was changed since"
+const changedSince = "changed since then"
 
 // expected is what must stand at the step's path now.
 func (s *step) expected() event.FileState {

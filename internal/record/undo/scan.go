@@ -25,7 +25,7 @@ func (k *Keeper) keepTree(ctx context.Context) (string, error) {
 	k.recall()
 	t, err := k.scan(ctx)
 	if err != nil {
-		return "", fmt.Errorf("look at files: %w", err)
+		return "", fmt.Errorf("scan files: %w", err)
 	}
 	if k.fault != nil {
 		return "", k.fault
@@ -53,7 +53,7 @@ func (k *Keeper) answers(ctx context.Context) bool {
 func (k *Keeper) keepScanned(ctx context.Context, t *tree) (string, error) {
 	switch err := k.persist(ctx, t); {
 	case errors.Is(err, blob.ErrFull):
-		k.warn(fmt.Sprintf("what commands do to files cannot be undone: %v", err))
+		k.warn(fmt.Sprintf("changes by commands cannot be undone: %v", err))
 		t.chain = []string{fmt.Sprintf("not kept %d", t.at)}
 	case err != nil:
 		return "", err
@@ -157,7 +157,7 @@ func (s *scanning) walk(ctx context.Context) (*tree, error) {
 		return nil, err
 	}
 	if s.next.partial {
-		s.k.warn(fmt.Sprintf("more than %d files: what commands do to the others cannot be undone", s.k.o.MaxEntries))
+		s.k.warn(fmt.Sprintf("more than %d files: changes by commands to the others cannot be undone", s.k.o.MaxEntries))
 	}
 	return s.next, nil
 }
@@ -266,7 +266,7 @@ func (s *scanning) take(f workspace.Folder) error {
 	case f.Root && f.Err != nil && f.Path == ".":
 		return f.Err
 	case f.Root && f.Err != nil:
-		s.k.warn(fmt.Sprintf("what commands do in %s cannot be undone: %v", f.Path, f.Err))
+		s.k.warn(fmt.Sprintf("changes by commands in %s cannot be undone: %v", f.Path, f.Err))
 		return nil
 	case f.Root && !slices.Contains(s.next.roots, f.Path):
 		s.next.roots = append(slices.Clone(s.next.roots), f.Path)
@@ -375,9 +375,9 @@ func (s *scanning) identify(ctx context.Context) error {
 	})
 	switch n := large + many; {
 	case n == 1:
-		s.k.warn(fmt.Sprintf("%s is too large to be kept, or one file too many: what commands do to it cannot be undone", cmp.Or(such, also)))
+		s.k.warn(fmt.Sprintf("%s is too large to save, or one file too many: changes by commands to it cannot be undone", cmp.Or(such, also)))
 	case n > 1:
-		s.k.warn(fmt.Sprintf("%d files are too many or too large to be kept, such as %s: what commands do to them cannot be undone", n, cmp.Or(such, also)))
+		s.k.warn(fmt.Sprintf("%d files are too many or too large to save, such as %s: changes by commands to them cannot be undone", n, cmp.Or(such, also)))
 	}
 	return s.read(ctx)
 }
@@ -542,9 +542,9 @@ func (s *scanning) read(ctx context.Context) error {
 	}
 	switch {
 	case err != nil:
-		s.k.warn(fmt.Sprintf("what commands do to some files cannot be undone: %v", clip.Text(err.Error(), maxWarning)))
+		s.k.warn(fmt.Sprintf("changes by commands to some files cannot be undone: %v", clip.Text(err.Error(), maxWarning)))
 	case lost > 0:
-		s.k.warn("some files cannot be kept: what commands do to them cannot be undone")
+		s.k.warn("some files cannot be saved: changes by commands to them cannot be undone")
 	}
 	return nil
 }

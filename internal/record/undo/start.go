@@ -107,7 +107,7 @@ func (k *Keeper) Start(ctx context.Context, name string, last bool, state StateO
 		err = k.store.saveStart(name, s, last)
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, syscall.ENOSPC) { // a full disk is reported by the next record
-		k.warn(fmt.Sprintf("the state of the repository was not saved, so the session may not run again as it did: %v", err))
+		k.warn(fmt.Sprintf("the repository's state was not saved, so the session may run differently again: %v", err))
 	}
 	return err
 }

@@ -128,7 +128,7 @@ func (k *Keeper) describeContent(s *event.FileState, name func(string, io.ReadSe
 	switch {
 	case errors.Is(err, blob.ErrFull), errors.Is(err, errNoPrivate):
 		s.Hash, s.Lost = "", true
-		k.warn(fmt.Sprintf("%v: what is overwritten now cannot be brought back", err))
+		k.warn(fmt.Sprintf("%v: content overwritten now cannot be restored", err))
 		return nil
 	case errors.Is(err, errUnreadable):
 		s.Lost = true
@@ -327,7 +327,7 @@ func (k *Keeper) Content(ctx context.Context, s event.FileState, limit int64) ([
 	defer k.mu.Unlock()
 	defer k.release()
 	if s.Lost || s.Link != "" || s.Size > limit {
-		return nil, fmt.Errorf("%s was not kept whole: %w", s.Path, errors.ErrUnsupported)
+		return nil, fmt.Errorf("%s was not saved whole: %w", s.Path, errors.ErrUnsupported)
 	}
 	f, err := k.content(ctx, s)
 	if err != nil {

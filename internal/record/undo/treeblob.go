@@ -25,7 +25,7 @@ const (
 	maxRoots    = 1000
 )
 
-var errTree = errors.New("kept state of files is damaged")
+var errTree = errors.New("the saved state of files is damaged")
 
 // persist keeps t, in proportion to what is different from the tree that was
 // kept before, or from what git has, and gives it a name.
@@ -214,7 +214,7 @@ func (k *Keeper) readTree(name string) (data []byte, base string, err error) {
 	}
 	defer in.Close()
 	if data, err = io.ReadAll(io.LimitReader(in, maxTreeBlob)); err != nil {
-		return nil, "", fmt.Errorf("read kept state of files: %w", err)
+		return nil, "", fmt.Errorf("read the saved state of files: %w", err)
 	}
 	return data, "", nil
 }

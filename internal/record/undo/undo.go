@@ -278,7 +278,7 @@ func (k *Keeper) Changes(ctx context.Context, kept tool.Kept) ([]event.FileChang
 		return changes, fmt.Errorf("compare files: %w", err)
 	}
 	if err := errors.Join(k.fault, k.commit()); err != nil { // it is done, and what was there before is kept
-		k.warn(fmt.Sprintf("what commands do to some files cannot be undone: %v", clip.Text(err.Error(), maxWarning)))
+		k.warn(fmt.Sprintf("changes by commands to some files cannot be undone: %v", clip.Text(err.Error(), maxWarning)))
 	}
 	return changes, nil
 }

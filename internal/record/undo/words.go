@@ -115,28 +115,28 @@ func (p Plan) Lines(force string) (lines []string) {
 	whole := slices.DeleteFunc(slices.Clone(p.Restored), func(s string) bool { return slices.Contains(p.Partly, s) })
 	partly := slices.DeleteFunc(slices.Clone(p.Partly), func(s string) bool { return slices.Contains(p.CutOff, s) })
 	if p.DryRun {
-		add("to be restored: %s", whole)
-		add("to be restored to what someone else made of it meanwhile: %s", partly)
-		add("to be restored to what a command that was cut off may have made of it: %s", p.CutOff)
-		add("to be removed: %s", p.Removed)
+		add("to restore: %s", whole)
+		add("to restore to someone else's later version: %s", partly)
+		add("to restore to what a cut-off command may have written: %s", p.CutOff)
+		add("to remove: %s", p.Removed)
 	} else {
 		add("restored: %s", whole)
-		add("restored to what someone else made of it meanwhile: %s", partly)
-		add("restored to what a command that was cut off may have made of it: %s", p.CutOff)
+		add("restored to someone else's later version: %s", partly)
+		add("restored to what a cut-off command may have written: %s", p.CutOff)
 		add("removed: %s", p.Removed)
 	}
 	if len(p.CutOff) > 0 && force != "" {
-		add("%s undoes the command that was cut off, too", []string{force})
+		add("%s also undoes the command that was cut off", []string{force})
 	}
-	add("that includes what commands of the turn wrote: %s", p.Shared)
+	add("includes files written by commands in the turn: %s", p.Shared)
 	note("forced: %s (%s)", p.Forced)
-	note("left as it is: %s (%s)", p.Kept)
+	note("unchanged: %s (%s)", p.Kept)
 	if force != "" {
 		lines = append(lines, p.forcible(force)...)
 	}
 	note("lost: %s (%s)", p.Lost)
 	note("could not be written: %s (%s)", p.Failed)
-	add("changed by commands and left as it is (all includes it): %s", p.NotUndone)
+	add("changed by commands, not restored (all includes them): %s", p.NotUndone)
 	return lines
 }
 

@@ -135,7 +135,7 @@ func (t *tracing) expand(ctx context.Context, c event.FileChange) ([]event.FileC
 	}
 	list, err := t.kept.Expand(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("what a command changed was not kept: %w", err)
+		return nil, fmt.Errorf("a command's changes were not saved: %w", err)
 	}
 	return list, nil
 }
@@ -167,7 +167,7 @@ func (t *tracing) world(ctx context.Context) (World, error) {
 	if t.tree != "" {
 		list, err := t.kept.Files(ctx, t.tree)
 		if err != nil {
-			return w, fmt.Errorf("what the files were was not kept: %w", err)
+			return w, fmt.Errorf("the files of that time were not saved: %w", err)
 		}
 		w.Whole = true
 		for _, s := range list {

@@ -16,7 +16,7 @@ type trees map[string][]event.FileState
 func (k trees) Files(_ context.Context, tree string) ([]event.FileState, error) {
 	list, ok := k[tree]
 	if !ok {
-		return nil, errors.New("it was not kept")
+		return nil, errors.New("it was not saved")
 	}
 	return list, nil
 }
@@ -27,7 +27,7 @@ func (k trees) Content(_ context.Context, s event.FileState, _ int64) ([]byte, e
 
 func (k trees) Expand(_ context.Context, c event.FileChange) ([]event.FileChange, error) {
 	if c.Before.Hash != "tree:1" {
-		return nil, errors.New("it was not kept")
+		return nil, errors.New("it was not saved")
 	}
 	return []event.FileChange{{Before: file("wide", ""), After: file("wide", "w")}}, nil
 }

@@ -138,7 +138,7 @@ func sum(data []byte) string {
 // Error says why something is no bundle that can be taken in.
 type Error struct{ Why string }
 
-func (e *Error) Error() string { return "this is no bundle that can be taken in: " + e.Why }
+func (e *Error) Error() string { return "cannot import this bundle: " + e.Why }
 
 func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
@@ -146,7 +146,7 @@ func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format
 func Read(r io.Reader) (b Bundle, err error) {
 	unpacked, err := gzip.NewReader(r)
 	if err != nil {
-		return b, refuse("it is not compressed as one is")
+		return b, refuse("not compressed like a bundle")
 	}
 	entries, err := readEntries(tar.NewReader(io.LimitReader(unpacked, maxTotal+1)))
 	if err != nil {
@@ -156,16 +156,16 @@ func Read(r io.Reader) (b Bundle, err error) {
 		return b, err
 	}
 	if json.Unmarshal(entries[manifestName], &b.Manifest) != nil || b.Format != Format {
-		return b, refuse("it does not say what it is of")
+		return b, refuse("its manifest is invalid")
 	}
 	if b.Version != Version {
-		return b, refuse("it is of version %d, and this program reads version %d", b.Version, Version)
+		return b, refuse("its version is %d, but this program reads version %d", b.Version, Version)
 	}
 	b.Contents, b.Output = make(map[string][]byte), make(map[string][]byte)
 	for name, data := range entries {
 		if hash, ok := strings.CutPrefix(name, contentsDir); ok {
 			if sum(data) != hash {
-				return b, refuse("what a file held is not what its name says")
+				return b, refuse("a file's content does not match its name")
 			}
 			b.Contents[hash] = data
 		}
@@ -189,19 +189,19 @@ func readEntries(a *tar.Reader) (map[string][]byte, error) {
 		case errors.Is(err, io.EOF):
 			return entries, nil
 		case err != nil:
-			return nil, refuse("it is damaged, or not whole")
+			return nil, refuse("damaged or incomplete")
 		case head.Typeflag != tar.TypeReg:
-			return nil, refuse("%q is a link or something else that is no file", shown(head.Name))
+			return nil, refuse("%q is a link or otherwise not a file", shown(head.Name))
 		case !known(head.Name):
-			return nil, refuse("there is something in it that belongs in none: %q", shown(head.Name))
+			return nil, refuse("unexpected entry %q", shown(head.Name))
 		case entries[head.Name] != nil:
-			return nil, refuse("%q is in it twice", shown(head.Name))
+			return nil, refuse("%q appears twice", shown(head.Name))
 		case head.Size > maxEntry || total+head.Size > maxTotal || len(entries) >= maxEntries:
-			return nil, refuse("it is too large")
+			return nil, refuse("the file is too large")
 		}
 		data, err := io.ReadAll(a)
 		if err != nil {
-			return nil, refuse("it is damaged, or not whole")
+			return nil, refuse("damaged or incomplete")
 		}
 		total += int64(len(data))
 		if data == nil {
@@ -244,11 +244,11 @@ func IsFile(name string) bool {
 func checkSums(entries map[string][]byte) error {
 	var sums map[string]string
 	if json.Unmarshal(entries[sumsName], &sums) != nil || len(sums) == 0 {
-		return refuse("it is damaged, or not whole")
+		return refuse("damaged or incomplete")
 	}
 	for name := range entries {
 		if name != sumsName && sums[name] != sum(entries[name]) {
-			return refuse("%q is not as it was written", shown(name))
+			return refuse("%q was changed after it was written", shown(name))
 		}
 	}
 	for name := range sums {
@@ -268,7 +268,7 @@ func checkChain(entries map[string][]byte) (unchecked int, err error) {
 	}
 	report, err := audit.Verify(logs, nil)
 	if err != nil {
-		return 0, refuse("it was changed: %v", err)
+		return 0, refuse("the records were changed: %v", err)
 	}
 	return report.Unchecked, nil
 }
@@ -281,10 +281,10 @@ func readRecords(m Manifest, entries map[string][]byte) ([]event.Record, error) 
 			line = bytes.TrimSuffix(line, []byte("\n"))
 			r, _, err := event.Decode(line, l)
 			if err != nil || event.LogOf(r.Event) != l || r.Session != m.Session {
-				return nil, refuse("%s holds what is no record of this session", logName(l))
+				return nil, refuse("%s contains data that is not a record of this session", logName(l))
 			}
 			if r.Seal = ""; len(all) >= maxRecords {
-				return nil, refuse("it is too large")
+				return nil, refuse("the file is too large")
 			}
 			all = append(all, r)
 		}

@@ -279,15 +279,15 @@ func (b *builder) note(r event.Record) {
 		for _, m := range e.Messages {
 			detail.WriteString(m.Text() + "\n")
 		}
-		b.put(Noted{Time: r.Time, Text: "The model now sees a shorter version of what was said before", Detail: detail.String()})
+		b.put(Noted{Time: r.Time, Text: "The model now sees a shorter version of the conversation", Detail: detail.String()})
 	case event.ContextRestored:
-		b.put(Noted{Time: r.Time, Text: "The model sees again what was said before"})
+		b.put(Noted{Time: r.Time, Text: "The model sees the earlier conversation again"})
 	case event.ContextRewound:
 		if e.Undo {
-			b.put(Noted{Time: r.Time, Text: fmt.Sprintf(display.Form(e.Messages, "That was taken back: the %d message counts again", "That was taken back: the %d messages count again"), e.Messages)})
+			b.put(Noted{Time: r.Time, Text: fmt.Sprintf(display.Form(e.Messages, "The rewind was undone: the %d message counts again", "The rewind was undone: the %d messages count again"), e.Messages)})
 			return
 		}
-		b.put(Noted{Time: r.Time, Text: fmt.Sprintf(display.Form(e.Messages, "Taken back to before an earlier message: the last %d message does not count from here on", "Taken back to before an earlier message: the last %d messages do not count from here on"), e.Messages)})
+		b.put(Noted{Time: r.Time, Text: fmt.Sprintf(display.Form(e.Messages, "Rewound to before an earlier message: the last %d message no longer counts", "Rewound to before an earlier message: the last %d messages no longer count"), e.Messages)})
 	}
 }
 
@@ -347,7 +347,7 @@ func (b *builder) message(r event.Record, e event.MessageAdded) {
 			b.put(Noted{Time: r.Time, Text: "interrupted"})
 		}
 	case m.Role == chat.User && r.Actor != event.ActorUser && r.Actor != "":
-		b.put(Noted{Time: r.Time, Text: "coder told the model", Detail: s.Text})
+		b.put(Noted{Time: r.Time, Text: "coder sent the model", Detail: s.Text})
 	case m.Role == chat.User && strings.HasPrefix(strings.TrimSpace(s.Text), "!") && len(s.Images) == 0:
 		b.shell = &s
 	case s.Text != "" || s.Reasoning != "" || len(s.Images) > 0 || s.Interrupted:

@@ -124,7 +124,7 @@ func TestTokensAreTheSumOfAllThatWasUsed(t *testing.T) {
 		event.MessageAdded{Message: calls, Model: "m", Usage: &chat.Usage{In: 1, Out: 10}},
 		event.Spent{Model: "m", Usage: chat.Usage{In: 2, Out: 20}, For: event.ForCutOff},
 		event.TaskCreated{TaskID: "sub", ParentID: "t"},
-		event.MessageAdded{Message: chat.Say(chat.Assistant, "seen"), Model: "m", Usage: &chat.Usage{In: 4, Out: 40}},
+		event.MessageAdded{Message: chat.Say(chat.Assistant, "last seen"), Model: "m", Usage: &chat.Usage{In: 4, Out: 40}},
 	}
 	tr, err := FromRecords(head, func(yield func(event.Record, error) bool) {
 		for i, task := range []string{"t", "", "sub", "sub"} {
@@ -185,13 +185,13 @@ func TestTheRecordIsToldInItsOrderByItsSpeakers(t *testing.T) {
 	page, text := html(t, tr), md(t, tr)
 	for got, wants := range map[string][]string{
 		page: {
-			"<p>fix it</p>", "May it edit?", "</strong> go on", "<strong>edit</strong>", "<pre>edited</pre>", "<strong>Check of what was edited</strong> <code>make test</code>",
-			`<span class="failed">did not pass</span>`, "exit code 2", "<summary>coder told the model</summary>", "mend it", "<h2>Command", "<code>!ls</code>", "<pre>$ ls\na.txt</pre>",
-			"<code>!vi</code>", "went to the terminal", "May it stop?", "(none: it was stopped before)", `<p class="dim">interrupted</p>`, "The turn was cancelled",
+			"<p>fix it</p>", "May it edit?", "</strong> go on", "<strong>edit</strong>", "<pre>edited</pre>", "<strong>Check of the edits</strong> <code>make test</code>",
+			`<span class="failed">did not pass</span>`, "exit code 2", "<summary>coder sent the model</summary>", "mend it", "<h2>Command", "<code>!ls</code>", "<pre>$ ls\na.txt</pre>",
+			"<code>!vi</code>", "went to the terminal", "May it stop?", "(none: stopped first)", `<p class="dim">interrupted</p>`, "The turn was cancelled",
 		},
 		text: {
-			"> fix it", "May it edit?", "Answer: go on", "### edit", "edited", "### Check of what was edited: make test", "**did not pass**", "exit code 2", "*coder told the model*", "mend it",
-			"### Command: !ls", "$ ls\na.txt", "### Command: !vi", "went to the terminal", "May it stop?", "(none: it was stopped before)", "*interrupted*", "*The turn was cancelled*",
+			"> fix it", "May it edit?", "Answer: go on", "### edit", "edited", "### Check of the edits: make test", "**did not pass**", "exit code 2", "*coder sent the model*", "mend it",
+			"### Command: !ls", "$ ls\na.txt", "### Command: !vi", "went to the terminal", "May it stop?", "(none: stopped first)", "*interrupted*", "*The turn was cancelled*",
 		},
 	} {
 		at := 0

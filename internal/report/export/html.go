@@ -235,7 +235,7 @@ func (p page) images(list []chat.Image) {
 	for _, img := range list {
 		i := slices.Index(pictureTypes, img.MediaType)
 		if i < 0 || len(img.Data) > pictureLimit {
-			p.raw("<p>", escape(p.t("(a picture)")), "</p>\n")
+			p.raw("<p>", escape(p.t("(an image)")), "</p>\n")
 			continue
 		}
 		p.raw(`<p><img alt="picture" src="data:`, pictureTypes[i], ";base64,", base64.StdEncoding.EncodeToString(img.Data), `"></p>`, "\n")

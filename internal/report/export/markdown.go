@@ -90,7 +90,7 @@ func (m markdown) entry(e Entry) {
 
 func (m markdown) pictures(list []chat.Image) {
 	for range list {
-		m.printf("%s\n\n", m.t("(a picture)"))
+		m.printf("%s\n\n", m.t("(an image)"))
 	}
 }
 

@@ -48,7 +48,7 @@ func (p page) picture(f Filling) {
 		top = max(top, c.sum())
 	}
 	p.raw("<figure class=\"window\">\n<svg role=\"img\" aria-labelledby=\"window-title window-text\" viewBox=\"0 0 ", strconv.Itoa(pictureWidth), " ", strconv.Itoa(pictureHeight), "\">\n")
-	p.raw("<title id=\"window-title\">", escape(p.t("What filled the model's window")), "</title>\n<desc id=\"window-text\">", escape(p.words(f)), "</desc>\n")
+	p.raw("<title id=\"window-title\">", escape(p.t("What filled the context window")), "</title>\n<desc id=\"window-text\">", escape(p.words(f)), "</desc>\n")
 	width := float64(pictureWidth) / float64(len(columns))
 	scale := float64(pictureHeight) / float64(top)
 	dropped := 0
@@ -70,17 +70,17 @@ func (p page) picture(f Filling) {
 			dropped++
 		}
 	}
-	p.raw("</svg>\n<figcaption>", escape(p.t("What filled the model's window, one column a request; the highest has %d tokens.", top)))
+	p.raw("</svg>\n<figcaption>", escape(p.t("What filled the context window, one column per request; the highest has %d tokens.", top)))
 	for k, name := range f.Kinds {
 		if f.has(k) {
 			p.raw(fmt.Sprintf(" <span class=\"key\"><i class=\"k%d\"></i>%s</span>", k, escape(p.said(name))))
 		}
 	}
 	if slices.ContainsFunc(columns, func(c Column) bool { return c.Cached > 0 }) {
-		p.raw(" <span class=\"key\"><i class=\"line cached\"></i>", escape(p.t("from the provider's cache up to here")), "</span>")
+		p.raw(" <span class=\"key\"><i class=\"line cached\"></i>", escape(p.t("read from the provider's cache up to here")), "</span>")
 	}
 	if len(f.Drops) > 0 {
-		p.raw(" <span class=\"key\"><i class=\"line drop\"></i>", escape(p.t("the conversation was made shorter")), "</span>")
+		p.raw(" <span class=\"key\"><i class=\"line drop\"></i>", escape(p.t("conversation shortened")), "</span>")
 	}
 	p.raw("</figcaption>\n</figure>\n")
 }
@@ -113,7 +113,7 @@ func (p page) words(f Filling) string {
 	}
 	text := p.t(display.Form(len(f.Requests), "%d request. The first had %d tokens, the last %d: %s.", "%d requests. The first had %d tokens, the last %d: %s."), len(f.Requests), first.sum(), last.sum(), strings.Join(parts, p.t(", ")))
 	if n := len(f.Drops); n > 0 {
-		text += " " + p.t(display.Form(n, "The conversation was made shorter %d time.", "The conversation was made shorter %d times."), n)
+		text += " " + p.t(display.Form(n, "The conversation was shortened %d time.", "The conversation was shortened %d times."), n)
 	}
 	return text
 }

@@ -97,7 +97,7 @@ func (s Speech) who(r chat.Role) string {
 // name is what a call is called.
 func (s Speech) name(c *Called) string {
 	if c.Check {
-		return s.t("Check of what was edited")
+		return s.t("Check of the edits")
 	}
 	return c.Name
 }
@@ -166,7 +166,7 @@ func (s Speech) answer(a *Asked) string {
 	case a.Answer != nil:
 		return s.Response(a.Request, *a.Answer)
 	case a.Over:
-		return s.t("(none: it was stopped before)")
+		return s.t("(none: stopped first)")
 	}
 	return s.t("(none yet)")
 }

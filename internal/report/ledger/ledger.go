@@ -29,8 +29,8 @@ const (
 	System   Kind = "system text"
 	Rules    Kind = "rules"
 	Tool     Kind = "tool"
-	Words    Kind = "your words"
-	Reply    Kind = "the model's words"
+	Words    Kind = "your messages"
+	Reply    Kind = "the model's replies"
 	Thinking Kind = "the model's thinking"
 	Call     Kind = "tool calls"
 	File     Kind = "file"
@@ -170,16 +170,16 @@ func (b *Book) Add(r event.Record) {
 	case event.Spent:
 		b.Aside = b.Aside.Add(b.price(e.Model, e.Usage))
 	case event.ModeChanged:
-		b.why = "the mode changed, and with it the tools"
+		b.why = "the mode and the tools changed"
 	case event.ContextReplaced:
 		if last, ok := b.talk.Replaced(); ok && !slices.EqualFunc(before, after, chat.Same) { // else it is of a subtask
 			b.drop(r.Seq, e, last)
 		}
 	case event.ContextRestored:
-		b.why = "what a summary stood for was brought back"
+		b.why = "a summary was replaced by the original messages"
 	case event.ContextRewound:
-		if b.why = "the conversation was taken back"; e.Undo {
-			b.why = "the conversation was brought forward again"
+		if b.why = "the conversation was rewound"; e.Undo {
+			b.why = "the rewind was undone"
 		}
 	}
 	if s := b.talk.System(); s != b.system {
@@ -195,7 +195,7 @@ func (b *Book) drop(seq uint64, e event.ContextReplaced, last conversation.Repla
 	}
 	d.Messages, d.Shortened = compact.Compare(last.Hidden, last.By)
 	b.Drops = append(b.Drops, d)
-	b.why = "the conversation was made shorter"
+	b.why = "conversation shortened"
 }
 
 // What begins and ends a file of rules in a system text.
@@ -448,13 +448,13 @@ func (b *Book) note(seq uint64, model string, u chat.Usage, alike bool) {
 	switch {
 	case len(b.Requests) == 0:
 	case model != b.model:
-		why = "another model was asked"
+		why = "another model was used"
 	case !alike || b.why != "":
 		if why = b.why; why == "" {
 			why = "messages changed"
 		}
 	case b.cached && float64(u.Cached) < leastCached*float64(last):
-		why = "the provider had forgotten it, or does not say"
+		why = "the provider's cache expired, or is not reported"
 	}
 	if why != "" {
 		b.Breaks = append(b.Breaks, Break{seq, why, max(u.In-u.Cached, 0)})

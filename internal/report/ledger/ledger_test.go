@@ -98,7 +98,7 @@ func TestEverythingIsPaidForAgain(t *testing.T) {
 		t.Errorf("tool: %+v", e)
 	}
 	if b.Window() != 1410 { // the last request and its reply
-		t.Errorf("%d tokens are in the window", b.Window())
+		t.Errorf("%d tokens in the window", b.Window())
 	}
 	sent, cached, cost := 0, 0, 0.0
 	for _, e := range b.Entries {
@@ -137,7 +137,7 @@ func TestWhatWasShortenedIsNotDropped(t *testing.T) {
 	}
 	pruned, _ := compact.Prune(view, 1)
 	data, err := json.Marshal(pruned[:3])
-	var read []chat.Message // as it is on record
+	var read []chat.Message // as recorded
 	if err := errors.Join(err, json.Unmarshal(data, &read)); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestDropsAndBreaks(t *testing.T) {
 	for _, k := range b.Breaks {
 		whys = append(whys, k.Why)
 	}
-	if got := strings.Join(whys, "; "); got != "the conversation was made shorter; the system text changed; the mode changed, and with it the tools; the provider had forgotten it, or does not say; another model was asked" {
+	if got := strings.Join(whys, "; "); got != "conversation shortened; the system text changed; the mode and the tools changed; the provider's cache expired, or is not reported; another model was used" {
 		t.Errorf("breaks: %s", got)
 	}
 	if b.Breaks[0].Seq != 8 || b.Breaks[0].Anew != 220 {
@@ -188,7 +188,7 @@ func TestWhatIsSaidInSubtasksIsNotInTheWindow(t *testing.T) {
 	s := session{book: ledger.New(priced)}
 	s.add(system(text), said("go"))
 	s.task = "sub"
-	s.add(event.TaskCreated{TaskID: "sub", ParentID: "t"}, said("look"), reply(chat.Usage{In: 9000}, chat.Text("seen")))
+	s.add(event.TaskCreated{TaskID: "sub", ParentID: "t"}, said("look"), reply(chat.Usage{In: 9000}, chat.Text("last seen")))
 	if b := s.book.Done(); len(b.Requests) != 0 || b.Total.In != 0 || b.Aside.In != 9000 {
 		t.Errorf("%+v", b.Requests)
 	}

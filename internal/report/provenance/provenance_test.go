@@ -293,7 +293,7 @@ func TestEveryLineHasItsOrigin(t *testing.T) {
 	}
 }
 
-// What a call left behind is known by its own words if it was not kept; where
+// What a call left behind is known by its own words if it was not saved; where
 // these do not have the hash on record nobody is blamed for sure.
 func TestAnOutcomeThatWasNotKept(t *testing.T) {
 	for name, tc := range map[string]struct{ output, want string }{

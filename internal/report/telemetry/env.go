@@ -84,14 +84,14 @@ func target(getenv func(string) string, signal, path string) (t *Target, complai
 		return nil, ""
 	}
 	if exporter != "" && exporter != "otlp" {
-		return nil, fmt.Sprintf("no telemetry is sent as OTEL_%s_EXPORTER=%s asks for it: there is only otlp", signal, exporter)
+		return nil, fmt.Sprintf("no telemetry is sent: OTEL_%s_EXPORTER=%s is not supported, use otlp", signal, exporter)
 	}
 	if name, p := get("PROTOCOL"); p != "" && p != protocol {
-		return nil, fmt.Sprintf("no telemetry is sent: %s is %s, and only %s is spoken", name, p, protocol)
+		return nil, fmt.Sprintf("no telemetry is sent: %s is %s, and only %s is supported", name, p, protocol)
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Sprintf("no telemetry is sent: %s is no address of a web server", from)
+		return nil, fmt.Sprintf("no telemetry is sent: %s is not a web address", from)
 	}
 	if from == "OTEL_EXPORTER_OTLP_ENDPOINT" { // of all sorts, each at a place of its own
 		u = u.JoinPath(path)

@@ -152,8 +152,8 @@ func (e *Exporter) send(ctx context.Context, t *Target, body []byte) (again bool
 	case code >= 200 && code < 300:
 		return false, nil
 	case code == http.StatusTooManyRequests, code >= 502 && code <= 504:
-		return true, fmt.Errorf("it answered %d", code)
+		return true, fmt.Errorf("the server answered %d", code)
 	default:
-		return false, fmt.Errorf("it answered %d", code)
+		return false, fmt.Errorf("the server answered %d", code)
 	}
 }

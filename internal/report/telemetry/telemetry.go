@@ -84,10 +84,10 @@ func New(o Options) *Exporter {
 	e.o.Resource = append(slices.Clip(o.Resource), Attribute{"service.instance.id", e.id(16)})
 	e.instruments = []*instrument{
 		{name: "gen_ai.client.token.usage", unit: "{token}", about: "Tokens of requests and replies.", bounds: []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304}},
-		{name: "gen_ai.client.operation.duration", unit: "s", about: "How long steps took.", bounds: []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8}},
-		{name: "coder.cost", unit: "USD", about: "What replies cost, as far as prices are known."},
-		{name: "coder.turns", unit: "{turn}", about: "Turns, and work handed to other agents, by how they ended."},
-		{name: "coder.tool.calls", unit: "{call}", about: "Calls of tools, by how they ended."},
+		{name: "gen_ai.client.operation.duration", unit: "s", about: "Duration of steps.", bounds: []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8}},
+		{name: "coder.cost", unit: "USD", about: "Cost of replies, as far as prices are known."},
+		{name: "coder.turns", unit: "{turn}", about: "Turns and subtasks, by outcome."},
+		{name: "coder.tool.calls", unit: "{call}", about: "Tool calls, by outcome."},
 	}
 	return e
 }
@@ -414,7 +414,7 @@ func (e *Exporter) tell(t *Target, err error) {
 	e.told = true
 	e.mu.Unlock()
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		err = errors.New("it did not answer in time")
+		err = errors.New("no answer in time")
 	}
 	if !told {
 		e.o.Warn(fmt.Sprintf("telemetry cannot be sent to %s: %v", t.Host(), err))

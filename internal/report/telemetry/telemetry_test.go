@@ -264,7 +264,7 @@ func TestACollectorThatHangsHoldsNothingUp(t *testing.T) {
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("closing took %v", took)
 		}
-		if len(*told) != 1 || !strings.HasPrefix((*told)[0], "telemetry cannot be sent to h: it did not answer in time") || strings.Contains((*told)[0], "pw") {
+		if len(*told) != 1 || !strings.HasPrefix((*told)[0], "telemetry cannot be sent to h: no answer in time") || strings.Contains((*told)[0], "pw") {
 			t.Errorf("it said %q", *told)
 		}
 	})

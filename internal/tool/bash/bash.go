@@ -220,7 +220,7 @@ func (b *bash) plan(ctx context.Context, a bashArgs) (p tool.Plan, err error) {
 	case strings.TrimSpace(a.Command) == "":
 		return p, errors.New("command is empty")
 	case strings.ContainsRune(a.Command, 0):
-		return p, errors.New("command holds a NUL byte")
+		return p, errors.New("command contains a NUL byte")
 	case len(a.Command) >= maxCommand:
 		return p, fmt.Errorf("command is too long (%d bytes); write it to a file and run that", len(a.Command))
 	case a.Timeout < 0:

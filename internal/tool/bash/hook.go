@@ -192,4 +192,4 @@ func (c hookCall) callBack(ctx context.Context, cmd HookCommand, r tool.ShellRes
 
 // ErrTooLarge reports what is too large to be shown to a function of the program
 // that drives the session.
-var ErrTooLarge = errors.New("it is too large to be shown to the hook")
+var ErrTooLarge = errors.New("it is too large to show to the hook")

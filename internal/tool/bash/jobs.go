@@ -131,9 +131,9 @@ func (j *Jobs) begin(line tool.Line, c Confinement) (*job, error) {
 	}
 	switch {
 	case j.closed:
-		return nil, errors.New("the session is ending; no command can be started")
+		return nil, errors.New("the session is ending; no new commands can start")
 	case running >= maxRunning:
-		return nil, fmt.Errorf("%d commands are running in the background already; stop one first", running)
+		return nil, fmt.Errorf("%d commands are already running in the background; stop one first", running)
 	}
 	ctx, stop := context.WithCancel(context.Background()) // it outlives the call, not us
 	j.begun++
@@ -213,9 +213,9 @@ func (j *Jobs) find(id string) (*job, error) {
 		known = append(known, b.id)
 	}
 	if len(known) == 0 {
-		return nil, fmt.Errorf("there is no job %q; none was started in this run of the program, and those of an earlier one ended with it", id)
+		return nil, fmt.Errorf("unknown job %q; no job was started in this run, and earlier jobs ended with their run", id)
 	}
-	return nil, fmt.Errorf("there is no job %q; there are %s", id, strings.Join(known, ", "))
+	return nil, fmt.Errorf("unknown job %q; use one of %s", id, strings.Join(known, ", "))
 }
 
 // jobResult is what the model is told of a command in the background.

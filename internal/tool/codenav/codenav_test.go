@@ -178,7 +178,7 @@ func TestDiagnostics(t *testing.T) {
 }
 
 func TestNothingIsCalledFineThatIsNotKnownToBe(t *testing.T) {
-	for how, want := range map[string]string{"pull": "nothing wrong", "normal": "not known yet", "rests ill": "not known yet"} {
+	for how, want := range map[string]string{"pull": "no problems", "normal": "not known yet", "rests ill": "not known yet"} {
 		h := open(t, how)
 		h.put(t, "a.fake", "fine\n")
 		if _, r, err := h.run(t, t.Context(), "lsp_diagnostics", `{"path":"a.fake"}`); err != nil || r.Summary != want {
@@ -230,7 +230,7 @@ func TestPlaces(t *testing.T) {
 		{"qualified otherwise", "lsp_hover", `"symbol":"Other::more"`, `{"ok":true,"at":"a.fake:3:22: # fun pkg.fun x->fun more","text":"# fun pkg.fun x->fun"}`},
 		{"nearest to the column", "lsp_hover", `"symbol":"fun","line":3,"column":12`, `{"ok":true,"at":"a.fake:3:11: # fun pkg.fun x->fun more","text":"# fun pkg."}`},
 		{"behind a wide character", "lsp_hover", `"symbol":"def"`, `{"ok":true,"at":"a.fake:2:3: 😀 def fun","text":"😀"}`},
-		{"nothing to say, the next is asked", "lsp_hover", `"symbol":"first"`, `{"ok":true,"at":"a.fake:1:1: first","text":"","note":"there is nothing at this place: no symbol, or none the language server knows"}`},
+		{"nothing to say, the next is asked", "lsp_hover", `"symbol":"first"`, `{"ok":true,"at":"a.fake:1:1: first","text":"","note":"no symbol at this place, or none the language server knows"}`},
 		{"references", "lsp_references", `"symbol":"fun","line":2`, `{"ok":true,"at":"a.fake:2:7: 😀 def fun","references":["a.fake:2:7: 😀 def fun","a.fake:3:3: # fun pkg.fun x->fun more","a.fake:4:6: use fun and funny"],"count":3,"truncated":false}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestPlaces(t *testing.T) {
 	for args, want := range map[string]string{
 		`"symbol":"absent"`:        `"absent" is not in a.fake`,
 		`"symbol":"fu"`:            `"fu" is not in a.fake`,
-		`"symbol":"fun","line":40`: `"fun" is not on line 40 of a.fake nor near it`,
+		`"symbol":"fun","line":40`: `"fun" is not on or near line 40 of a.fake`,
 		`"line":5,"column":1`:      `a.fake has only 4 lines`,
 		`"line":1,"column":7`:      `line 1 of a.fake has only 5 characters`,
 	} {
@@ -289,10 +289,10 @@ func TestWithoutAServer(t *testing.T) {
 	h.put(t, "a.py", "x")
 	h.put(t, "a.txt", "x")
 	for args, want := range map[string]string{
-		`{"path":"a.py"}`:  "no language server for Python is installed; to get one: npm install -g pyright, or: pip install 'python-lsp-server[all]'",
-		`{"path":"a.txt"}`: "no language server is known for a.txt",
+		`{"path":"a.py"}`:  "no language server for Python is installed; to install one: npm install -g pyright, or: pip install 'python-lsp-server[all]'",
+		`{"path":"a.txt"}`: "no known language server for a.txt",
 		`{"path":"no.py"}`: "no.py: no such file or directory",
-		`{}`:               "no language server is at work, and none was found for the root of the workspace; ask about a file",
+		`{}`:               "no language server is running, and none was found for the workspace root; ask about a file",
 	} {
 		if _, _, err := h.run(t, t.Context(), "lsp_diagnostics", args); err == nil || err.Error() != want {
 			t.Errorf("%s: %v\nwant %s", args, err, want)

@@ -134,7 +134,7 @@ func tally(list []lsp.Diagnostic, r lsp.Report) string {
 	case len(words) == 0 && r.Note != "":
 		return "nothing found"
 	case len(words) == 0:
-		return "nothing wrong"
+		return "no problems"
 	}
 	return strings.Join(words, ", ")
 }

@@ -85,7 +85,7 @@ type hoverResult struct {
 }
 
 // nothingThere is said where a server has nothing to tell.
-const nothingThere = "there is nothing at this place: no symbol, or none the language server knows"
+const nothingThere = "no symbol at this place, or none the language server knows"
 
 // Hover is the tool that tells what a symbol is.
 func Hover(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {

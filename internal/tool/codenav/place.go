@@ -34,9 +34,9 @@ const (
 func (a placeArgs) check() error {
 	switch {
 	case a.Line < 0 || a.Column < 0:
-		return errors.New("line and column count from 1")
+		return errors.New("line and column start at 1")
 	case a.Symbol == "" && (a.Line == 0 || a.Column == 0):
-		return errors.New("name the place: symbol, or line and column")
+		return errors.New("give the place: symbol, or line and column")
 	case len(a.Symbol) > maxSymbol || strings.ContainsAny(a.Symbol, "\r\n"):
 		return errors.New("symbol must be one name")
 	case a.Symbol != "" && strings.TrimSpace(a.Symbol) == "":
@@ -76,7 +76,7 @@ func (a placeArgs) candidates(lines []string) ([]lsp.Position, error) {
 	}
 	if len(found) == 0 {
 		if a.Line > 0 {
-			return nil, fmt.Errorf("%q is not on line %d of %s nor near it", symbol, a.Line, a.Path)
+			return nil, fmt.Errorf("%q is not on or near line %d of %s", symbol, a.Line, a.Path)
 		}
 		return nil, fmt.Errorf("%q is not in %s", symbol, a.Path)
 	}

@@ -67,7 +67,7 @@ func SearchCode(ws *workspace.Workspace, index *codeindex.Index, hide func(path 
 			case strings.TrimSpace(a.Query) == "":
 				return tool.Plan{}, errors.New("query is empty")
 			case len(a.Query) > maxQuery:
-				return tool.Plan{}, fmt.Errorf("query has %d bytes, the limit is %d: a few words will do", len(a.Query), maxQuery)
+				return tool.Plan{}, fmt.Errorf("query has %d bytes, the limit is %d: a few words are enough", len(a.Query), maxQuery)
 			case a.Limit < 0:
 				return tool.Plan{}, errors.New("limit must not be negative")
 			}

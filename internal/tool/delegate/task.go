@@ -86,7 +86,7 @@ func Task(o Options) tool.Tool {
 			case strings.TrimSpace(a.Objective) == "":
 				return tool.Plan{}, errors.New("the objective is empty")
 			case len(a.Objective) > maxObjective:
-				return tool.Plan{}, fmt.Errorf("the objective is longer than %d bytes; put the material into a file and name it", maxObjective)
+				return tool.Plan{}, fmt.Errorf("the objective is longer than %d bytes; put the material in a file and name the file", maxObjective)
 			}
 			p := tool.Plan{Title: a.title(), Effects: []tool.Effect{{Kind: tool.Note, Target: "subtask"}}, Preview: display.Text(a.Objective)}
 			if strings.TrimSpace(a.Agent) == "" {
@@ -151,7 +151,7 @@ func (o Options) find(name string) (Choice, error) {
 		for _, c := range o.Choices {
 			names = append(names, c.Name)
 		}
-		return Choice{}, fmt.Errorf("there is no agent named %q; there are %s", name, strings.Join(names, ", "))
+		return Choice{}, fmt.Errorf("unknown agent %q; use one of %s", name, strings.Join(names, ", "))
 	}
 	return o.Choices[i], nil
 }
@@ -168,7 +168,7 @@ func (o Options) choose(ctx context.Context, a taskArgs) (Choice, error) {
 	own := 0 // agents that people have written: several of them may fit
 	q := uip.Request{
 		Kind: uip.Select, Purpose: uip.AssignSubtask,
-		Display: uip.Display{Title: "Which agent shall do this?", Description: a.title(), Content: display.Text(a.Objective)},
+		Display: uip.Display{Title: "Which agent should do this?", Description: a.title(), Content: display.Text(a.Objective)},
 	}
 	for _, c := range o.Choices {
 		if c.Own {
@@ -193,7 +193,7 @@ func (o Options) choose(ctx context.Context, a taskArgs) (Choice, error) {
 	case answer.Unanswered():
 		return o.find(o.Default)
 	case answer.Dismissed || answer.Option == "" && strings.TrimSpace(answer.Input) == "":
-		return Choice{}, errors.New("the user chose no agent for this; do it yourself, or ask what is wanted")
+		return Choice{}, errors.New("the user chose no agent for this; do it yourself, or ask what the user wants")
 	}
 	return o.find(cmp.Or(answer.Option, answer.Input))
 }

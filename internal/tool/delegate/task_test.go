@@ -143,7 +143,7 @@ func TestThePersonChoosesWhereSeveralFit(t *testing.T) {
 		"typed":             {own("a", "b"), `{"objective":"x"}`, answer(uip.Response{Input: " Explore ", Author: "user"}, nil), "explore"},
 		"typed nonsense":    {own("a", "b"), `{"objective":"x"}`, answer(uip.Response{Input: "zz", Author: "user"}, nil), "there is no agent"},
 		"nobody there":      {own("a", "b"), `{"objective":"x"}`, uip.Nobody, "general"},
-		"nobody answered":   {own("a", "b"), `{"objective":"x"}`, answer(uip.Response{Author: "nobody"}, nil), "general"},
+		"no answer":         {own("a", "b"), `{"objective":"x"}`, answer(uip.Response{Author: "nobody"}, nil), "general"},
 		"dismissed":         {own("a", "b"), `{"objective":"x"}`, answer(uip.Response{Dismissed: true, Author: "user"}, nil), "the user chose no agent"},
 		"answer comes late": {own("a", "b"), `{"objective":"x"}`, answer(uip.Response{}, uip.ErrParked), "waiting for an answer"},
 		"the model chose":   {own("a", "b"), `{"agent":"a","objective":"x"}`, never, "a"},

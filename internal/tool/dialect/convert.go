@@ -113,7 +113,7 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 				list = []json.RawMessage{raw}
 			}
 			if len(list) != 1 {
-				return fmt.Errorf("has %d entries; call once for each, several calls may stand in one reply", len(list))
+				return fmt.Errorf("has %d entries; call once for each; one reply may hold several calls", len(list))
 			}
 			if ours != "" {
 				w.args[ours] = list[0]
@@ -194,7 +194,7 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 			}
 			found := address().FindAllString(text, -1)
 			if len(found) != 1 {
-				return fmt.Errorf("holds %d addresses; call fetch with the url", len(found))
+				return fmt.Errorf("has %d addresses; call fetch with the url", len(found))
 			}
 			w.args[ours] = strings.TrimRight(found[0], ".,;:!?)")
 			return nil
@@ -257,17 +257,17 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 			case "false", "False", "0", "", "[]", "{}":
 				return nil
 			}
-			return fmt.Errorf("%s is not served here; leave it out", raw)
+			return fmt.Errorf("%s is not supported here; omit it", raw)
 		},
 		"literally": func(_ *writing, _ string, raw json.RawMessage) error {
 			if strings.Trim(string(raw), `"`) == "true" {
-				return errors.New("a text is replaced as it stands in the file; give it so, or use sed with bash")
+				return errors.New("text is replaced literally; give the exact text, or use sed with bash")
 			}
 			return nil
 		},
 		"multiline": func(w *writing, _ string, raw json.RawMessage) error {
 			if strings.Trim(string(raw), `"`) == "true" && acrossLines().MatchString(strings.ReplaceAll(string(w.given["pattern"]), `\\`, `\`)) {
-				return errors.New("a search goes line by line here; search for one of the lines, with context for those around it")
+				return errors.New("search works line by line here; search for one of the lines, with context for the others")
 			}
 			return nil
 		},
@@ -305,9 +305,9 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 			case err != nil || len(list) == 0:
 				return err
 			case len(list) > 1:
-				return fmt.Errorf("has %d entries; call once for each, several calls may stand in one reply", len(list))
+				return fmt.Errorf("has %d entries; call once for each; one reply may hold several calls", len(list))
 			case strings.ContainsAny(list[0], "*?{"):
-				return errors.New("names files by a pattern; find them with glob and read each, several calls may stand in one reply")
+				return errors.New("is a file pattern; find the files with glob and read each; one reply may hold several calls")
 			}
 			w.args[ours] = list[0]
 			return nil

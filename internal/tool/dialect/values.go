@@ -42,9 +42,9 @@ func edits(w *writing, _ string, raw json.RawMessage) error {
 			ours, known := editNames()[fold(name)]
 			switch {
 			case !known:
-				return fmt.Errorf("entry %d: %q is not understood; each has old_string and new_string", i+1, name)
+				return fmt.Errorf("entry %d: %q is unknown; each entry has old_string and new_string", i+1, name)
 			case ours == "path" && w.args["path"] != nil && w.text("path") != plain(v):
-				return errors.New("they are of several files; call edit for each file")
+				return errors.New("the edits are in several files; call edit for each file")
 			case ours == "path":
 				w.args["path"] = v
 			case ours != "":
@@ -95,7 +95,7 @@ func inserted(shift int) func(w *writing, ours string, raw json.RawMessage) erro
 		}
 		line += shift
 		if line < 0 || text == "" {
-			return errors.New("the line must be counted from 1 and the text be given; to add at the end, call edit with the last line")
+			return errors.New("the line must be a number from 1, and the text must be given; to add at the end, call edit with the last line")
 		}
 		lines := strings.Split(strings.TrimSuffix(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), "\n")
 		w.args[ours] = fmt.Sprintf("@@ -%d,0 +%d,%d @@\n+%s\n", line, line+1, len(lines), strings.Join(lines, "\n+"))
@@ -119,10 +119,10 @@ func todos(w *writing, ours string, raw json.RawMessage) error {
 			}
 		}
 	} else if json.Unmarshal(raw, &list) != nil {
-		return errors.New("must be a list of things to do, each with content and status")
+		return errors.New("must be a list of todos, each with content and status")
 	}
 	if isText && len(list) == 0 && strings.TrimSpace(text) != "" {
-		return errors.New("must be a list of things to do, each with content and status, or lines such as - [ ] look")
+		return errors.New("must be a list of todos, each with content and status, or lines such as - [ ] look")
 	}
 	out := make([]map[string]string, 0, len(list))
 	for _, item := range list {
@@ -150,7 +150,7 @@ func todos(w *writing, ours string, raw json.RawMessage) error {
 			}
 		}
 		if todo["content"] == "" {
-			return errors.New("every entry needs content: what is to be done")
+			return errors.New("every entry needs content: the task")
 		}
 		if todo["status"] == "" {
 			delete(todo, "status")

@@ -89,7 +89,7 @@ func (s *changeSet) write() error {
 		}
 		for i := len(undo) - 1; i >= 0; i-- {
 			if also := undo[i](); also != nil {
-				err = errors.Join(err, fmt.Errorf("put back what was changed: %w", also))
+				err = errors.Join(err, fmt.Errorf("restore what was changed: %w", also))
 			}
 		}
 		return fmt.Errorf("nothing was changed: %w", err)

@@ -73,7 +73,7 @@ func (c savedCall) Run(ctx context.Context, out io.Writer) (tool.Result, error) 
 		disk, err := io.ReadAll(io.LimitReader(f, maxKept))
 		_ = f.Close() // it was only read
 		if _, unsaved := c.saved.buffer.of(ctx, c.saved.ws, name, disk); err == nil && unsaved {
-			return tool.Result{}, fmt.Errorf("%s has changes in the user's editor that are not saved; ask them to save it, then read it again", name)
+			return tool.Result{}, fmt.Errorf("%s has unsaved changes in the user's editor; ask the user to save it, then re-read it", name)
 		}
 	}
 	return c.Call.Run(ctx, out)

@@ -100,7 +100,7 @@ func (h hunks) of(n int) string { return fmt.Sprintf("%d/%d hunks", len(h), n) }
 func (h hunks) check(n int) error {
 	for i, one := range h {
 		if one < 1 || one > n || h[:i].take(one) {
-			return fmt.Errorf("%s: there are hunks 1 to %d, each once", tool.OnlyHunks, n)
+			return fmt.Errorf("%s: use hunks 1 to %d, each once", tool.OnlyHunks, n)
 		}
 	}
 	if len(h) == 0 {
@@ -172,7 +172,7 @@ func (c *change) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
 			now, _, _ := load(c.ws, c.at) // what it is only helps to explain
 			return tool.Result{}, changedSincePlanned(c.path, c.old, now)
 		} else if err != nil {
-			return tool.Result{}, fmt.Errorf("it could not be written: %w", err)
+			return tool.Result{}, fmt.Errorf("the file could not be written: %w", err)
 		}
 	}
 	diff, cut := patch.Cut(strings.ToValidUTF8(c.diff, "\ufffd"), patch.MaxLines, patch.MaxChars)
@@ -188,7 +188,7 @@ func (c *change) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
 }
 
 func changedSincePlanned(path string, then, now []byte) error {
-	return fmt.Errorf("%s changed on disk since it was planned; read it again%s", path, whatChanged(path, then, now))
+	return fmt.Errorf("%s changed on disk since the change was planned; re-read it%s", path, whatChanged(path, then, now))
 }
 
 //go:embed write.md
@@ -214,7 +214,7 @@ func Write(ws *workspace.Workspace, seen *Seen) tool.Tool {
 // model cannot be expected to write them.
 func rewrite(path string, old []byte, content string) ([]byte, error) {
 	if strings.ContainsRune(content, 0) {
-		return nil, errors.New("content holds a NUL byte; this tool writes text")
+		return nil, errors.New("content contains a NUL byte; this tool writes text")
 	}
 	if err := textOnly(path, old); err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ func edited(a editArgs, old []byte) (outcome, error) {
 	for i := 0; err == nil && i < len(a.Then); i++ {
 		next, failed := editedOnce(editArgs{Path: a.Path, Old: a.Then[i].Old, New: a.Then[i].New, ReplaceAll: a.Then[i].ReplaceAll}, o.content)
 		if failed != nil {
-			err = fmt.Errorf("edit %d of %d, after those before it: %w; none was made", i+2, len(a.Then)+1, failed)
+			err = fmt.Errorf("edit %d of %d, after the earlier edits: %w; no edit was made", i+2, len(a.Then)+1, failed)
 		}
 		o = outcome{content: next.content, replacements: o.replacements + next.replacements, note: tool.JoinNotes(o.note, next.note)}
 	}
@@ -60,7 +60,7 @@ func edited(a editArgs, old []byte) (outcome, error) {
 func editedOnce(a editArgs, old []byte) (o outcome, err error) {
 	if a.Old == "" {
 		if len(old) > 0 && string(old) != bom {
-			return o, fmt.Errorf("%s exists already; say in old_string what to replace", a.Path)
+			return o, fmt.Errorf("%s already exists; give the text to replace in old_string", a.Path)
 		}
 		o.content, err = rewrite(a.Path, old, a.New)
 		return o, err
@@ -69,7 +69,7 @@ func editedOnce(a editArgs, old []byte) (o outcome, err error) {
 	case old == nil:
 		return o, absentFile(a.Path)
 	case strings.ContainsRune(a.New, 0):
-		return o, errors.New("new_string holds a NUL byte; this tool writes text")
+		return o, errors.New("new_string contains a NUL byte; this tool writes text")
 	// In a file of an unknown encoding ASCII can still be replaced by ASCII.
 	case errors.Is(err, errEncoding) && isASCII(a.Old) && isASCII(a.New) && !splitsRune(string(old), a.Old):
 	case err != nil:
@@ -105,7 +105,7 @@ func replaced(text string, a editArgs, ends ending) (loose, error) {
 	if ends != mixed {
 		old, new = ends.given(a.Old), ends.given(a.New)
 		if old == new && a.Old != a.New {
-			return loose{}, errors.New("old_string and new_string differ in line ends only; this tool keeps those of the file: use a command to convert it")
+			return loose{}, errors.New("old_string and new_string differ only in line endings; this tool keeps those of the file: use a command to convert it")
 		}
 	}
 	got, n, err := substitute(text, old, new, a.ReplaceAll)
@@ -197,7 +197,7 @@ func spotsOf(text, old string, all bool) (spots []int, err error) {
 			line += strings.Count(text[done:at], "\n")
 			lines, done = append(lines, line), at
 		}
-		return nil, fmt.Errorf("old_string is in %s; add lines around it to tell which, or set replace_all", placesOn(lines))
+		return nil, fmt.Errorf("old_string is in %s; add lines around it to pick one, or set replace_all", placesOn(lines))
 	}
 	return spots, nil
 }

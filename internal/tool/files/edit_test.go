@@ -56,7 +56,7 @@ func TestSubstituteRefuses(t *testing.T) {
 		{"overlapping is ambiguous", "aaa", "aa", "b", []string{"2 places"}},
 		{"ambiguous in windows text", "x\r\ny\r\nx\r\n", "x\n", "z\n", []string{"lines 1, 3"}},
 		{"many", strings.Repeat("x\n", 5000), "x", "z", []string{"1000 places", "lines 1, 2", "…"}},
-		{"white space", "func f() {\n\treturn 1\n}\n", "func f() {\n    return 1\n}", "x", []string{"1: func f() {", "2: \treturn 1", "only white space differs"}},
+		{"white space", "func f() {\n\treturn 1\n}\n", "func f() {\n    return 1\n}", "x", []string{"1: func f() {", "2: \treturn 1", "only whitespace differs"}},
 		{"a word is wrong", "a\nreturn compute(x, y)\nb\n", "return compute(x, z)", "x", []string{"2: return compute(x, y)"}},
 		{"nothing like it", "alpha\nbeta\n", "completely different", "x", []string{"not in the file"}},
 		{"empty file", "", "a", "b", []string{"not in the file"}},

@@ -106,10 +106,10 @@ type imageResult struct {
 
 // image hands the picture to a model that sees, and tells any other what it is.
 func (s *source) image(mediaType string, vision bool) (tool.Result, error) {
-	what := fmt.Sprintf("%s is a picture (%s, %d bytes)", s.name, mediaType, s.size)
+	what := fmt.Sprintf("%s is an image (%s, %d bytes)", s.name, mediaType, s.size)
 	switch {
 	case !vision:
-		return tool.Result{}, fmt.Errorf("%s; this model cannot be shown pictures", what)
+		return tool.Result{}, fmt.Errorf("%s; this model does not support images", what)
 	case s.size > maxImage:
 		return tool.Result{}, fmt.Errorf("%s; at most %d bytes can be shown", what, maxImage)
 	}
@@ -166,7 +166,7 @@ func (t *texts) UnmarshalJSON(b []byte) error {
 func notebookText(_ context.Context, b []byte) (string, error) {
 	var nb notebook
 	if err := json.Unmarshal(b, &nb); err != nil || nb.Cells == nil {
-		return "", errors.New("it is not well formed")
+		return "", errors.New("it is malformed")
 	}
 	var out strings.Builder
 	for i, c := range nb.Cells {

@@ -109,7 +109,7 @@ func (b *block) tooMany(places []int) error {
 	for i, at := range places {
 		lines[i] = at + 1
 	}
-	return fmt.Errorf("old_string is not in the file as it stands; with other white space it is in %s; give it exactly, with lines around it to tell which", placesOn(lines))
+	return fmt.Errorf("old_string is not exactly in the file; with other whitespace it is in %s; give it exactly, with lines around it to pick one", placesOn(lines))
 }
 
 // indentLike gives the lines of new the indentation that the wanted lines have
@@ -204,7 +204,7 @@ func substituteFolded(text, old, new string, all bool) (loose, error) {
 	}
 	spots, err := spotsOf(plain, want, all)
 	if err != nil {
-		return loose{}, fmt.Errorf("old_string is not in the file as it stands; with other quotes, dashes or spaces %w", err)
+		return loose{}, fmt.Errorf("old_string is not exactly in the file; with other quotes, dashes or spaces %w", err)
 	}
 	head, tail := shared([]rune(old), []rune(new))
 	var out strings.Builder
@@ -245,7 +245,7 @@ func notFound(text, old string) error {
 	lines := strings.Split(text, "\n")
 	at, n, why := patch.Nearest(lines, strings.Split(strings.Trim(old, "\n"), "\n"))
 	if n == 0 {
-		return absent("old_string is not in the file; read it again")
+		return absent("old_string is not in the file; re-read the file")
 	}
 	var b strings.Builder
 	b.WriteString("old_string is not in the file; the nearest lines are")

@@ -55,7 +55,7 @@ func readPage(ctx context.Context, f io.ReaderAt, size int64, offset, limit int)
 		err = p.fill(r, limit)
 	}
 	if err == nil && p.lines == 0 && p.start > 1 {
-		err = fmt.Errorf("offset %d is beyond the end; the file has %d lines", offset, skipped)
+		err = fmt.Errorf("offset %d is past the end; the file has %d lines", offset, skipped)
 	}
 	p.end = p.start + p.lines - 1
 	return p, err

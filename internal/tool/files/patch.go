@@ -252,7 +252,7 @@ type patchedFile struct {
 
 func (s *changeSet) add(c patch.Change) error {
 	if bytes.IndexByte(c.New, 0) >= 0 {
-		return fmt.Errorf("%s: the patch holds a NUL byte; this tool writes text", c.Path)
+		return fmt.Errorf("%s: the patch contains a NUL byte; this tool writes text", c.Path)
 	}
 	f := patchedFile{Path: c.Path, From: c.From, Operation: "updated"}
 	diff, added, deleted := c.Diff(s.mode(c))

@@ -100,14 +100,14 @@ func TestPatchRefuses(t *testing.T) {
 	if err := os.Chmod(dir+"/ro", 0o444); err != nil {
 		t.Fatal(err)
 	}
-	must(t, tools, "read", "path", "seen")
+	must(t, tools, "read", "path", "last seen")
 	put(t, dir+"/seen", "a\nmine\n")
 	update := func(name string) []any {
 		return []any{"patch", "*** Begin Patch\n*** Update File: " + name + "\n-a\n+b\n*** End Patch"}
 	}
 	refused(t, tools, "patch", update("latin1"), "not UTF-8")
 	refused(t, tools, "patch", update("ro"), "read-only")
-	refused(t, tools, "patch", update("seen"), "changed on disk", "+mine")
+	refused(t, tools, "patch", update("last seen"), "changed on disk", "+mine")
 	refused(t, tools, "patch", []any{"patch", "*** Begin Patch\n*** Add File: x\n+a\x00\n*** End Patch"}, "NUL")
 }
 

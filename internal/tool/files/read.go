@@ -68,7 +68,7 @@ func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a
 		return tool.Result{}, err
 	}
 	if info, err := ws.Stat(at); err == nil && info.IsDir() {
-		return tool.Result{}, fmt.Errorf("%s is a directory; list shows what is in it", name)
+		return tool.Result{}, fmt.Errorf("%s is a directory; use list to see its files", name)
 	}
 	f, info, err := ws.Open(at)
 	if err != nil {

@@ -115,7 +115,7 @@ func (s *Seen) check(at string, info fs.FileInfo, now []byte) error {
 	case known.content == nil && known.hash != "" && known.hash == hashOf(bytes.NewReader(now)):
 		return nil
 	}
-	return fmt.Errorf("%s changed on disk since it was read; read it again%s", at, whatChanged(at, known.content, now))
+	return fmt.Errorf("%s changed on disk since it was read; re-read it%s", at, whatChanged(at, known.content, now))
 }
 
 // whatChanged shows the beginning of what somebody did to a file, if both its

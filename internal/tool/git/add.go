@@ -71,7 +71,7 @@ func stage(ctx context.Context, o Options, a addArgs) (*staging, error) {
 	case len(paths) == 0:
 		return nil, errors.New(`argument "path" is missing`)
 	case len(paths) > maxPaths:
-		return nil, fmt.Errorf("at most %d paths can be given", maxPaths)
+		return nil, fmt.Errorf("at most %d paths are allowed", maxPaths)
 	}
 	s := new(staging)
 	for _, p := range paths {
@@ -143,7 +143,7 @@ func (s *staging) explain(ctx context.Context) error {
 	for _, p := range idle {
 		_, err := s.Workspace.Lstat(p)
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s: there is no such file, and none is tracked", title(p))
+			return fmt.Errorf("%s: no such file, and none is tracked", title(p))
 		}
 		if err != nil {
 			return err
@@ -206,7 +206,7 @@ func (s *staging) add(ctx context.Context, _ io.Writer) (tool.Result, error) {
 	if out.code != 0 {
 		err := failure("add", out)
 		if len(r.Filters) > 0 { // it may be that of a filter that is off
-			err = fmt.Errorf("%w\nthis repository configures filters (%s), which this tool does not run; stage such files with a command instead", err, r.filterNames())
+			err = fmt.Errorf("%w\nthis repository configures filters (%s), which this tool does not run; use a command to stage such files", err, r.filterNames())
 		}
 		return tool.Result{}, err
 	}

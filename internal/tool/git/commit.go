@@ -59,7 +59,7 @@ func propose(ctx context.Context, o Options, a commitArgs) (*proposal, error) {
 	case strings.TrimSpace(a.Message) == "":
 		return nil, errors.New("message is empty")
 	case strings.ContainsRune(a.Message, 0):
-		return nil, errors.New("message holds a NUL byte")
+		return nil, errors.New("message contains a NUL byte")
 	case len(a.Message) > maxMessage:
 		return nil, fmt.Errorf("message is too long (%d bytes)", len(a.Message))
 	}
@@ -125,7 +125,7 @@ func (p *proposal) commit(ctx context.Context, _ io.Writer) (tool.Result, error)
 		return tool.Result{}, err
 	}
 	if !slices.Equal(now, p.staged) {
-		return tool.Result{}, errors.New("what is staged has changed since the commit was planned; look at it again")
+		return tool.Result{}, errors.New("the staged changes are no longer those of the planned commit; check them again")
 	}
 	args := []string{"commit", "--quiet", "--cleanup=whitespace", "--no-gpg-sign", "--file=-"}
 	with, write := r.Git, r.own

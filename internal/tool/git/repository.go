@@ -35,7 +35,7 @@ func open(ctx context.Context, o Options) (*repository, error) {
 		return nil, err
 	}
 	if err := repofile.CheckGit(r.Workspace.Root()); err != nil {
-		return nil, fmt.Errorf("git cannot be asked: %w", err)
+		return nil, fmt.Errorf("git cannot be run: %w", err)
 	}
 	limit := cmp.Or(max(o.Timeout, 0), defaultTimeout)
 	bounded, cancel := context.WithTimeout(ctx, limit)

@@ -54,7 +54,7 @@ func (p *peer) ask(ctx context.Context, q uip.Request) (uip.Response, *openCall,
 	q.Display.Metadata[Asks] = oneLine(p.Name)
 	a, err := uip.From(open.ctx).Ask(asking, q)
 	if errors.Is(err, uip.ErrParked) { // the server would be gone
-		p.tellOnce("parked", fmt.Sprintf("MCP server %s asked something in a call: that cannot be parked", oneLine(p.Name)))
+		p.tellOnce("parked", fmt.Sprintf("MCP server %s asked a question in a call: that cannot be parked", oneLine(p.Name)))
 		return uip.NoAnswer(q), open, nil
 	}
 	return a, open, err
@@ -62,7 +62,7 @@ func (p *peer) ask(ctx context.Context, q uip.Request) (uip.Response, *openCall,
 
 // tellUnasked tells that nobody was there to answer the server.
 func (p *peer) tellUnasked() {
-	p.tellOnce("unasked", fmt.Sprintf("MCP server %s asked something, and nobody could be asked: it was told no", oneLine(p.Name)))
+	p.tellOnce("unasked", fmt.Sprintf("MCP server %s asked a question, and nobody could answer: coder declined", oneLine(p.Name)))
 }
 
 // The answers to what a server asks for.
@@ -82,7 +82,7 @@ func (p *peer) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitRes
 	a, _, err := p.ask(ctx, q)
 	switch {
 	case err != nil:
-		p.tellOnce("asked", fmt.Sprintf("MCP server %s asked something, and was not answered: %s", oneLine(p.Name), oneLine(err.Error())))
+		p.tellOnce("asked", fmt.Sprintf("MCP server %s asked a question and got no answer: %s", oneLine(p.Name), oneLine(err.Error())))
 		return &sdk.ElicitResult{Action: cancel}, nil
 	case a.Unanswered():
 		p.tellUnasked()
@@ -117,7 +117,7 @@ func (p *peer) form(params *sdk.ElicitParams) (uip.Request, []field, error) {
 	}
 	if params.URL != "" {
 		if !strings.HasPrefix(params.URL, "https://") && !strings.HasPrefix(params.URL, "http://") {
-			return uip.Request{}, nil, errors.New("the address is not one of the web")
+			return uip.Request{}, nil, errors.New("the address is not a web address")
 		}
 		end.Display.Title += fmt.Sprintf("\nopen %s in a browser, if you trust it, then agree", sanitize.Line(params.URL, 2*maxQuestion))
 		return end, nil, nil
@@ -232,23 +232,23 @@ func (f field) question() uip.Request {
 	}
 	switch f.kind {
 	case "array":
-		hint = fmt.Sprintf("(several of these, with commas between: %s)", strings.Join(labels, ", "))
-		q.Validation.Says = "among what can be chosen"
+		hint = fmt.Sprintf("(one or more, separated by commas: %s)", strings.Join(labels, ", "))
+		q.Validation.Says = "from the listed choices"
 	case "integer":
 		hint, q.Validation.Says = "(a whole number)", "a whole number"
 	case "number":
 		hint, q.Validation.Says = "(a number)", "a number"
 	default:
 		if len(labels) > 0 {
-			q.Validation.Says = "among what can be chosen"
+			q.Validation.Says = "from the listed choices"
 		}
 	}
 	left := ""
 	switch {
 	case f.fallback != nil:
-		left = fmt.Sprintf("as it is: %s", sanitize.Line(fmt.Sprint(f.fallback), 200))
+		left = fmt.Sprintf("default: %s", sanitize.Line(fmt.Sprint(f.fallback), 200))
 	case !f.required:
-		left = "leave it out"
+		left = "leave empty"
 	}
 	if left != "" {
 		q.Options = append(q.Options, uip.Option{ID: leave, Label: left})
@@ -370,14 +370,14 @@ func (p *peer) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.Cr
 		Display: uip.Display{
 			Title:       fmt.Sprintf("The MCP server %s wants the model to answer this", oneLine(p.Name)),
 			Metadata:    map[string]string{uip.OwnTitle: "true"},
-			Description: fmt.Sprintf("at your cost, at most %d tokens, and the server gets the answer", want.MaxTokens),
+			Description: fmt.Sprintf("at your cost, at most %d tokens; the server gets the answer", want.MaxTokens),
 			Content:     display.Text(text),
 		},
 		Options: []uip.Option{{ID: uip.Approve, Label: "approve", Style: uip.Primary}, {ID: uip.Reject, Label: "reject", Style: uip.Danger}},
 	})
 	if err == nil && a.Unanswered() {
 		p.tellUnasked()
-		err = errors.New("nobody could be asked")
+		err = errors.New("nobody could answer")
 	}
 	if err == nil && a.Option != uip.Approve {
 		err = errors.New("the user did not allow it")

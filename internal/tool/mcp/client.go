@@ -166,7 +166,7 @@ func (c *calls) asking() (o *openCall, answered func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.open) == 0 {
-		return nil, nil, errors.New("nothing is asked of the server, so it may ask nothing")
+		return nil, nil, errors.New("the server may only ask during a request")
 	}
 	o = c.open[0]
 	if o.asked++; o.asked > maxAsked {

@@ -50,9 +50,9 @@ func (l *line) explain(err error) error {
 	case <-l.pipe.Ended():
 		lines := strings.Split(strings.TrimSpace(l.pipe.LastWords()), "\n")
 		if said := oneLine(lines[len(lines)-1]); said != "" {
-			return fmt.Errorf("it ended: %s", said)
+			return fmt.Errorf("it exited: %s", said)
 		}
-		return errors.New("it ended without a word")
+		return errors.New("it exited without a message")
 	case <-time.After(endGrace):
 		return err
 	}
@@ -130,14 +130,14 @@ func (p *peer) transport(l *line) (sdk.Transport, error) {
 }
 
 // errUnauthorised reports a server that wants to know who asks.
-var errUnauthorised = errors.New("it wants to know who asks")
+var errUnauthorised = errors.New("it requires a login")
 
 // locksOut says what to do about that.
 func (p *peer) locksOut() error {
 	for name := range p.Headers {
 		if strings.EqualFold(name, "Authorization") {
-			return fmt.Errorf("%w, and does not take the header Authorization that it is given", errUnauthorised)
+			return fmt.Errorf("%w, and rejects the given Authorization header", errUnauthorised)
 		}
 	}
-	return fmt.Errorf("%w: coder mcp login %s logs in", errUnauthorised, oneLine(p.Name))
+	return fmt.Errorf("%w: run coder mcp login %s", errUnauthorised, oneLine(p.Name))
 }

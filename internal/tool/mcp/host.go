@@ -93,7 +93,7 @@ func New(o Options) *Host {
 	for _, s := range o.Servers {
 		name := Key(s.Name)
 		if other, twice := taken[name]; twice {
-			o.Warn(fmt.Sprintf("MCP server %s is left out: its name is too much like that of %s", oneLine(s.Name), oneLine(other)))
+			o.Warn(fmt.Sprintf("MCP server %s is skipped: its name is too similar to %s", oneLine(s.Name), oneLine(other)))
 			continue
 		}
 		taken[name] = s.Name
@@ -142,7 +142,7 @@ func (h *Host) Settle(ctx context.Context, patience time.Duration) {
 		}
 	}
 	if len(late) > 0 {
-		h.o.Warn(fmt.Sprintf("not waiting any longer for MCP servers: %s", strings.Join(late, ", ")))
+		h.o.Warn(fmt.Sprintf("no longer waiting for MCP servers: %s", strings.Join(late, ", ")))
 	}
 }
 
@@ -200,7 +200,7 @@ const (
 	Ready    State = "ready"
 	Failed   State = "failed"
 	Locked   State = "not logged in" // it wants to know who asks
-	LeftOut  State = "left out"      // it cannot be used as it is written
+	LeftOut  State = "skipped"       // it cannot be used as it is written
 )
 
 // Status is a server as it is now.

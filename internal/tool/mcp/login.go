@@ -105,7 +105,7 @@ func (t *tokens) get(ctx context.Context, stale string) string {
 	next.Token = fresh
 	t.held = &next
 	if err := t.peer.keep(&next); err != nil {
-		t.peer.host.o.Warn(fmt.Sprintf("the login with the MCP server %s could not be kept: %v", oneLine(t.peer.Name), err))
+		t.peer.host.o.Warn(fmt.Sprintf("the login with the MCP server %s could not be saved: %v", oneLine(t.peer.Name), err))
 	}
 	return fresh.AccessToken
 }
@@ -129,11 +129,11 @@ func (h *Host) Authorise(ctx context.Context, name string, show func(address str
 	p := h.peer(name)
 	switch {
 	case p == nil:
-		return errors.New("there is no such server")
+		return errors.New("unknown server")
 	case p.URL == "":
-		return errors.New("it is a program on this machine, which needs no login")
+		return errors.New("it is a program on this machine and needs no login")
 	case h.o.Logins == nil:
-		return errors.New("there is no folder to keep a login in: set HOME or CODER_HOME")
+		return errors.New("no folder to save a login in: set HOME or CODER_HOME")
 	}
 	back, err := listenForRedirect(p.OAuth.CallbackPort)
 	if err != nil {
@@ -145,7 +145,7 @@ func (h *Host) Authorise(ctx context.Context, name string, show func(address str
 		return err
 	}
 	if res.StatusCode != http.StatusUnauthorized {
-		return errors.New("it does not want to know who asks")
+		return errors.New("it does not require a login")
 	}
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		PreregisteredClient: p.OAuth.credentials(),

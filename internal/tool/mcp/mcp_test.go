@@ -230,7 +230,7 @@ func (w *world) tool(t *testing.T, name string) tool.Tool {
 	return nil
 }
 
-// call calls a tool and gives back what the model is told.
+// call calls a tool and gives back the request to the model.
 func (w *world) call(t *testing.T, ctx context.Context, name, args string) (tool.Result, string, error) {
 	t.Helper()
 	c, err := w.tool(t, name).Prepare(ctx, json.RawMessage(args))
@@ -299,7 +299,7 @@ func TestAServerThatWantsToKnowWhoAsks(t *testing.T) {
 			t.Error(err)
 		}
 		close(said)
-		if text := <-said; !strings.Contains(text, "it wants to know who asks: coder mcp login s logs in") {
+		if text := <-said; !strings.Contains(text, "it requires a login: run coder mcp login s") {
 			t.Errorf("%s: it was said %q", kind, text)
 		}
 	}
@@ -475,7 +475,7 @@ func TestWhatAServerSaysOfItsToolsIsDoubted(t *testing.T) {
 		t.Errorf("tools %s", got)
 	}
 	refused := strings.Join(w.Status()[0].Refused, "\n")
-	for _, want := range []string{"bad_schema is left out: its schema is not valid", "a_list is left out: its name is that of a tool of this program", "toolone is left out: its name is too much like that of tool.one", "its name is longer than 64"} {
+	for _, want := range []string{"bad_schema is left out: its schema is not valid", "a_list is left out: its name is reserved for a coder tool", "toolone is left out: its name is too similar to that of tool.one", "its name is longer than 64"} {
 		if !strings.Contains(refused, want) {
 			t.Errorf("it was not said that %s, but\n%s", want, refused)
 		}
@@ -559,7 +559,7 @@ func TestSettingsOfServers(t *testing.T) {
 		`{"type":"sdk","name":"x"}`:                   "sdk in the program that drives this session",
 		`{}`:                                          "it has neither a command nor a url",
 		`{"type":"ws","url":"ws://h"}`:                `its type is "ws"; it must be stdio, http or sse`,
-		`{"type":"http","url":"file:///etc"}`:         "its url is no address of a web server",
+		`{"type":"http","url":"file:///etc"}`:         "its url is not a web address",
 		`{"args":7}`:                                  "it cannot be read: args: want a list, found a number",
 	} {
 		s, err := Read("name", json.RawMessage(settings))

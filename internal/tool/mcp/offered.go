@@ -165,11 +165,11 @@ func (p *peer) await(ctx context.Context) (*sdk.ClientSession, error) {
 	case p.session != nil:
 		return p.session, nil
 	case p.why != nil:
-		return nil, fmt.Errorf("the MCP server %s is not there: %s", oneLine(p.Name), oneLine(p.why.Error()))
+		return nil, fmt.Errorf("the MCP server %s is not available: %s", oneLine(p.Name), oneLine(p.why.Error()))
 	case p.off.Load():
-		return nil, fmt.Errorf("the MCP server %s is switched off", oneLine(p.Name))
+		return nil, fmt.Errorf("the MCP server %s is disabled", oneLine(p.Name))
 	}
-	return nil, fmt.Errorf("the MCP server %s is not there: %s", oneLine(p.Name), "it has not come up yet")
+	return nil, fmt.Errorf("the MCP server %s is not available: %s", oneLine(p.Name), "it has not started yet")
 }
 
 // wait waits for something, but not long.
@@ -209,7 +209,7 @@ func (p Prompt) Write(ctx context.Context, typed string) (string, error) {
 	}
 	text := sanitize.Text(strings.TrimSpace(strings.Join(texts, "\n\n")))
 	if text == "" {
-		return "", fmt.Errorf("the MCP server %s wrote nothing", oneLine(p.server.Name))
+		return "", fmt.Errorf("the MCP server %s returned nothing", oneLine(p.server.Name))
 	}
 	return clip.Text(text, maxText), nil
 }
@@ -251,7 +251,7 @@ func (p Prompt) read(typed string) (map[string]string, error) {
 	for i, left := 0, free(); len(values) > 0; i++ {
 		switch {
 		case i >= len(left):
-			return nil, fmt.Errorf("/%s does not take that much; it takes: %s", p.Name, p.Usage())
+			return nil, fmt.Errorf("too many arguments for /%s; it takes: %s", p.Name, p.Usage())
 		case i == len(left)-1:
 			args[left[i].Name], values = strings.Join(values, " "), nil
 		default:
@@ -337,7 +337,7 @@ func (h *Host) ReadResource() tool.Tool {
 		Do: func(ctx context.Context, a ResourceArgs, out io.Writer) (tool.Result, error) {
 			i := slices.IndexFunc(h.peers, func(p *peer) bool { return p.Name == a.Server })
 			if i < 0 {
-				return tool.Result{}, errors.New("there is no such server")
+				return tool.Result{}, errors.New("unknown server")
 			}
 			return h.peers[i].read(ctx, a.URI, out)
 		},

@@ -260,7 +260,7 @@ func TestTheModelAnswersForAServerIfThePersonLetsIt(t *testing.T) {
 	}
 	seen = Sampling{}
 	for name, who := range map[string]uip.Interactor{"no": say(uip.Reject), "nobody": uip.Nobody, "later": uip.Parked} {
-		if res, _, err := w.call(t, uip.With(t.Context(), who), "mcp__near__think", "{}"); len(seen.Messages) > 0 || len(res.Facts) > 0 || err == nil || !strings.Contains(err.Error(), map[bool]string{true: "did not allow it", false: "nobody could be asked"}[name == "no"]) {
+		if res, _, err := w.call(t, uip.With(t.Context(), who), "mcp__near__think", "{}"); len(seen.Messages) > 0 || len(res.Facts) > 0 || err == nil || !strings.Contains(err.Error(), map[bool]string{true: "did not allow it", false: "nobody could answer"}[name == "no"]) {
 			t.Errorf("%s: %v, the model was asked %v", name, err, seen)
 		}
 	}

@@ -138,7 +138,7 @@ func (p *peer) fail(err error, hopeless bool) {
 	if errors.Is(err, errUnauthorised) {
 		p.state = Locked
 	}
-	text := fmt.Sprintf("MCP server %s failed: %s; it is started again", oneLine(p.Name), oneLine(why.Error()))
+	text := fmt.Sprintf("MCP server %s failed: %s; restarting", oneLine(p.Name), oneLine(why.Error()))
 	tell := p.told != text
 	p.told = text
 	p.mu.Unlock()
@@ -147,9 +147,9 @@ func (p *peer) fail(err error, hopeless bool) {
 		case hopeless && p.host.o.Trial:
 			text = fmt.Sprintf("MCP server %s failed: %s", oneLine(p.Name), oneLine(why.Error()))
 		case hopeless && p.host.o.Attended:
-			text = fmt.Sprintf("MCP server %s failed: %s; it is not started again (/mcp reconnect does)", oneLine(p.Name), oneLine(why.Error()))
+			text = fmt.Sprintf("MCP server %s failed: %s; not restarted (/mcp reconnect restarts it)", oneLine(p.Name), oneLine(why.Error()))
 		case hopeless:
-			text = fmt.Sprintf("MCP server %s failed: %s; it is not started again (coder mcp test %s tries it)", oneLine(p.Name), oneLine(why.Error()), oneLine(p.Name))
+			text = fmt.Sprintf("MCP server %s failed: %s; not restarted (coder mcp test %s tries it)", oneLine(p.Name), oneLine(why.Error()), oneLine(p.Name))
 		}
 		p.host.o.Warn(text)
 	}
@@ -199,7 +199,7 @@ func (p *peer) serve(ctx context.Context) error {
 	go func() { ended <- line.session.Wait() }() // ends with line
 	select {
 	case err := <-ended:
-		return line.explain(cmp.Or(err, errors.New("it ended the connection")))
+		return line.explain(cmp.Or(err, errors.New("it closed the connection")))
 	case <-p.again:
 		return nil
 	case <-ctx.Done():

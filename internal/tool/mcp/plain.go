@@ -48,19 +48,19 @@ func (p *peer) plain(err error) error {
 	}
 	switch {
 	case version().MatchString(text):
-		return fmt.Errorf("it speaks version %s of the protocol, which this program does not", oneLine(version().FindStringSubmatch(text)[1]))
+		return fmt.Errorf("it speaks protocol version %s, which coder does not support", oneLine(version().FindStringSubmatch(text)[1]))
 	case ended && page != nil:
-		return fmt.Errorf("what answers at its address is no MCP server: it sent %s", oneLine(*page))
+		return fmt.Errorf("its address is not an MCP server: it sent %s", oneLine(*page))
 	case content().MatchString(text):
-		return fmt.Errorf("what answers at its address is no MCP server: it sent %s", oneLine(content().FindStringSubmatch(text)[1]))
+		return fmt.Errorf("its address is not an MCP server: it sent %s", oneLine(content().FindStringSubmatch(text)[1]))
 	case status >= http.StatusBadRequest && (ended || strings.Contains(text, http.StatusText(status))):
-		return fmt.Errorf("its address answered %d %s; coder mcp get %s tells what is set", status, http.StatusText(status), oneLine(p.Name))
+		return fmt.Errorf("its address answered %d %s; coder mcp get %s shows the settings", status, http.StatusText(status), oneLine(p.Name))
 	case errors.As(err, &wire) && wire.Message != "" && (wire.Code < closing || wire.Code > rejected):
 		text = sanitize.Theirs(wire.Message)
 	case ended:
-		return errors.New("it ended the connection before it answered")
+		return errors.New("it closed the connection before answering")
 	case errors.As(err, &shape), errors.As(err, &syntax), strings.Contains(text, "json: "), strings.Contains(text, "unmarshal"):
-		return errors.New("its answer is not what the protocol says; its maker has to put that right")
+		return errors.New("its answer violates the protocol; its maker must fix that")
 	}
 	return errors.New(clip.Text(sanitize.Text(masked(method().ReplaceAllString(text, ""))), 2000))
 }

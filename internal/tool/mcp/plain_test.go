@@ -28,9 +28,9 @@ func TestWhatIsWrongIsSaidInOneSentenceWithoutSecrets(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	tests := []struct{ url, kind, want string }{
-		{page(404, "text/html", "<html><b>nothing</b>"), HTTP, "its address answered 404 Not Found; coder mcp get s tells what is set"},
+		{page(404, "text/html", "<html><b>nothing</b>"), HTTP, "its address answered 404 Not Found; coder mcp get s shows the settings"},
 		{page(403, "text/html", "<html><b>nothing</b>"), SSE, "its address answered 403 Forbidden"},
-		{page(200, "text/html", "<html><b>welcome</b>"), HTTP, "what answers at its address is no MCP server: it sent text/html"},
+		{page(200, "text/html", "<html><b>welcome</b>"), HTTP, "its address is not an MCP server: it sent text/html"},
 		{page(200, "application/json", `{"jsonrpc":"2.0","id":1,"result":[]}`), HTTP, ""},
 		{gone.URL, HTTP, "connection refused"},
 		{gone.URL, SSE, "connection refused"},
@@ -61,10 +61,10 @@ func TestWordsOfALibraryAreNotPassedOn(t *testing.T) {
 	var into struct{ A struct{ B int } }
 	shape := json.Unmarshal([]byte(`{"A":[]}`), &into)
 	for want, err := range map[string]error{
-		"it ended the connection before it answered":                                fmt.Errorf(`calling "tools/call": %w`, io.EOF),
-		"its answer is not what the protocol says; its maker has to put that right": fmt.Errorf(`calling "tools/call": %w`, shape),
-		"it speaks version 1999-01-01 of the protocol, which this program does not": errors.New(`calling "initialize": unsupported protocol version: "1999-01-01"`),
-		"Get http://h/x: refused": errors.New(`connection closed: calling "x": Get http://u:p@h/x?k=secret#f: refused`),
+		"it closed the connection before answering":                           fmt.Errorf(`calling "tools/call": %w`, io.EOF),
+		"its answer violates the protocol; its maker must fix that":           fmt.Errorf(`calling "tools/call": %w`, shape),
+		"it speaks protocol version 1999-01-01, which coder does not support": errors.New(`calling "initialize": unsupported protocol version: "1999-01-01"`),
+		"Get http://h/x: refused":                                             errors.New(`connection closed: calling "x": Get http://u:p@h/x?k=secret#f: refused`),
 	} {
 		if got := p.plain(err).Error(); got != want {
 			t.Errorf("%v is %q, want %q", err, got, want)
@@ -74,7 +74,7 @@ func TestWordsOfALibraryAreNotPassedOn(t *testing.T) {
 
 func TestAServerOfAnotherVersionIsToldSo(t *testing.T) {
 	w := serving(t, false, "other version").up(t)
-	if want := "it speaks version 1999-01-01 of the protocol, which this program does not; it is started again"; !strings.Contains(w.said(), want) {
+	if want := "it speaks protocol version 1999-01-01, which coder does not support; it is started again"; !strings.Contains(w.said(), want) {
 		t.Errorf("it was said\n%s", w.said())
 	}
 }

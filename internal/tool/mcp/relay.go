@@ -13,7 +13,7 @@ import (
 )
 
 // errNoRelay reports a server that nobody passes messages on to.
-var errNoRelay = errors.New("it lives in a program that does not drive this session")
+var errNoRelay = errors.New("it belongs to a program that does not drive this session")
 
 // relay is the connection with a server that is a part of the program which
 // drives the session. Every message is passed on, and answered, by itself.

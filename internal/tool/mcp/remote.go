@@ -45,11 +45,11 @@ type remote struct {
 // newRemote makes a tool of what a server says of one.
 func newRemote(p *peer, t *sdk.Tool) (*remote, error) {
 	if t == nil || strings.TrimSpace(t.Name) == "" {
-		return nil, errors.New("it has no name")
+		return nil, errors.New("the tool has no name")
 	}
 	name := "mcp__" + Clean(p.Name) + "__" + letters(t.Name)
 	if len(name) > maxName {
-		return nil, fmt.Errorf("its name is longer than %d characters with that of its server", maxName)
+		return nil, fmt.Errorf("its name and its server's are longer than %d characters", maxName)
 	}
 	given, err := json.Marshal(t.InputSchema)
 	if err != nil || len(given) > maxSchema {
@@ -82,7 +82,7 @@ func readSchema(given json.RawMessage) (shown json.RawMessage, check *jsonschema
 		return nil, nil, errors.New("its schema is not valid")
 	}
 	if kind, ok := object["type"]; ok && kind != "object" {
-		return nil, nil, errors.New("its schema is not that of an object")
+		return nil, nil, errors.New("its schema is not an object schema")
 	}
 	if check, err = schema.Resolve(nil); err != nil {
 		check = nil // it refers to what lies elsewhere; the server checks for itself
@@ -132,7 +132,7 @@ func (r *remote) Prepare(_ context.Context, args json.RawMessage) (tool.Call, er
 	}
 	if r.schema != nil {
 		if err := r.schema.Validate(object); err != nil {
-			return nil, fmt.Errorf("%s: the arguments do not fit its schema: %s", r.spec.Name, clip.Text(err.Error(), 1000))
+			return nil, fmt.Errorf("%s: the arguments do not match its schema: %s", r.spec.Name, clip.Text(err.Error(), 1000))
 		}
 	}
 	return &call{r, args}, nil
@@ -207,17 +207,17 @@ func (p *peer) holds(r *remote) (*sdk.ClientSession, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.session == nil {
-		why := "it has not come up yet"
+		why := "it has not started yet"
 		if p.why != nil {
 			why = oneLine(p.why.Error())
 		}
-		return nil, fmt.Errorf("the MCP server %s is not there: %s", oneLine(p.Name), why)
+		return nil, fmt.Errorf("the MCP server %s is not available: %s", oneLine(p.Name), why)
 	}
 	for _, t := range p.tools {
 		switch {
 		case t.spec.Name != r.spec.Name:
 		case t.version != r.version:
-			return nil, fmt.Errorf("the MCP server %s has changed what it says of %s; call it again if that is still what is wanted", oneLine(p.Name), r.spec.Name)
+			return nil, fmt.Errorf("the MCP server %s has changed its description of %s; call it again if you still want that", oneLine(p.Name), r.spec.Name)
 		default:
 			return p.session, nil
 		}
@@ -245,17 +245,17 @@ func (p *peer) list(ctx context.Context, session *sdk.ClientSession) error {
 			r, err := newRemote(p, t)
 			switch {
 			case len(tools) >= maxTools:
-				refused = append(refused, fmt.Sprintf("it has more than %d tools; the rest is left out", maxTools))
+				refused = append(refused, fmt.Sprintf("it has more than %d tools; the rest are skipped", maxTools))
 			case err == nil && names[folded(r.spec.Name)] != "":
-				err = fmt.Errorf("its name is too much like that of %s", oneLine(names[folded(r.spec.Name)]))
+				err = fmt.Errorf("its name is too similar to that of %s", oneLine(names[folded(r.spec.Name)]))
 			case err == nil && p.host.o.Taken != nil && p.host.o.Taken(r.spec.Name):
-				err = errors.New("its name is that of a tool of this program")
+				err = errors.New("its name is reserved for a coder tool")
 			}
 			if len(tools) >= maxTools {
 				break
 			}
 			if err != nil {
-				refused = append(refused, fmt.Sprintf("tool %s is left out: %s", oneLine(t.Name), err))
+				refused = append(refused, fmt.Sprintf("tool %s is skipped: %s", oneLine(t.Name), err))
 				continue
 			}
 			names[folded(r.spec.Name)] = t.Name
@@ -270,9 +270,9 @@ func (p *peer) list(ctx context.Context, session *sdk.ClientSession) error {
 	if news {
 		more := ""
 		if len(refused) > 1 {
-			more = fmt.Sprintf(" (and %d more; coder mcp test %s tells)", len(refused)-1, oneLine(p.Name))
+			more = fmt.Sprintf(" (and %d more; coder mcp test %s shows them)", len(refused)-1, oneLine(p.Name))
 			if p.host.o.Attended {
-				more = fmt.Sprintf(" (and %d more; /mcp tells)", len(refused)-1)
+				more = fmt.Sprintf(" (and %d more; /mcp shows them)", len(refused)-1)
 			}
 		}
 		p.tellOnce("refused", fmt.Sprintf("MCP server %s: %v", oneLine(p.Name), refused[0]+more))

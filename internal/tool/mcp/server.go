@@ -107,7 +107,7 @@ func (s Server) check() error {
 	}
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return errors.New("its url is no address of a web server")
+		return errors.New("its url is not a web address")
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ func ExitPlan(o ExitOptions) tool.Tool {
 func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error) {
 	path, err := o.Save(plan)
 	if err != nil {
-		return tool.Result{}, fmt.Errorf("keep the plan: %w", err)
+		return tool.Result{}, fmt.Errorf("save the plan: %w", err)
 	}
 	modes := o.Modes()
 	meta := map[string]string{
@@ -106,13 +106,13 @@ func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error)
 		options = append(options, uip.Option{ID: in(m.Name), Label: fmt.Sprintf("Start editing, in %s mode", m.Name)})
 		meta[uip.Named+in(m.Name)] = m.Name
 	}
-	about := fmt.Sprintf("kept in %s", path)
+	about := fmt.Sprintf("saved in %s", path)
 	if o.FromYolo != nil && o.FromYolo() {
-		about = fmt.Sprintf("kept in %s; yolo is not offered here, /yolo switches to it", path)
+		about = fmt.Sprintf("saved in %s; yolo is not offered here, /yolo switches to it", path)
 	}
 	a, err := uip.From(ctx).Ask(ctx, uip.Request{
 		Kind: uip.Select, Purpose: uip.ChooseStrategy,
-		Display: uip.Display{Title: "How shall the plan be carried out?", Description: about, Content: display.Text(plan), Metadata: meta},
+		Display: uip.Display{Title: "How should the plan be carried out?", Description: about, Content: display.Text(plan), Metadata: meta},
 		Options: append(options, uip.Option{ID: ClearContext, Label: fmt.Sprintf("Clear the context and start, in %s mode", modes[0].Name)}, uip.Option{ID: KeepPlanning, Label: "Keep planning"}),
 	})
 	goOn := modes[0]
@@ -141,7 +141,7 @@ func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error)
 		}
 		return tool.Result{
 			Value:   exitResult{OK: true, Choice: a.Option, Path: path, Text: strings.TrimSpace("The user accepted the plan. Plan mode is over: carry it out. " + goOn.Text + said), Control: signal},
-			Summary: "the plan is accepted", Rebuild: next,
+			Summary: "plan accepted", Rebuild: next,
 		}, nil
 	}
 	return tool.Result{Value: exitResult{Path: path, Choice: KeepPlanning, Text: "The user wants to go on planning." + said}, Summary: "keep planning"}, nil

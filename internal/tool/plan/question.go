@@ -99,7 +99,7 @@ func (a questionArgs) all() ([]asked, error) {
 	}
 	switch {
 	case len(qs) == 0:
-		return nil, errors.New("there is no question")
+		return nil, errors.New("no question")
 	case len(qs) > maxQuestions:
 		return nil, fmt.Errorf("%d questions are too many, the limit is %d", len(qs), maxQuestions)
 	}
@@ -118,14 +118,14 @@ func (q asked) check() error {
 	case len(q.Question) > maxQuestion:
 		return fmt.Errorf("it is longer than %d bytes", maxQuestion)
 	case len(q.Options) == 1:
-		return errors.New("one option is no choice; give two or more, or none")
+		return errors.New("one option is not a choice; give two or more, or none")
 	case len(q.Validation.Regex) > maxQuestion:
 		return fmt.Errorf("its regular expression is longer than %d bytes", maxQuestion)
 	case len(q.Options) > maxOptions:
 		return fmt.Errorf("%d options are too many, the limit is %d", len(q.Options), maxOptions)
 	}
 	if _, err := regexp.Compile(q.Validation.Regex); err != nil {
-		return fmt.Errorf("its validation: %w; write the expression in RE2's form", err)
+		return fmt.Errorf("its validation: %w; use RE2 syntax", err)
 	}
 	for _, o := range q.Options {
 		if strings.TrimSpace(o.Label) == "" || len(o.Label)+len(o.Description) > maxQuestion {
@@ -222,7 +222,7 @@ func (q asked) request() uip.Request {
 	if len(q.Options) > 0 {
 		req.Kind, req.Purpose = uip.Select, uip.ChooseStrategy
 		if q.Several {
-			req.Display.Description = "several may be chosen, such as: 1 2"
+			req.Display.Description = "choose one or more, such as: 1 2"
 		}
 	}
 	if q.Header != "" && len(q.Header) <= maxHeader && len(q.Options) > 0 {

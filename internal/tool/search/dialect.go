@@ -144,7 +144,7 @@ func widen(pattern string) (string, error) {
 				continue
 			}
 		case class > 0 && c == '&' && strings.HasPrefix(pattern[i:], "&&"):
-			return "", errors.New("&& in brackets means what two classes share in some dialects and itself in others: write the class out, or & once")
+			return "", errors.New("&& in brackets means the intersection of two classes in some dialects and itself in others: write the class out, or & once")
 		case class > 0 && c == ']' && i > class:
 			class = 0
 		case class == 0 && c == '[':
@@ -184,7 +184,7 @@ func parse(pattern string, ignoreCase bool) (*syntax.Regexp, error) {
 	}
 	tree = tree.Simplify()
 	if spansLines(tree) {
-		return nil, errors.New(`pattern: \n is not served: a search goes line by line, and no line holds a line break. Search for one of the lines, with context for those around it`)
+		return nil, errors.New(`pattern: \n is not supported: search works line by line, and no line contains a line break. Search for one of the lines, with context for the others`)
 	}
 	return tree, nil
 }
@@ -213,13 +213,13 @@ func explain(err error) error {
 	case s.Code == syntax.ErrInvalidCharRange && strings.HasPrefix(s.Expr, `\p{`):
 		return fmt.Errorf(`pattern: %w (classes are such as \p{L}, \p{Lu} or \p{Han})`, err)
 	case s.Code == syntax.ErrInvalidPerlOp && strings.HasPrefix(s.Expr, "(?"):
-		return fmt.Errorf("pattern: %w (the flags are i, m, s and U; there are no comments and no free spacing)", err)
+		return fmt.Errorf("pattern: %w (the flags are i, m, s and U; comments and free spacing are not supported)", err)
 	case s.Code == syntax.ErrMissingRepeatArgument:
 		return fmt.Errorf(`pattern: %w (a plain %s is written \%s)`, err, s.Expr, s.Expr)
 	default:
 		return fmt.Errorf("pattern: %w", err)
 	}
-	return fmt.Errorf("pattern: %s (%s) is not served: the syntax is RE2", what, s.Expr)
+	return fmt.Errorf("pattern: %s (%s) is not supported: the syntax is RE2", what, s.Expr)
 }
 
 // elsewhere is what to write for the escapes of other dialects.

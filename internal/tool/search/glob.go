@@ -130,7 +130,7 @@ func checkGlob(pattern string) error {
 	case strings.Count(pattern, "{") > maxBraces || strings.Count(pattern, ",") > maxCommas:
 		return fmt.Errorf("pattern %.60q has too many alternatives", pattern)
 	case !doublestar.ValidatePattern(pattern):
-		return fmt.Errorf("pattern %q is not well formed", pattern)
+		return fmt.Errorf("pattern %q is malformed", pattern)
 	}
 	return nil
 }

@@ -187,8 +187,8 @@ func (s *searcher) found() bool {
 
 // Files that are not text are not shown.
 var (
-	errBinary      = errors.New("it is a binary file, and no line of it matches")
-	errBinaryMatch = errors.New("it is a binary file, and something in it matches")
+	errBinary      = errors.New("it is a binary file with no matching line")
+	errBinaryMatch = errors.New("it is a binary file with a match")
 )
 
 // sniffLen is how much of a file is looked at to tell text from binary.

@@ -80,7 +80,7 @@ func kindOf(name string) (kind, error) {
 	}
 	k, ok := types()[name]
 	if !ok {
-		return nil, fmt.Errorf("type %q is not known; use include with a glob such as *.%s", name, name)
+		return nil, fmt.Errorf("unknown type %q; use include with a glob such as *.%s", name, name)
 	}
 	return k, nil
 }

@@ -89,7 +89,7 @@ func load(c *skills.Catalogue, a args) tool.Result {
 			Value:   failed{Error: why + "; go on without it", Skills: skills.Summary(all, listBytes)},
 			Failed:  true,
 			Summary: why,
-			Facts:   []event.Event{event.Notice{Level: event.Warn, Text: fmt.Sprintf("skill %s could not be used (%s); the work goes on without it", clip(a.name()), why)}},
+			Facts:   []event.Event{event.Notice{Level: event.Warn, Text: fmt.Sprintf("skill %s could not be used (%s); continuing without it", clip(a.name()), why)}},
 		}
 	}
 	r := loaded{OK: true, Name: l.Name, Skill: l.Body, Files: l.Files, Cut: l.Cut}

@@ -30,7 +30,7 @@ const doc = "Give the final answer. Call this once, when the work is done: its a
 const most = 5
 
 // ErrNone reports a turn that ended without an answer in the form asked for.
-var ErrNone = errors.New("the model did not give its answer in the form asked for")
+var ErrNone = errors.New("the model did not answer in the requested format")
 
 // Answer is the answer of one turn at a time. It is safe for concurrent use.
 type Answer struct {
@@ -48,10 +48,10 @@ func New(text []byte) (*Answer, error) {
 	var object map[string]any
 	var schema jsonschema.Schema
 	if err := json.Unmarshal(text, &object); err != nil {
-		return nil, fmt.Errorf("the schema is no JSON object: %w", err)
+		return nil, fmt.Errorf("the schema is not a JSON object: %w", err)
 	}
 	if kind, ok := object["type"]; ok && kind != "object" {
-		return nil, errors.New("the schema must be that of an object")
+		return nil, errors.New("the schema must be an object schema")
 	}
 	delete(object, "$schema") // which draft it names makes no difference here
 	delete(object, "$id")
@@ -91,7 +91,7 @@ func (a *Answer) validate(text []byte) error {
 		return errors.New("the answer must be a JSON object")
 	}
 	if err := a.check.Validate(object); err != nil {
-		return fmt.Errorf("the answer does not fit its schema: %s", clip.Text(err.Error(), 1000))
+		return fmt.Errorf("the answer does not match its schema: %s", clip.Text(err.Error(), 1000))
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func (o Options) read(resp *http.Response, r request) (fetchResult, error) {
 		v.Error = strings.TrimSpace(fmt.Sprintf("%d %s", v.Status, http.StatusText(v.Status)))
 	}
 	if enc := resp.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
-		return v, fmt.Errorf("the server packed the page as %.40q, which cannot be unpacked", enc)
+		return v, fmt.Errorf("the server compressed the page as %.40q, which is not supported", enc)
 	}
 	limit := o.MaxText
 	if r.size > 0 {
@@ -54,7 +54,7 @@ func (o Options) read(resp *http.Response, r request) (fetchResult, error) {
 		return o.image(v, resp, head)
 	case !strings.HasPrefix(kind, "text/") && !strings.HasSuffix(kind, "+json") && !strings.HasSuffix(kind, "+xml") &&
 		!strings.HasSuffix(kind, "+yaml") && !slices.Contains(textual, strings.TrimPrefix(kind, "application/")):
-		return v, fmt.Errorf("it is no text, but %s%s", kind, sizeOf(resp))
+		return v, fmt.Errorf("it is not text, but %s%s", kind, sizeOf(resp))
 	}
 	return v.text(resp, head, limit, params["charset"], r)
 }
@@ -114,7 +114,7 @@ func (v fetchResult) text(resp *http.Response, head []byte, limit int, charset s
 	}
 	text, remark := decode(body, charset, markup || strings.HasSuffix(v.ContentType, "xml"))
 	if strings.ContainsRune(text[:min(len(text), sniffLen)], 0) {
-		return v, fmt.Errorf("it is called %s, but is binary%s", v.ContentType, sizeOf(resp))
+		return v, fmt.Errorf("its type is %s, but it is binary%s", v.ContentType, sizeOf(resp))
 	}
 	v.Note = tool.JoinNotes(v.Note, remark)
 	if markup && r.format != "html" {

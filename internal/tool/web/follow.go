@@ -56,7 +56,7 @@ type redirectAway struct {
 }
 
 func (e *redirectAway) Error() string {
-	return "redirected to another host, which was not asked for; to go on, fetch the address in redirect_to"
+	return "redirected to another host, which was not requested; to continue, fetch the address in redirect_to"
 }
 
 func withoutWWW(host string) string {
@@ -99,7 +99,7 @@ func (o Options) redirect(asked *url.URL, r request, to string, status int) (req
 	}
 	if !sameSite(r.url, u) {
 		if r.method != http.MethodGet {
-			return r, errors.New("what was to be sent is meant for another host")
+			return r, errors.New("the data to send is meant for another host")
 		}
 		r.header = http.Header{}
 	}

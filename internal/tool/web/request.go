@@ -59,7 +59,7 @@ func (o Options) parse(a fetchArgs) (request, error) {
 	}
 	switch {
 	case a.Body != "" && r.method != http.MethodPost:
-		return request{}, errors.New("a body needs the method POST")
+		return request{}, errors.New("a body requires the method POST")
 	case len(a.Body) > maxBody:
 		return request{}, fmt.Errorf("body is too long (%d bytes)", len(a.Body))
 	case a.TimeoutSec < 0 || a.MaxSizeKB < 0 || a.Offset < 0:
@@ -85,7 +85,7 @@ func (o Options) parseURL(s string) (*url.URL, error) {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, fmt.Errorf("only http and https can be fetched, not %s", u.Scheme)
 	case u.User != nil:
-		return nil, errors.New("url must not hold a user name or password")
+		return nil, errors.New("url must not contain a user name or password")
 	case u.Hostname() == "":
 		return nil, errors.New("url names no host")
 	}
@@ -101,20 +101,20 @@ var ours = []string{
 
 func parseHeaders(a fetchArgs) (http.Header, error) {
 	if len(a.Headers) > maxHeaders {
-		return nil, fmt.Errorf("at most %d headers can be given", maxHeaders)
+		return nil, fmt.Errorf("at most %d headers are allowed", maxHeaders)
 	}
 	h := make(http.Header, len(a.Headers)+1)
 	set := func(name, value string) error {
 		key := http.CanonicalHeaderKey(name)
 		switch {
 		case name == "" || strings.ContainsFunc(name, notToken):
-			return fmt.Errorf("%q is no name of a header", sanitize.Line(name, maxTitle))
+			return fmt.Errorf("%q is not a header name", sanitize.Line(name, maxTitle))
 		case slices.Contains(ours, key):
-			return fmt.Errorf("the header %s cannot be given", key)
+			return fmt.Errorf("the header %s cannot be set", key)
 		case len(value) > maxHeader || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }):
-			return fmt.Errorf("the header %s is too long or holds control characters", key)
+			return fmt.Errorf("the header %s is too long or contains control characters", key)
 		case h[key] != nil:
-			return fmt.Errorf("the header %s is given twice", key)
+			return fmt.Errorf("the header %s is set twice", key)
 		}
 		h.Set(key, value)
 		return nil
@@ -179,7 +179,7 @@ func (r request) sends() string {
 		what = append(what, fmt.Sprintf("a body of %d bytes", len(r.body)))
 	}
 	if len(r.header) > 0 {
-		what = append(what, "headers of its own")
+		what = append(what, "custom headers")
 	}
 	if n := len(r.url.RawQuery); n > maxQuery {
 		what = append(what, fmt.Sprintf("a query of %d bytes", n))

@@ -55,7 +55,7 @@ const via = "acp"
 func (f *Face) choose(ctx context.Context, q uip.Request) (uip.Response, error) {
 	risky := q.Purpose == uip.ConfirmRiskyAction
 	if len(q.Options) == 0 {
-		return uip.Response{Dismissed: true, Comment: "the editor cannot ask for words", Via: via}, nil
+		return uip.Response{Dismissed: true, Comment: "the editor cannot ask for text", Via: via}, nil
 	}
 	call := update{
 		CallID: q.CallID(), Title: q.Display.Title, Sort: cmp.Or(sorts[tool.ClassOf(q.Display.Metadata["toolName"])], "other"), Status: "pending", RawInput: raw(q.Args),

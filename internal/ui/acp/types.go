@@ -258,7 +258,7 @@ func (p Prompt) Said(root string) (orchestrator.Said, error) {
 		case b.Type == "resource" && b.Resource != nil && b.Resource.Blob == "":
 			add(chat.Attached, fmt.Sprintf("\n<resource uri=%q>\n%s\n</resource>\n", b.Resource.URI, b.Resource.Text))
 		default:
-			return said, &Error{Code: CodeParams, Message: fmt.Sprintf("content of type %q is not taken", b.Type)}
+			return said, &Error{Code: CodeParams, Message: fmt.Sprintf("content type %q is not supported", b.Type)}
 		}
 	}
 	said.Words = said.Trim()

@@ -66,7 +66,7 @@ func (p *page) block(b display.Block) markup {
 		return el("pre", el("code", b.Source))
 	case display.Diff:
 		if b.More > 0 {
-			return el("div", diffs(b.Unified), el("p", p.t("… %d lines left out", b.More)))
+			return el("div", diffs(b.Unified), el("p", p.t("… %d lines omitted", b.More)))
 		}
 		return diffs(b.Unified)
 	case display.Table:
@@ -218,7 +218,7 @@ func (p *page) long(s string, whole bool, seq uint64) markup {
 	if whole || len(s) <= shownText {
 		return el("pre", attr{"tabindex", "0"}, strings.TrimRight(s, "\n"))
 	}
-	return join(el("pre", attr{"tabindex", "0"}, clip.Text(s, shownText)), el("p", el("a", attr{"href", p.at("s", p.name, p.place.Session, "record", decimal(seq))}, p.t("all of it"))))
+	return join(el("pre", attr{"tabindex", "0"}, clip.Text(s, shownText)), el("p", el("a", attr{"href", p.at("s", p.name, p.place.Session, "record", decimal(seq))}, p.t("show all"))))
 }
 
 // fields shows a JSON object field by field.

@@ -242,7 +242,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case no != nil:
 		p.refuse(no.status, no.why)
 	case s.unknown(r):
-		p.refuse(http.StatusNotFound, "there is no such page")
+		p.refuse(http.StatusNotFound, "page not found")
 	default:
 		http.StripPrefix(s.guard.base(), s.mux).ServeHTTP(w, r)
 	}
@@ -296,7 +296,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, show func(*page) 
 	case errors.As(err, &problem):
 		p.refuse(problem.Status, problem.Text)
 	case errors.Is(err, session.ErrNotFound):
-		p.refuse(http.StatusNotFound, "there is no such session; it may have been removed")
+		p.refuse(http.StatusNotFound, "session not found; it may have been removed")
 	case err != nil:
 		p.refuse(http.StatusInternalServerError, err.Error())
 	case main != "":
@@ -392,7 +392,7 @@ func (p *page) goTo(address string) { http.Redirect(p.w, p.r, address, http.Stat
 
 // refuse says why there is nothing else to see.
 func (p *page) refuse(status int, why string) {
-	p.title, p.tab = p.words.T("That cannot be done"), ""
+	p.title, p.tab = p.words.T("Request failed"), ""
 	if status == http.StatusAccepted {
 		p.title = p.words.T("Your answer is saved")
 	}
@@ -428,7 +428,7 @@ func (p *page) find() error {
 		p.place, p.name = place, projectName(root)
 		return nil
 	}
-	return &Problem{http.StatusNotFound, "there is no such project"}
+	return &Problem{http.StatusNotFound, "project not found"}
 }
 
 // number reads a number of the query; missing it is zero.
@@ -442,7 +442,7 @@ func (p *page) number(name string) (uint64, error) {
 
 func readNumber(text string) (n uint64, err error) {
 	if _, err := fmt.Sscanf(text, "%d", &n); err != nil || fmt.Sprint(n) != text {
-		return 0, &Problem{http.StatusBadRequest, "that is not the number of a record"}
+		return 0, &Problem{http.StatusBadRequest, "not a record number"}
 	}
 	return n, nil
 }

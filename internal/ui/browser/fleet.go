@@ -78,7 +78,7 @@ func (p *page) hasFleet() bool { return p.Fleet.Configured != nil && p.Fleet.Con
 // standing asks the fleet how it stands.
 func (p *page) standing() (Fleet, error) {
 	if !p.hasFleet() {
-		return Fleet{}, &Problem{http.StatusNotFound, "there is no fleet here; coder fleet up makes one"}
+		return Fleet{}, &Problem{http.StatusNotFound, "no fleet here; coder fleet up starts one"}
 	}
 	return p.Fleet.Standing(p.r.Context())
 }
@@ -99,13 +99,13 @@ func (p *page) fleet() (markup, error) {
 	}
 	figures := []any{attr{"id", "figures"}, attr{"data-refresh", ""}, attr{"aria-label", p.t("State")},
 		el("p", class("dim"), p.when(f.At)),
-		el("p", el("strong", p.t("queue: %d wait for a worker, %d are with one", f.Queue.Waiting, f.Queue.Taken)), " · ",
-			p.t("workers: %d, with %d of %d slots at work", len(f.Workers), f.Busy, f.Slots), " · ", fmt.Sprintf("$%.4f", f.CostUSD))}
+		el("p", el("strong", p.t("queue: %d waiting for a worker, %d with one", f.Queue.Waiting, f.Queue.Taken)), " · ",
+			p.t("workers: %d, with %d of %d slots in use", len(f.Workers), f.Busy, f.Slots), " · ", fmt.Sprintf("$%.4f", f.CostUSD))}
 	if f.OldestWait > 0 {
 		figures = append(figures, el("p", class("waiting"), p.t("longest wait for a person: %s", display.Duration(time.Duration(f.OldestWait)*time.Second))))
 	}
 	if f.Takeovers+f.Unknown > 0 {
-		figures = append(figures, el("p", p.t("taken up again: %d; calls of unknown outcome: %d", f.Takeovers, f.Unknown)))
+		figures = append(figures, el("p", p.t("resumed: %d; calls of unknown outcome: %d", f.Takeovers, f.Unknown)))
 	}
 	var bars []bar
 	for _, s := range fleetStatuses {
@@ -118,12 +118,12 @@ func (p *page) fleet() (markup, error) {
 }
 
 func (p *page) workers(f Fleet) markup {
-	t := display.Table{Head: display.Words("worker", "host", "at work", "slots", "state", "seen")}
+	t := display.Table{Head: display.Words("worker", "host", "busy", "slots", "state", "last seen")}
 	for _, w := range f.Workers {
 		t.Rows = append(t.Rows, display.Data(line(w.Name), line(w.Host), strconv.Itoa(w.Busy), strconv.Itoa(w.Slots), p.words.Said(line(w.State)), w.Seen.Local().Format(time.TimeOnly)))
 	}
 	if len(t.Rows) == 0 {
-		return el("p", class("failed"), p.t("no worker takes tasks"))
+		return el("p", class("failed"), p.t("no worker is taking tasks"))
 	}
 	return join(el("h2", p.t("Workers")), p.table(t))
 }
@@ -145,7 +145,7 @@ func (p *page) tasks(f Fleet) markup {
 			end, el("span", class("hit dim"), p.words.Said(line(t.Reason)))))
 	}
 	if len(rows) == 0 {
-		return el("p", p.t("there are no tasks; coder fleet submit hands one in"))
+		return el("p", p.t("no tasks; coder fleet submit adds one"))
 	}
 	return join(el("h2", p.t("Tasks")), el("ul", class("sessions"), rows))
 }
@@ -167,7 +167,7 @@ func (p *page) fleetAnswer() (markup, error) {
 		}
 		return p.toFleet(err)
 	}
-	return "", &Problem{http.StatusConflict, "the question was answered before, or is not asked any more; your answer changed nothing"}
+	return "", &Problem{http.StatusConflict, "the question was already answered, or is no longer open; your answer changed nothing"}
 }
 
 // fleetCancel ends a task.
@@ -182,7 +182,7 @@ func (p *page) fleetCancel() (markup, error) {
 			return p.toFleet(p.Fleet.Cancel(p.r.Context(), id))
 		}
 	}
-	return "", &Problem{http.StatusNotFound, "there is no such task"}
+	return "", &Problem{http.StatusNotFound, "task not found"}
 }
 
 func (p *page) toFleet(err error) (markup, error) {

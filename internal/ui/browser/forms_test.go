@@ -127,7 +127,7 @@ func TestWhoIsThereIsToldFromWhoWorks(t *testing.T) {
 	}{
 		{event.TaskCreated{TaskID: "t1", Title: "work"}, "works in process 7"}, {event.TaskCompleted{TaskID: "t1"}, "is open in process 7"},
 		{event.TaskCreated{TaskID: "t2"}, "works in process 7"}, {event.TaskFailed{TaskID: "t2"}, "is open in process 7"},
-		{event.TaskCreated{TaskID: "t3"}, "works in process 7"}, {edit("q1"), "waits for your answer, here or in process 7"},
+		{event.TaskCreated{TaskID: "t3"}, "works in process 7"}, {edit("q1"), "waiting for your answer, here or in process 7"},
 	} {
 		s.add(tt.event)
 		if _, page := s.get(s.of("")); !strings.Contains(page, tt.want) {
@@ -145,7 +145,7 @@ func TestRecordsThatVanish(t *testing.T) {
 	s.pulse.Stamp = "none" // while the session is known by what else is kept of it
 	s.mu.Unlock()
 	open.until("event: gone")
-	if status, _ := s.post(say, url.Values{"prompt": {"go on"}, "seen": {"1"}}); status != 404 || s.done() != "" {
+	if status, _ := s.post(say, url.Values{"prompt": {"go on"}, "last seen": {"1"}}); status != 404 || s.done() != "" {
 		t.Errorf("%d, %s", status, s.done())
 	}
 }

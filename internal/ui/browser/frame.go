@@ -93,7 +93,7 @@ func (p *page) footer() markup {
 	return el("footer", p.form(p.at("look"), class("look"),
 		el("input", attr{"type", "hidden"}, attr{"name", "back"}, attr{"value", back}),
 		el("span", attr{"role", "group"}, attr{"aria-label", p.t("Language")}, langs),
-		el("span", attr{"role", "group"}, attr{"aria-label", p.t("Colours")}, looks),
+		el("span", attr{"role", "group"}, attr{"aria-label", p.t("Colors")}, looks),
 		el("span", class("keys"), p.t("Keys: / search, p prompt, j and k next and previous, g home")),
 	))
 }
@@ -156,18 +156,18 @@ func (p *page) home() (markup, error) {
 		el("label", attr{"for", "project"}, p.t("Project")),
 		el("div", class("span"), el("select", attr{"id", "project"}, attr{"name", "project"}, projects),
 			el("label", class("unseen"), attr{"for", "mode"}, p.t("Mode")), p.modes("")),
-		el("label", class("unseen"), attr{"for", "prompt"}, p.t("What is to be done")),
-		el("textarea", attr{"id", "prompt"}, attr{"name", "prompt"}, attr{"rows", "3"}, attr{"required", ""}, attr{"placeholder", p.t("What is to be done")}),
-		el("button", class("primary"), p.t("Begin a session")),
+		el("label", class("unseen"), attr{"for", "prompt"}, p.t("Task")),
+		el("textarea", attr{"id", "prompt"}, attr{"name", "prompt"}, attr{"rows", "3"}, attr{"required", ""}, attr{"placeholder", p.t("Task")}),
+		el("button", class("primary"), p.t("Start a session")),
 	)
-	parts := []any{el("h1", p.t("Sessions")), el("section", attr{"aria-label", p.t("A new session")}, begin)}
+	parts := []any{el("h1", p.t("Sessions")), el("section", attr{"aria-label", p.t("New session")}, begin)}
 	var lists []any
 	for _, root := range roots {
 		lists = append(lists, p.project(root))
 	}
 	waiting := markup("")
 	if p.waits > 0 {
-		waiting = el("p", class("waiting"), attr{"role", "status"}, p.t("sessions that wait for your answer: %d", p.waits))
+		waiting = el("p", class("waiting"), attr{"role", "status"}, p.t("sessions waiting for your answer: %d", p.waits))
 	}
 	parts = append(parts, el("div", append([]any{attr{"id", "sessions"}, attr{"data-refresh", ""}, waiting}, lists...)...))
 	return join(parts...), nil
@@ -266,7 +266,7 @@ func (p *page) search() (markup, error) {
 	p.title = p.t("Search")
 	words := strings.Fields(query)
 	if len(words) == 0 {
-		return join(el("h1", p.title), el("p", p.t("Type words into the field above."))), nil
+		return join(el("h1", p.title), el("p", p.t("Type words in the field above."))), nil
 	}
 	all, err := p.Search(p.r.Context(), words)
 	if err != nil {
@@ -279,9 +279,9 @@ func (p *page) search() (markup, error) {
 			el("span", class("dim"), p.when(f.Updated), " · ", filepath.Base(f.Root)),
 			el("span", class("hit"), p.words.Said(f.Kind), ": ", marked(line(f.Line), words))))
 	}
-	what := p.t("sessions that have all of these words: %d", len(all))
+	what := p.t("sessions with all of these words: %d", len(all))
 	if len(all) == 0 {
-		what = p.t("no session has all of these words")
+		what = p.t("no session contains all of these words")
 	}
 	return join(el("h1", p.title), el("p", attr{"role", "status"}, what), el("ul", class("sessions"), rows)), nil
 }

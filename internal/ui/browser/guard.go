@@ -76,11 +76,11 @@ func (g *guard) check(r *http.Request) *refusal {
 	case !g.ours(r.Host, local):
 		return &refusal{http.StatusMisdirectedRequest, "this is not an address of coder web; open the one that it printed"}
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
-		return &refusal{http.StatusMethodNotAllowed, "this cannot be asked for in that way"}
+		return &refusal{http.StatusMethodNotAllowed, "this request method is not allowed here"}
 	case !g.fromHere(r):
-		return &refusal{http.StatusForbidden, "the request comes from a page of somebody else; nothing was changed"}
+		return &refusal{http.StatusForbidden, "the request comes from another site; nothing was changed"}
 	case !inside:
-		return &refusal{http.StatusNotFound, "there is nothing here; open the address that coder web printed"}
+		return &refusal{http.StatusNotFound, "nothing here; open the address that coder web printed"}
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) (done bool, no *re
 		return false, nil
 	}
 	if r.Method != http.MethodGet || len(q["token"]) != 1 || !same(q.Get("token"), g.Token) {
-		return false, &refusal{http.StatusForbidden, "the token in the address is not the one of this run; open the address that coder web printed"}
+		return false, &refusal{http.StatusForbidden, "the token in the address is not from this run; open the address that coder web printed"}
 	}
 	http.SetCookie(w, &http.Cookie{
 		Name: g.cookieName(), Value: g.Cookie, Path: g.base() + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.secure,
@@ -150,20 +150,20 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) (done bool, no *re
 // admit is why a request that was checked is not let in; nil if it is.
 func (g *guard) admit(w http.ResponseWriter, r *http.Request) *refusal {
 	if c, err := r.Cookie(g.cookieName()); err != nil || !same(c.Value, g.Cookie) {
-		return &refusal{http.StatusForbidden, "this browser was not let in; open the address that coder web printed"}
+		return &refusal{http.StatusForbidden, "this browser is not authorized; open the address that coder web printed"}
 	}
 	if r.Method != http.MethodPost {
 		return nil
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/x-www-form-urlencoded" {
-		return &refusal{http.StatusUnsupportedMediaType, "this is no form of these pages; nothing was changed"}
+		return &refusal{http.StatusUnsupportedMediaType, "this form is not from coder web; nothing was changed"}
 	}
 	if err := r.ParseForm(); err != nil {
 		return &refusal{http.StatusRequestEntityTooLarge, "the form cannot be read, or is too long; nothing was changed"}
 	}
 	if !same(r.PostForm.Get("form"), g.Form) {
-		return &refusal{http.StatusForbidden, "the form is not of this run; load the page again. Nothing was changed"}
+		return &refusal{http.StatusForbidden, "the form is not from this run; reload the page. Nothing was changed"}
 	}
 	return nil
 }

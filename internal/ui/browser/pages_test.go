@@ -295,7 +295,7 @@ func TestEverybodySaysWhatTheySaid(t *testing.T) {
 		said(chat.User, event.Interruption+"]"), event.TaskCanceled{TaskID: "t1", Reason: "why"})
 	for _, path := range []string{"", "/replay"} {
 		_, page := s.get(s.of(path))
-		for _, want := range []string{"<h3>Command", "a.txt", "(none: it was stopped before)", "Check of what was edited"} {
+		for _, want := range []string{"<h3>Command", "a.txt", "(none: stopped first)", "Check of the edits"} {
 			if !strings.Contains(page, want) {
 				t.Errorf("%s lacks %q:\n%s", path, want, page)
 			}
@@ -322,9 +322,9 @@ func TestADamagedLog(t *testing.T) {
 	s := newSite(t)
 	s.add(event.TaskCreated{TaskID: "t1", Title: "work"}, said(chat.User, "what was said"))
 	s.mu.Lock()
-	s.broken = errors.New("events log is broken at byte 7")
+	s.broken = errors.New("events log is damaged at byte 7")
 	s.mu.Unlock()
-	for path, want := range map[string]string{"": "what was said", "/audit": "The record is not whole.", "/replay": "what was said", "/cost": "work"} {
+	for path, want := range map[string]string{"": "what was said", "/audit": "The record is not intact.", "/replay": "what was said", "/cost": "work"} {
 		if status, page := s.get(s.of(path)); status != 200 || !strings.Contains(page, want) || !strings.Contains(page, "broken at byte 7") {
 			t.Errorf("%s: %d\n%s", path, status, page)
 		}

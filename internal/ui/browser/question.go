@@ -175,7 +175,7 @@ func (p *page) questionAt(q uip.Request, action string) markup {
 // comment is where a reason can be given to the model.
 func (p *page) comment(q uip.Request) markup {
 	id := "c-" + q.ID
-	return join(el("label", attr{"for", id}, p.t("Remark for the model")), el("input", attr{"id", id}, attr{"name", "comment"}, attr{"autocomplete", "off"}))
+	return join(el("label", attr{"for", id}, p.t("Note to the model")), el("input", attr{"id", id}, attr{"name", "comment"}, attr{"autocomplete", "off"}))
 }
 
 func (p *page) typed(q uip.Request, name string) markup {
@@ -361,9 +361,9 @@ func (p *page) answer() (markup, error) {
 	}
 	switch {
 	case open == nil:
-		return "", &Problem{http.StatusNotFound, "there is no such question"}
+		return "", &Problem{http.StatusNotFound, "question not found"}
 	case closed != nil:
-		return "", &Problem{http.StatusConflict, p.t("the question was answered before; your answer changed nothing. %s", p.given(*open, *closed))}
+		return "", &Problem{http.StatusConflict, p.t("the question was already answered; your answer changed nothing. %s", p.given(*open, *closed))}
 	}
 	a, err := p.answerTo(*open)
 	if err != nil {
@@ -375,14 +375,14 @@ func (p *page) answer() (markup, error) {
 // answerTo is the answer that was given to q, if it is one to what was shown.
 func (p *page) answerTo(q uip.Request) (uip.Response, error) {
 	if digest(q) != p.r.PostForm.Get("shown") {
-		return uip.Response{}, &Problem{http.StatusConflict, "the question is not the one that you were shown; look at it again. Nothing was changed"}
+		return uip.Response{}, &Problem{http.StatusConflict, "the question is not the one you saw; look at it again. Nothing was changed"}
 	}
 	if lessThanAll(q, p.r.PostForm) {
-		return uip.Response{}, &Problem{http.StatusBadRequest, "some hunks are not ticked, and the answer takes them all; tick them, or take the chosen ones only. Nothing was changed"}
+		return uip.Response{}, &Problem{http.StatusBadRequest, "some hunks are not checked, but the answer accepts all of them; check them, or accept only the checked ones. Nothing was changed"}
 	}
 	a := readAnswer(q, p.r.PostForm, p.via())
 	if err := uip.Check(q, a); err != nil {
-		return a, &Problem{http.StatusBadRequest, p.t("that is no answer to the question: %s", p.words.Said(err.Error()))}
+		return a, &Problem{http.StatusBadRequest, p.t("not an answer to the question: %s", p.words.Said(err.Error()))}
 	}
 	return a, nil
 }
@@ -400,7 +400,7 @@ func (p *page) via() string {
 func (p *page) prompted() (string, error) {
 	text := strings.ReplaceAll(p.r.PostForm.Get("prompt"), "\r\n", "\n")
 	if strings.TrimSpace(text) == "" {
-		return "", &Problem{http.StatusBadRequest, "nothing was said; type something first"}
+		return "", &Problem{http.StatusBadRequest, "nothing was sent; type something first"}
 	}
 	return text, nil
 }
@@ -414,11 +414,11 @@ func (p *page) begin() (markup, error) {
 	roots := p.Projects()
 	i := slices.IndexFunc(roots, func(root string) bool { return projectName(root) == p.r.PostForm.Get("project") })
 	if i < 0 {
-		return "", &Problem{http.StatusNotFound, "there is no such project"}
+		return "", &Problem{http.StatusNotFound, "project not found"}
 	}
 	mode := p.r.PostForm.Get("mode")
 	if mode != "" && !slices.Contains(p.Modes, mode) {
-		return "", &Problem{http.StatusBadRequest, "there is no such mode"}
+		return "", &Problem{http.StatusBadRequest, "unknown mode"}
 	}
 	id, err := p.Begin(p.r.Context(), roots[i], mode, prompt)
 	if err != nil {
@@ -437,8 +437,8 @@ func (p *page) say() (markup, error) {
 	if err != nil {
 		return "", err
 	}
-	if seen := p.r.PostForm.Get("seen"); seen != "" && seen != "0" && p.Pulse(p.place).Stamp == "" {
-		return "", &Problem{http.StatusNotFound, "the records that you were shown are not there any more; nothing was said"}
+	if seen := p.r.PostForm.Get("last seen"); seen != "" && seen != "0" && p.Pulse(p.place).Stamp == "" {
+		return "", &Problem{http.StatusNotFound, "the records you saw no longer exist; nothing was sent"}
 	}
 	return p.done(p.Say(p.r.Context(), p.place, prompt))
 }
@@ -450,7 +450,7 @@ func (p *page) mode() (markup, error) {
 	}
 	name := p.r.PostForm.Get("mode")
 	if !slices.Contains(p.Modes, name) {
-		return "", &Problem{http.StatusBadRequest, "there is no such mode"}
+		return "", &Problem{http.StatusBadRequest, "unknown mode"}
 	}
 	return p.done(p.Say(p.r.Context(), p.place, "/mode "+name))
 }

@@ -38,7 +38,7 @@ func (p *page) changes() (markup, error) {
 	span := el("form", class("span"), attr{"method", "get"}, attr{"action", p.of("changes")},
 		el("label", p.t("From record"), " ", p.numberField("from", from)), el("label", p.t("to record"), " ", p.numberField("to", to)), el("button", p.t("Show")))
 	if len(files) == 0 {
-		return join(p.heading(), p.intact(), span, el("p", p.t("no file was changed"))), nil
+		return join(p.heading(), p.intact(), span, el("p", p.t("no files changed"))), nil
 	}
 	var all []markup
 	added, deleted := 0, 0
@@ -51,7 +51,7 @@ func (p *page) changes() (markup, error) {
 
 func (p *page) changed(f FileDiff) markup {
 	if f.Lost {
-		return el("p", p.t("%s changed, and what it held was not kept", line(f.Path)))
+		return el("p", p.t("%s changed, but its content was not saved", line(f.Path)))
 	}
 	whole := fileDiff{path: f.Path, added: f.Added, gone: f.Deleted}
 	for _, part := range byFile(f.Unified) {
@@ -59,7 +59,7 @@ func (p *page) changed(f FileDiff) markup {
 	}
 	id := digestText(p.place.Session + "\x00" + f.Path + "\x00" + f.Unified)
 	return el("article", class("review"), attr{"aria-label", f.Path},
-		whole.show(nil), el("label", class("seen"), el("input", attr{"type", "checkbox"}, attr{"data-review", id}), " ", p.t("reviewed")))
+		whole.show(nil), el("label", class("last seen"), el("input", attr{"type", "checkbox"}, attr{"data-review", id}), " ", p.t("reviewed")))
 }
 
 func (p *page) numberField(name string, n uint64) markup {
@@ -90,8 +90,8 @@ func (p *page) window() (markup, error) {
 	if err != nil {
 		return "", err
 	}
-	return join(p.heading(), p.intact(), el("p", p.t("%d tokens, about, as of record %d", sum, s.Seq)), plotBars(p.t("tokens, by part"), bars),
-		el("p", class("dim"), p.t("Tools are not counted here; by source they are.")), ledger), nil
+	return join(p.heading(), p.intact(), el("p", p.t("about %d tokens, as of record %d", sum, s.Seq)), plotBars(p.t("tokens, by part"), bars),
+		el("p", class("dim"), p.t("Tools are counted only by source.")), ledger), nil
 }
 
 // heading is what a page is called, and the session it is about.
@@ -123,7 +123,7 @@ func (p *page) damaged(err error) markup {
 	if err == nil {
 		return ""
 	}
-	return el("p", class("refusal"), attr{"role", "alert"}, p.t("The log cannot be read further: %s", p.words.Said(err.Error())), " ",
+	return el("p", class("refusal"), attr{"role", "alert"}, p.t("The rest of the log cannot be read: %s", p.words.Said(err.Error())), " ",
 		el("a", attr{"href", p.of("audit")}, p.t("Audit")))
 }
 
@@ -134,7 +134,7 @@ const longSession = 2000
 // ledger is what filled the window, by source.
 func (p *page) ledger(records uint64) (markup, error) {
 	if records > longSession && !p.r.URL.Query().Has("ledger") {
-		return el("p", el("a", attr{"href", p.of("window", "ledger", "1")}, p.t("By source, with what it cost; in a long session that takes a while"))), nil
+		return el("p", el("a", attr{"href", p.of("window", "ledger", "1")}, p.t("By source, with cost; slow in a long session"))), nil
 	}
 	blocks, err := p.Ledger(p.r.Context(), p.place)
 	return join(p.blocks(blocks)), err
@@ -226,7 +226,7 @@ func (p *page) cost() (markup, error) {
 	total := p.money(sum)
 	about := markup("")
 	if sum.Unpriced {
-		about = el("p", class("dim"), p.t("prices that are not known are left out of the cost; provider.model_info can name them"))
+		about = el("p", class("dim"), p.t("unknown prices are not included in the cost; provider.model_info can set them"))
 	}
 	return join(p.heading(), damaged, el("p", el("strong", total), " · ", p.t("%d tokens in, %d out", sum.In, sum.Out)), about,
 		plotColumns(p.t("money, by turn"), money), plotColumns(p.t("tokens, by turn"), tokens), plotColumns(p.t("time, by turn"), took), p.table(table)), nil
@@ -236,7 +236,7 @@ func (p *page) cost() (markup, error) {
 func (p *page) money(u chat.Usage) string {
 	switch cost := fmt.Sprintf("$%.4f", u.Cost); {
 	case u.Unpriced && u.Cost == 0:
-		return p.t("cost not known")
+		return p.t("cost unknown")
 	case u.Unpriced:
 		return "≥" + cost
 	default:
@@ -324,8 +324,8 @@ func (p *page) verdict() markup {
 	id := p.place.Session
 	report, err := p.Verify(p.place)
 	if err != nil {
-		return el("p", class("refusal"), attr{"role", "alert"}, el("strong", p.t("The record is not whole.")), " ",
-			p.t("session %s: %d lines hold together, then: %s", id, report.Lines, p.words.Said(err.Error())))
+		return el("p", class("refusal"), attr{"role", "alert"}, el("strong", p.t("The record is not intact.")), " ",
+			p.t("session %s: %d lines are intact, then: %s", id, report.Lines, p.words.Said(err.Error())))
 	}
 	return el("p", class("verdict lines"), strings.Join(report.Sentences(id, p.t), "\n"))
 }

@@ -133,7 +133,7 @@ func (s *site) program() browser.Program {
 		Stop:    func(context.Context, browser.Place) error { return s.did("stop") },
 		Release: func(browser.Place) error { return s.did("release") },
 		RestorePlan: func(_ context.Context, _ browser.Place, at uint64) (display.Blocks, error) {
-			return display.Blocks{display.Text(fmt.Sprintf("Files would be as at record %d.\nrestored: <b>.txt", at))}, nil
+			return display.Blocks{display.Text(fmt.Sprintf("Files would match record %d.\nrestored: <b>.txt", at))}, nil
 		},
 		Fork: func(_ context.Context, at browser.Place, seq uint64) (browser.Place, error) {
 			return at, s.did(fmt.Sprintf("fork %d", seq))

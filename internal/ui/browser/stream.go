@@ -305,7 +305,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	err := p.find()
 	s.leave()
 	if err != nil {
-		p.refuse(http.StatusNotFound, "there is no such session; it may have been removed")
+		p.refuse(http.StatusNotFound, "session not found; it may have been removed")
 		return
 	}
 	from := r.Header.Get("Last-Event-ID")
@@ -412,7 +412,7 @@ func (o *stream) send(f *feed, rd *reader) {
 		o.event("gone", "", o.t("The session was removed."))
 	}
 	if u.lost != nil {
-		o.event("lost", "", o.t("The log cannot be read further: %s", o.words.Said(u.lost.Error())))
+		o.event("lost", "", o.t("The rest of the log cannot be read: %s", o.words.Said(u.lost.Error())))
 	}
 }
 

@@ -77,9 +77,9 @@ func (p *page) note(e event.Event) string {
 	case event.ContextReplaced:
 		return cmp.Or(p.words.Said(e.Done), p.t("the conversation was shortened"))
 	case event.ContextRestored, event.ContextRewound:
-		return p.t("the conversation was taken back")
+		return p.t("the conversation was rewound")
 	case event.Unknown:
-		return p.t("a record of another version: %s", line(e.Type))
+		return p.t("a record of an unknown version: %s", line(e.Type))
 	}
 	return ""
 }
@@ -141,7 +141,7 @@ func (p *page) pictures(m chat.Message) markup {
 	if n == 0 {
 		return ""
 	}
-	return el("p", class("dim"), p.t(display.Form(n, "%d picture", "%d pictures"), n))
+	return el("p", class("dim"), p.t(display.Form(n, "%d image", "%d images"), n))
 }
 
 func (p *page) call(r event.Record, e event.ToolCallRequested, whole bool) entry {
@@ -150,7 +150,7 @@ func (p *page) call(r event.Record, e event.ToolCallRequested, whole bool) entry
 		why = append(why, el("span", class("dim"), " ", line(p.words.Said(e.Ruling()))))
 	}
 	if e.Author == event.ActorVerifier {
-		why = append(why, el("span", class("dim"), " ", p.t("Check of what was edited")))
+		why = append(why, el("span", class("dim"), " ", p.t("Check of the edits")))
 	}
 	var reasons []markup
 	for _, reason := range e.Reasons {
@@ -166,7 +166,7 @@ func (p *page) outcome(r event.Record, e event.ToolCallCompleted, whole bool) en
 	state, name := p.t("done"), "ok"
 	switch {
 	case e.Unknown:
-		state, name = p.t("nobody saw how it ended"), "failed"
+		state, name = p.t("outcome unknown"), "failed"
 	case e.IsError:
 		state, name = p.t("failed"), "failed"
 	}
@@ -212,7 +212,7 @@ func (p *page) items(records []event.Record) (list []markup) {
 		case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
 			for _, e := range entries {
 				if id, ok := strings.CutPrefix(e.key, "question:"); ok && len(more[e.key]) == 0 && p.asks[id].TaskID == r.Task {
-					more[e.key] = append(more[e.key], el("p", class("answer"), p.t("Answer"), ": ", p.t("(none: it was stopped before)")))
+					more[e.key] = append(more[e.key], el("p", class("answer"), p.t("Answer"), ": ", p.t("(none: stopped first)")))
 				}
 			}
 		}
@@ -332,7 +332,7 @@ func (p *page) session() (markup, error) {
 	list := []any{attr{"id", "timeline"}, attr{"aria-label", p.t("Timeline")}}
 	later := markup("")
 	if upTo == 0 {
-		list = append(list, attr{"role", "log"}, attr{"data-events", p.of("events")}, attr{"data-after", decimal(v.last)}, attr{"data-lost", p.t("The connection was lost; trying again.")})
+		list = append(list, attr{"role", "log"}, attr{"data-events", p.of("events")}, attr{"data-after", decimal(v.last)}, attr{"data-lost", p.t("Connection lost; reconnecting.")})
 	} else {
 		later = el("p", el("a", attr{"href", p.of("")}, p.t("To the end")))
 	}
@@ -346,31 +346,31 @@ func (p *page) session() (markup, error) {
 		el("pre", attr{"id", "live"}, attr{"aria-live", "off"}, attr{"hidden", ""}),
 		el("section", attr{"id", "questions"}, attr{"aria-label", p.t("Open questions")}, attr{"aria-live", "assertive"}, p.questions(v.open)),
 		el("p", attr{"id", "connection"}, attr{"role", "status"}),
-		el("section", attr{"id", "say"}, attr{"aria-label", p.t("Say something")}, p.prompt(v, pulse)),
+		el("section", attr{"id", "say"}, attr{"aria-label", p.t("Send a message")}, p.prompt(v, pulse)),
 	), nil
 }
 
 // state tells who works in the session, and what is to be done.
 func (p *page) state(v view, pulse Pulse) markup {
-	who := p.t("nobody works in it")
+	who := p.t("not running")
 	switch {
 	case len(v.open) > 0:
-		who = p.t("waits for your answer")
+		who = p.t("waiting for your answer")
 		if pulse.Holder != "" && !pulse.Ours {
-			who = p.t("waits for your answer, here or in %s", p.words.Said(pulse.Holder))
+			who = p.t("waiting for your answer, here or in %s", p.words.Said(pulse.Holder))
 		}
 	case pulse.Busy:
-		who = p.t("works here")
+		who = p.t("working here")
 	case pulse.Ours:
-		who = p.t("waits here for what you say")
+		who = p.t("waiting here for your message")
 	case pulse.Holder != "" && v.turn == "":
 		who = p.t("is open in %s", p.words.Said(pulse.Holder))
 	case pulse.Holder != "":
-		who = p.t("works in %s", p.words.Said(pulse.Holder))
+		who = p.t("working in %s", p.words.Said(pulse.Holder))
 	}
 	parts := []any{el("p", el("strong", who), " · ", p.t("%d records", v.last), " · ", p.t("mode: %s", cmp.Or(v.mode, "build")))}
 	if pulse.Queued > 0 {
-		parts = append(parts, el("p", p.t(display.Form(pulse.Queued, "%d message waits for its turn", "%d messages wait for their turn"), pulse.Queued)))
+		parts = append(parts, el("p", p.t(display.Form(pulse.Queued, "%d message is queued", "%d messages are queued"), pulse.Queued)))
 	}
 	if len(v.todos) > 0 {
 		done := 0
@@ -386,7 +386,7 @@ func (p *page) state(v view, pulse Pulse) markup {
 
 // still says, where the script does not run, that the page shows how things stood.
 func (p *page) still() markup {
-	return el("noscript", el("p", class("dim"), p.t("Without the script this page does not change by itself."), " ", el("a", attr{"href", p.of("")}, p.t("Load it again"))))
+	return el("noscript", el("p", class("dim"), p.t("Without JavaScript this page does not update itself."), " ", el("a", attr{"href", p.of("")}, p.t("Reload"))))
 }
 
 // prompt is where the person says what is to be done, stops it and chooses the mode.
@@ -397,16 +397,16 @@ func (p *page) prompt(v view, pulse Pulse) markup {
 	case pulse.Ours:
 		shape = "ours"
 	case pulse.Hears:
-		shape, about = pulse.Holder+" hears", el("p", class("dim"), p.t("The session is used by %s: what you say here is said there.", p.words.Said(pulse.Holder)))
+		shape, about = pulse.Holder+" hears", el("p", class("dim"), p.t("The session is in use by %s: messages you send here go there.", p.words.Said(pulse.Holder)))
 	case elsewhere:
-		shape, about = pulse.Holder, el("p", class("dim"), p.t("The session is used by %s, which takes no words from here: answer its questions, or go on when it has ended.", p.words.Said(pulse.Holder)))
+		shape, about = pulse.Holder, el("p", class("dim"), p.t("The session is in use by %s, which accepts no messages from here: answer its questions, or continue when it has ended.", p.words.Said(pulse.Holder)))
 	}
 	if pulse.Busy || pulse.Stops && v.turn != "" {
 		shape += " busy"
 		buttons = append(buttons, p.form(p.of("stop"), el("button", class("danger"), p.t("Stop"))))
 	}
 	if pulse.Ours {
-		buttons = append(buttons, p.form(p.of("release"), el("button", attr{"title", p.t("so that another process can go on with the session")}, p.t("Close it here"))))
+		buttons = append(buttons, p.form(p.of("release"), el("button", attr{"title", p.t("so that another process can continue the session")}, p.t("Close it here"))))
 	}
 	if elsewhere && !pulse.Hears {
 		return el("div", attr{"data-shape", shape}, about, el("div", buttons...))
@@ -417,9 +417,9 @@ func (p *page) prompt(v view, pulse Pulse) markup {
 	}
 	return el("div", attr{"data-shape", shape}, about,
 		p.form(p.of("say"), class("prompt"),
-			el("input", attr{"type", "hidden"}, attr{"name", "seen"}, attr{"value", decimal(v.last)}),
-			el("label", class("unseen"), attr{"for", "prompt"}, p.t("What is to be done")),
-			el("textarea", attr{"id", "prompt"}, attr{"name", "prompt"}, attr{"rows", "2"}, attr{"required", ""}, attr{"placeholder", p.t("What is to be done")}),
+			el("input", attr{"type", "hidden"}, attr{"name", "last seen"}, attr{"value", decimal(v.last)}),
+			el("label", class("unseen"), attr{"for", "prompt"}, p.t("Task")),
+			el("textarea", attr{"id", "prompt"}, attr{"name", "prompt"}, attr{"rows", "2"}, attr{"required", ""}, attr{"placeholder", p.t("Task")}),
 			el("button", class("primary"), p.t("Send"))),
 		el("div", buttons...))
 }
@@ -431,7 +431,7 @@ func (p *page) modes(now string) markup {
 		all = append(all, el("option", attr{"value", name}, set("selected", name == now), name))
 	}
 	if now == "" {
-		all = append([]markup{el("option", attr{"value", ""}, p.t("as set"))}, all...)
+		all = append([]markup{el("option", attr{"value", ""}, p.t("as configured"))}, all...)
 	}
 	return el("select", attr{"id", "mode"}, attr{"name", "mode"}, all)
 }
@@ -456,5 +456,5 @@ func (p *page) record() (markup, error) {
 		return join(el("h1", p.title), el("ol", attr{"id", "one"}, item(seq, p.entry(r, true))),
 			el("p", el("a", attr{"href", p.of("", "at", decimal(seq))}, p.t("In the timeline")))), nil
 	}
-	return "", &Problem{http.StatusNotFound, "there is no such record"}
+	return "", &Problem{http.StatusNotFound, "record not found"}
 }

@@ -41,7 +41,7 @@ func (p *page) fork() (markup, error) {
 		return "", err
 	}
 	if !sure {
-		about := el("p", p.t("A new session begins at record %d, with the conversation, todos, mode and files of then. It has a folder of its own beside the project; this session and its files stay unchanged.", at))
+		about := el("p", p.t("A new session begins at record %d, with the conversation, todos, mode and files of that record. It has its own folder beside the project; this session and its files stay unchanged.", at))
 		return p.agree("fork", at, p.t("Fork"), about), nil
 	}
 	to, err := p.Fork(p.r.Context(), p.place, at)
@@ -58,7 +58,7 @@ func (p *page) goal() (at uint64, sure bool, err error) {
 		return 0, false, err
 	}
 	if at, err = readNumber(p.r.PostForm.Get("at")); err == nil && at == 0 {
-		err = &Problem{http.StatusBadRequest, "there is no such record"}
+		err = &Problem{http.StatusBadRequest, "record not found"}
 	}
 	return at, p.r.PostForm.Get("sure") == "yes", err
 }

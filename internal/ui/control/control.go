@@ -104,7 +104,7 @@ func (l Line) Said() (drive.Message, error) {
 		case b.Type == "tool_result":
 			add(chat.Attached, string(b.Content))
 		default:
-			add(chat.Attached, fmt.Sprintf("[a block of type %s was left out]", b.Type))
+			add(chat.Attached, fmt.Sprintf("[a block of type %s was omitted]", b.Type))
 		}
 	}
 	return m, nil
@@ -166,7 +166,7 @@ func (c *Channel) Answer(l Line) error {
 		err = fmt.Errorf("%w: %s", errRefused, r.Error)
 	}
 	if !c.requests.Answer(r.RequestID, r.Response, err) {
-		return fmt.Errorf("there was no request %q to answer", r.RequestID)
+		return fmt.Errorf("no request %q to answer", r.RequestID)
 	}
 	return nil
 }

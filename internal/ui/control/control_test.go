@@ -176,7 +176,7 @@ func TestMessagesHoldWordsAndPictures(t *testing.T) {
 		`"hello"`: "hello 0",
 		`[{"type":"text","text":"a"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}},{"type":"text","text":"b"}]`: "a\nb 1",
 		`[{"type":"document","source":{"type":"text","data":"words"}}]`:                                                                              "words 0",
-		`[{"type":"video"}]`: "[a block of type video was left out] 0",
+		`[{"type":"video"}]`: "[a block of type video was omitted] 0",
 		`[{"type":"image","source":{"type":"base64","data":"!"}}]`: "error",
 		`5`: "error",
 	} {

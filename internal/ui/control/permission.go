@@ -92,7 +92,7 @@ func (c *Channel) decide(ctx context.Context, q uip.Request) (uip.Response, erro
 	err := c.ask(ctx, request, &d)
 	switch {
 	case errors.Is(err, streamjson.ErrTooLong):
-		return q.RefusedBy("user", "the call is too large to be shown to the program that decides"), nil
+		return q.RefusedBy("user", "the call is too large to show to the program that decides"), nil
 	case errors.Is(err, errRefused):
 		return refusal(q, decision{Message: err.Error()}), nil
 	case err != nil:

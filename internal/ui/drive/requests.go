@@ -11,7 +11,7 @@ import (
 )
 
 // ErrGone reports that the program which would have to answer is gone.
-var ErrGone = errors.New("the program that drives the session is gone")
+var ErrGone = errors.New("the program driving the session is gone")
 
 // Requests are those put to the program and not answered yet. The zero value is
 // ready to use.

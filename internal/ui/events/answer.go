@@ -55,7 +55,7 @@ type Reply struct {
 }
 
 // errNotAsked reports an answer to something that is not open.
-var errNotAsked = errors.New("nothing of that kind is asked now")
+var errNotAsked = errors.New("no such question is open")
 
 // Answer reads r as the answer to the question that is open, whose parts may be
 // answered by one reply each, the first about the tool that it names. One that
@@ -80,7 +80,7 @@ func (r Reply) Answer(q uip.Request, so *uip.Response) (whole bool, err error) {
 		})
 		switch {
 		case i < 0:
-			return false, fmt.Errorf("%s: nothing is asked about %s now", r.Event, data.Tool)
+			return false, fmt.Errorf("%s: no question about %s is open", r.Event, data.Tool)
 		case len(q.Parts) == 0:
 			*so = permitted(q, data.Selected)
 			return true, nil

@@ -83,7 +83,7 @@ func (c *coauthor) show(r event.Record) error {
 		if err := c.endStream(r); err != nil {
 			return err
 		}
-		return c.output(r, "verbose", fmt.Sprintf("%s; attempt %d of %d follows, what was said so far is void", e.Why, e.Attempt, e.Of))
+		return c.output(r, "verbose", fmt.Sprintf("%s; attempt %d of %d follows, discard the reply so far", e.Why, e.Attempt, e.Of))
 	case event.ToolStarted:
 		return c.tell("tool_call_start", append(c.source(r), "toolCallId", e.CallID, "toolName", e.Tool, "arguments", object(c.inputs[callKey{r.Task, e.CallID}])))
 	case event.ToolOutput:

@@ -35,7 +35,7 @@ func ParseView(s string) (View, error) {
 	case Native, Sema, CoAuthor:
 		return v, nil
 	}
-	return Native, fmt.Errorf("%q is none of native, sema, coauthor", s)
+	return Native, fmt.Errorf("unknown view %q: use native, sema or coauthor", s)
 }
 
 // Renderer is an [event.Sink] that writes lines. Use [New].

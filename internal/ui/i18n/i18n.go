@@ -131,7 +131,7 @@ func (p *Printer) words() map[string]string {
 	}
 	p.once.Do(func() {
 		if err := json.Unmarshal(p.source, &p.table); err != nil {
-			panic("i18n: the catalogue is broken: " + err.Error())
+			panic("i18n: the catalog is broken: " + err.Error())
 		}
 	})
 	return p.table

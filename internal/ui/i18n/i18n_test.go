@@ -32,12 +32,12 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 		"not JSON: invalid literal: bad":                    "不是 JSON：无效的字面量：bad",
 		"not JSON: parsing value: unexpected EOF":           "不是 JSON：读取值时意外结束",
 		"not JSON: invalid character 'x' after object name": "不是 JSON：对象的名称之后有无效字符 'x'",
-		"install the package clangd of your system":         "安装系统的软件包 clangd",
+		"install your system's clangd package":              "安装系统的软件包 clangd",
 		`--allowed-tools: "bash(go test *" is not a rule; rules look like read, bash(go test *), edit(src/**)`: `--allowed-tools："bash(go test *" 不是规则；规则形如 read、bash(go test *)、edit(src/**)`,
 		`failed: start npx: exec: "npx": executable file not found in $PATH`:                                   `失败：启动 npx："npx"：在 $PATH 中找不到可执行文件`,
-		"MCP server notes: it is a program on this machine, which needs no login":                              "MCP 服务器 notes：它是本机上的程序，不需要登录",
-		`--profile: there is no profile "work"`:                                                                `--profile：没有名为 "work" 的配置方案`,
-		`c.json:3: provider.model_info.m: unknown key "input"; there are: context, output`:                     `c.json:3: provider.model_info.m：未知的键 "input"；可用的键：context、output`,
+		"MCP server notes: it is a program on this machine and needs no login":                                 "MCP 服务器 notes：它是本机上的程序，不需要登录",
+		`--profile: unknown profile "work"`:                                                                    `--profile：没有名为 "work" 的配置方案`,
+		`c.json:3: provider.model_info.m: unknown key "input"; use one of: context, output`:                    `c.json:3: provider.model_info.m：未知的键 "input"；可用的键：context、output`,
 		// a command stays as it is, whatever it looks like
 		"risk: removes files: rm a; ls b":                  "风险：会删除文件：rm a; ls b",
 		"risk: overwrites an existing file: refused: done": "风险：会覆盖已有文件：refused: done",
@@ -53,17 +53,17 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 		"refused by the user: exit 9":                             "用户不同意：exit 9",
 		"refused by the user: no such file; rule: x":              "用户不同意：no such file; rule: x",
 		"denied: refused by the user: exit 9":                     "已拒绝：用户不同意：exit 9",
-		"there is no folder exit 3":                               "没有目录 exit 3",
+		"folder  does not existexit 3":                            "没有目录 exit 3",
 		"verified: make 2 lines passed":                           "验证通过：make 2 lines",
 		"undone: exit 3\n  restored: 12 lines, exit 4":            "已撤销：exit 3\n  已恢复：12 lines, exit 4",
 		// names stay where a word stands alone
-		"canceled: old_string is not in the file; read it again":                                 "canceled：文件中没有 old_string；请重新读取",
-		"done: old_string is in 2 places; add lines around it to tell which, or set replace_all": "done：old_string 出现在 2 places；请加上前后几行以便区分，或设置 replace_all",
+		"canceled: old_string is not in the file; re-read the file":                            "canceled：文件中没有 old_string；请重新读取",
+		"done: old_string is in 2 places; add lines around it to pick one, or set replace_all": "done：old_string 出现在 2 places；请加上前后几行以便区分，或设置 replace_all",
 		"trusted: done":              "已信任：done",
 		"switch to interrupted mode": "切换到 interrupted 模式",
 		// a repeated argument is the same both times
-		"session a exists already; go on with it by --resume a": "会话 a 已存在；可用 --resume a 继续",
-		"session a exists already; go on with it by --resume b": "session a exists already; go on with it by --resume b",
+		"session a already exists; continue it with --resume a": "会话 a 已存在；可用 --resume a 继续",
+		"session a already exists; continue it with --resume b": "session a already exists; continue it with --resume b",
 		// short ones that commas part, if all are known
 		"2 items, 1 in progress":   "2 项，1 项进行中",
 		"2 items, 1 to be guessed": "2 items, 1 to be guessed",
@@ -120,11 +120,11 @@ func TestSignsOfSentencesCanBeASCII(t *testing.T) {
 		if got, want := p.T("%s · %s · Esc stops it", "a · b…", "1s"), "a · b…, 1s, Esc stops it"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		if got, want := p.T("… %d lines left out", 3), "... 3 lines left out"; got != want {
+		if got, want := p.T("… %d lines omitted", 3), "... 3 lines omitted"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if got := i18n.For(i18n.Chinese).ASCII().T("type to search · Up, Down · Enter takes it · Esc leaves"); strings.ContainsAny(got, "·…") || !strings.Contains(got, "Esc") {
+	if got := i18n.For(i18n.Chinese).ASCII().T("type to search · Up, Down · Enter selects · Esc cancels"); strings.ContainsAny(got, "·…") || !strings.Contains(got, "Esc") {
 		t.Errorf("got %q", got)
 	}
 	var none *i18n.Printer

@@ -92,7 +92,7 @@ func (s *speech) steering() {
 	}
 }
 
-// instead notes what calls of tools that are not there are told to do instead.
+// instead notes what tool calls that are not there are told to do instead.
 func (s *speech) instead() {
 	name := filepath.Join("..", "..", "tool", "dialect", "calls.txt")
 	text, err := os.ReadFile(name)

@@ -84,7 +84,7 @@ func TestAListFits(t *testing.T) {
 func TestWhatAListCutsIsMarked(t *testing.T) {
 	p := Picker{
 		Items: []Item{{Choice: Choice{Text: "2026-11-16 16:41", Note: "tidy up the parser · sess_1794846541_c3f19ad9"}}},
-		Help:  "type to search · Up, Down · Enter takes it · Esc leaves",
+		Help:  "type to search · Up, Down · Enter selects · Esc cancels",
 	}
 	rows, _, _ := p.View(40, 9)
 	if !strings.Contains(rows[1], "tidy up the par") || !strings.HasSuffix(rows[1], "…") || rows[2] != "Up, Down · Enter takes it · Esc leaves" {
@@ -105,7 +105,7 @@ func TestAListIsASCIIWhereTheTerminalIs(t *testing.T) {
 	if rows, _, _ := e.View(40); !strings.Contains(rows[1], "x...x") || cells.Width(rows[1]) > 40 {
 		t.Errorf("%q", rows)
 	}
-	e = Editor{menu: &menu{choices: []Choice{{Text: "/model", Note: "show the models there are, or switch to another"}}}}
+	e = Editor{menu: &menu{choices: []Choice{{Text: "/model", Note: "list the models, or switch to another"}}}}
 	if rows, _, _ := e.View(40); !strings.HasSuffix(rows[1], "there are, or…") || cells.Width(rows[1]) > 40 {
 		t.Errorf("%q", rows)
 	}

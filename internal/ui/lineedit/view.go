@@ -64,7 +64,7 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 		what := cmp.Or(e.Searching, "search history: ")
 		switch {
 		case e.search.failed && e.search.again && e.search.back > 0: // what is shown has it
-			what = cmp.Or(e.NoOther, "no other in history: ")
+			what = cmp.Or(e.NoOther, "no more in history: ")
 		case e.search.failed:
 			what = cmp.Or(e.NotFound, "not in history: ")
 		}

@@ -56,7 +56,7 @@ func TestView(t *testing.T) {
 		{"no stop begins a row", "一二三四五六七八九。十", 20, []string{"> 一二三四五六七八", "  九。十"}, 1, 8},
 		{"a blank stays with a wide character", "one two threeab 二 abc", 20, []string{"> one two threeab ", "  二 abc"}, 1, 8},
 		{"search", "make<enter><c-r>ma", 30, []string{"> make", "search history: ma"}, 1, 18},
-		{"search for another", "make<enter><c-r>k<c-r>", 30, []string{"> make", "no other in history: k"}, 1, 22},
+		{"search for another", "make<enter><c-r>k<c-r>", 30, []string{"> make", "no more in history: k"}, 1, 22},
 		{"search for nothing there", "make<enter><c-r>x", 30, []string{"> ", "not in history: x"}, 1, 17},
 	}
 	for _, tt := range tests {

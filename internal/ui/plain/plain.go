@@ -119,9 +119,9 @@ func (r *Renderer) lines(rec event.Record) string {
 		words := r.o.Words
 		why := cmp.Or(words.Said(e.Why), words.T("no reply"))
 		if e.Wait > 0 {
-			return notice(words.T("%s; %s", why, words.T("trying again in %s (attempt %d of %d)", display.Duration(e.Wait), e.Attempt, e.Of)))
+			return notice(words.T("%s; %s", why, words.T("retrying in %s (attempt %d of %d)", display.Duration(e.Wait), e.Attempt, e.Of)))
 		}
-		return notice(words.T("%s; %s", why, words.T("trying again (attempt %d of %d)", e.Attempt, e.Of)))
+		return notice(words.T("%s; %s", why, words.T("retrying (attempt %d of %d)", e.Attempt, e.Of)))
 	case event.Waiting:
 		return r.waiting(e)
 	case event.Interrupted:
@@ -148,7 +148,7 @@ func (r *Renderer) waiting(e event.Waiting) string {
 	words, took := r.o.Words, display.Duration(e.Waited)
 	switch {
 	case e.Why == event.WaitLimit:
-		return notice(words.T("waiting until %s, when the provider's limit ends", e.Until.Local().Format("2006-01-02 15:04:05")))
+		return notice(words.T("waiting until %s, when the provider's limit resets", e.Until.Local().Format("2006-01-02 15:04:05")))
 	case e.Why == event.WaitLoading && e.Waited == 0:
 		return notice(words.T("the server is loading the model; waiting for it"))
 	case !again:
@@ -156,7 +156,7 @@ func (r *Renderer) waiting(e event.Waiting) string {
 	case e.Why == event.WaitLoading:
 		return notice(words.T("the server is still loading the model (%s)", took))
 	case e.Why == event.WaitSummary:
-		return notice(words.T("still summing up the conversation (%s)", took))
+		return notice(words.T("still summarizing the conversation (%s)", took))
 	case e.Of > 0:
 		return notice(words.T("the model has read %d of %d tokens (%s)", e.Read, e.Of, took))
 	}
@@ -191,7 +191,7 @@ func (r *Renderer) finished(rec event.Record, e event.ToolFinished) string {
 		line += " (" + display.Duration(e.Took) + ")"
 	}
 	if rec.Actor == event.ActorVerifier {
-		line += " · " + r.o.Words.T("coder's own check")
+		line += " · " + r.o.Words.T("automatic check")
 	}
 	return line + "\n"
 }

@@ -110,7 +110,7 @@ func (r *REPL) takeElsewhere(ctx context.Context) error {
 	}
 	var typed lineedit.Editor
 	typed.SetText(said.Text)
-	return errors.Join(r.Say(r.Words.T("said elsewhere (%s)", said.From)), r.send(ctx, lineedit.Action{Kind: lineedit.Submit, Text: said.Text, Draft: typed.Draft()}))
+	return errors.Join(r.Say(r.Words.T("sent elsewhere (%s)", said.From)), r.send(ctx, lineedit.Action{Kind: lineedit.Submit, Text: said.Text, Draft: typed.Draft()}))
 }
 
 // stopTurn stops all that is going on. What was queued goes back to where it

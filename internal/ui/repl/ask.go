@@ -91,7 +91,7 @@ func (d *dialogue) secondLook(cards term.Cards, words term.Words, line string) s
 		if cards.Width != nil {
 			width = cards.Width()
 		}
-		text += "\n" + ink.Folded(words.T("Parts of this were not shown before. Here they are; please answer once more."), width)
+		text += "\n" + ink.Folded(words.T("Parts of this were not shown before. Review them and answer again."), width)
 	}
 	return text
 }
@@ -279,7 +279,7 @@ func hint(words term.Words, cards term.Cards, q uip.Request) string {
 	if q.Kind == uip.Composite {
 		whole := ""
 		if cards.Hides(q) {
-			whole = words.T("; ") + words.T("v = view all of it")
+			whole = words.T("; ") + words.T("v = view all")
 		}
 		all := []string{"y"}
 		for _, k := range []struct{ option, key string }{{uip.Session, "s"}, {uip.Always, "a"}, {uip.Below, "d"}} {
@@ -288,18 +288,18 @@ func hint(words term.Words, cards term.Cards, q uip.Request) string {
 			}
 		}
 		if len(q.Parts) == 2 {
-			return words.T("answer %s for all, n for none, or 1 or 2 for that one; 2 and … tells the model more", strings.Join(all, ", ")) + whole
+			return words.T("answer %s for all, n for none, or 1 or 2 for that one; 2 and … adds a note", strings.Join(all, ", ")) + whole
 		}
-		return words.T("answer %s for all, n for none, or the numbers to allow, such as 1 3; 1 3 and … tells the model more", strings.Join(all, ", ")) + whole
+		return words.T("answer %s for all, n for none, or the numbers to allow, such as 1 3; 1 3 and … adds a note", strings.Join(all, ", ")) + whole
 	}
 	if q.Kind == uip.Select && q.Display.Metadata[uip.OnWords] != "" {
-		return words.T("answer with a number from 1 to %d; 1 and … tells the model more", len(q.Options))
+		return words.T("answer with a number from 1 to %d; 1 and … adds a note", len(q.Options))
 	}
 	if q.Kind == uip.Select && q.Display.Metadata[uip.Quoted] != "" {
-		return words.T("answer with a number from 1 to %d, or in words of your own", len(q.Options))
+		return words.T("answer with a number from 1 to %d, or in your own words", len(q.Options))
 	}
 	if q.Kind == uip.Select && q.Author == event.ActorRecovery {
-		return words.T("answer with a number from 1 to %d; other words are a new prompt", len(q.Options))
+		return words.T("answer with a number from 1 to %d; other text is a new prompt", len(q.Options))
 	}
 	if q.Kind == uip.Select {
 		return words.T("answer with a number from 1 to %d", len(q.Options))
@@ -322,7 +322,7 @@ func hint(words term.Words, cards term.Cards, q uip.Request) string {
 	if q.Author == event.ActorUser || q.Author == event.ActorVerifier { // no model asks
 		return words.T("answer %s", strings.Join(keys, ", "))
 	}
-	return words.T("answer %s; y and … or n … tells the model more", strings.Join(keys, ", "))
+	return words.T("answer %s; y and … or n … adds a note", strings.Join(keys, ", "))
 }
 
 // decidesMode reports whether the answer to a question decides the mode: its options have
@@ -333,5 +333,5 @@ func decidesMode(q uip.Request) bool {
 
 // modeHint says how the mode is chosen at such a question.
 func modeHint(words term.Words, q uip.Request) string {
-	return words.T("the answer decides the mode: answer with a number from 1 to %d", len(q.Options))
+	return words.T("the answer sets the mode: answer with a number from 1 to %d", len(q.Options))
 }

@@ -35,10 +35,10 @@ var (
 		Display: uip.Display{Metadata: map[string]string{uip.OnYes: "go", uip.OnNo: "keep", uip.OnWords: "keep", uip.Named + "go": "default", uip.Named + "go:auto": "auto-edit"}},
 	}
 	wait = uip.Request{
-		ID: "q", Kind: uip.Select, Options: []uip.Option{{ID: "wait", Label: "Wait and go on"}, {ID: "stop", Label: "Stop the turn"}},
+		ID: "q", Kind: uip.Select, Options: []uip.Option{{ID: "wait", Label: "Wait and continue"}, {ID: "stop", Label: "Stop the turn"}},
 		Display: uip.Display{Metadata: map[string]string{uip.OnYes: "wait", uip.OnNo: "stop"}},
 	}
-	recovery = uip.Request{ID: "q", Author: event.ActorRecovery, Kind: uip.Select, Display: uip.Display{Metadata: map[string]string{uip.OnEnter: "continue"}}, Options: []uip.Option{{ID: "continue", Label: "Go on with it"}, {ID: "drop", Label: "Drop it"}}}
+	recovery = uip.Request{ID: "q", Author: event.ActorRecovery, Kind: uip.Select, Display: uip.Display{Metadata: map[string]string{uip.OnEnter: "continue"}}, Options: []uip.Option{{ID: "continue", Label: "Continue the turn"}, {ID: "drop", Label: "Drop it"}}}
 	choice   = uip.Request{ID: "q", Kind: uip.Select, Options: []uip.Option{{ID: "1", Label: "red"}, {ID: "2", Label: "blue"}}}
 )
 

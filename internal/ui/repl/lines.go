@@ -325,7 +325,7 @@ func (l *Lines) meanwhile(ctx context.Context, h input) {
 		l.note(staying(l.Words))
 	case line == "":
 	case h.asked:
-		l.note(l.Words.T("not taken, the question is no longer open: %s", l.oneLine(line)))
+		l.note(l.Words.T("not sent, the question is no longer open: %s", l.oneLine(line)))
 	case s.Switches(line) != "":
 		l.switchMode(ctx, s.Switches(line))
 	case s.Looks(line):
@@ -344,7 +344,7 @@ func (l *Lines) switchMode(ctx context.Context, mode string) {
 		return
 	}
 	l.mode = mode
-	l.note(l.Words.T("mode %s from the next step on", mode))
+	l.note(l.Words.T("mode %s from the next step", mode))
 }
 
 // stopTurn stops all that is going on. What was queued stands behind the next prompt; a

@@ -152,7 +152,7 @@ func TestAYesToWhatIsHiddenNeedsASecondLook(t *testing.T) {
 			if n := strings.Count(out, "rm -rf hidden"); n != tt.shown {
 				t.Errorf("all of it was shown %d times, want %d:\n%s", n, tt.shown, out)
 			}
-			if !strings.Contains(out, "v = view all of it") {
+			if !strings.Contains(out, "v = view all") {
 				t.Error("the card does not say how to see it")
 			}
 		})
@@ -311,7 +311,7 @@ func TestACommandInLinesIsNeverTheAnswer(t *testing.T) {
 	d.sees("Which colour?")
 	d.sees("> ")
 	d.keys("/mode plan\r")
-	d.sees("mode plan from the next step on")
+	d.sees("mode plan from the next step")
 	d.sees("> ")
 	d.keys("/undo\r")
 	d.sees("queued: /undo")

@@ -79,7 +79,7 @@ func (r *REPL) pickEvent(e tty.Event) (done bool, value string, err error) {
 // dressed is a list in the looks and words of this face.
 func (r *REPL) dressed(p lineedit.Picker) *lineedit.Picker {
 	p.Style = r.style()
-	p.Help, p.Nothing = r.Words.T("type to search · Up, Down · Enter takes it · Esc leaves"), r.Words.T("nothing matches")
+	p.Help, p.Nothing = r.Words.T("type to search · Up, Down · Enter selects · Esc cancels"), r.Words.T("nothing matches")
 	return &p
 }
 
@@ -168,7 +168,7 @@ func (l *Lines) Pick(ctx context.Context, p lineedit.Picker) (value string, err 
 			fmt.Fprintf(&text, "  %d. %s  %s\n", i+1, l.oneLine(item.Text), l.oneLine(item.Note))
 		}
 		if more := len(items) - maxListed; more > 0 {
-			fmt.Fprintf(&text, "  %s\n", l.Words.T("%d more: type some words of one", more))
+			fmt.Fprintf(&text, "  %s\n", l.Words.T("%d more: type to narrow the list", more))
 		}
 		if err := l.prompt(l.folded(text.String()) + p.Title); err != nil {
 			return "", err

@@ -190,7 +190,7 @@ func New(o Options) *REPL {
 	})
 	for _, line := range []*lineedit.Editor{&r.editor, &r.answer} {
 		line.Complete, line.Earlier, line.Style, line.Most = o.Complete, o.Earlier, r.style(), o.Most
-		line.Searching, line.NotFound, line.NoOther = o.Words.T("search history: "), o.Words.T("not in history: "), o.Words.T("no other in history: ")
+		line.Searching, line.NotFound, line.NoOther = o.Words.T("search history: "), o.Words.T("not in history: "), o.Words.T("no more in history: ")
 	}
 	r.answer.Question = true
 	r.editor.Replaced = func(d lineedit.Draft) { // to be found again

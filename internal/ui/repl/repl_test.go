@@ -269,7 +269,7 @@ func TestTheTerminalShowsAllBeforeItTakesAYes(t *testing.T) {
 	})
 	d.sees("/w> ")
 	d.keys("go\r")
-	d.sees("v = view all of it")
+	d.sees("v = view all")
 	d.keys("y\r")
 	d.sees("please answer once more")
 	select {
@@ -425,14 +425,14 @@ func TestATurnLetsThePersonLook(t *testing.T) {
 	close(more)
 	d.shows("one line\nhalf a line\n\n> /cost\n\nit cost nothing\n\nthe next\n>")
 	d.keys("\x1b[Z")
-	d.shows("mode build+ from the next step on\n>")
+	d.shows("mode build+ from the next step\n>")
 	d.keys("\x1b[Z")
-	d.shows("mode build++ from the next step on\n>")
+	d.shows("mode build++ from the next step\n>")
 	if got := d.session.changed.Load(); got == nil || *got != "build++" {
 		t.Errorf("the mode was changed to %v", got)
 	}
 	d.keys("/mode plan\r")
-	d.shows("mode plan from the next step on\n>")
+	d.shows("mode plan from the next step\n>")
 	if got := d.session.changed.Load(); *got != "plan" {
 		t.Errorf("the mode was changed to %v", *got)
 	}

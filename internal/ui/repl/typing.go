@@ -137,7 +137,7 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		switch {
 		case r.open == nil && again:
 			if !r.list(backInput) {
-				return r.remark(dim, r.Words.T("there is no message to go back to"))
+				return r.remark(dim, r.Words.T("no message to go back to"))
 			}
 			return nil
 		case r.open == nil:

@@ -78,7 +78,7 @@ func (r *REPL) draft(width, height int) (rows []string, row, col int) {
 	case r.stays && r.turn != nil:
 		rows = append(rows, r.Palette.Paint(dim, r.fit(staying(r.Words), width)))
 	case r.escaped:
-		rows = append(rows, r.Palette.Paint(dim, r.fit(r.Words.T("Esc again: go back to before one of your messages"), width)))
+		rows = append(rows, r.Palette.Paint(dim, r.fit(r.Words.T("Esc again: rewind to an earlier message"), width)))
 	}
 	return rows, row, col
 }
@@ -104,7 +104,7 @@ func (r *REPL) around(rows []string, row, width, height int) ([]string, int) {
 
 // staying says why Ctrl+D does not leave.
 func staying(words term.Words) string {
-	return words.T("a turn is running: Esc stops it, Ctrl+C ends the program")
+	return words.T("a turn is running: Esc stops it, Ctrl+C quits")
 }
 
 // keys is what each key does, in at most so many rows.
@@ -120,7 +120,7 @@ func (r *REPL) keys(width, height int) (rows []string) {
 		rows = append(rows, r.Palette.Paint(dim, r.fit(k[0]+strings.Repeat(" ", max(0, column-cells.Width(k[0]))+2)+k[1], width)))
 	}
 	if len(rows) > height {
-		rows = append(rows[:height-1], r.Palette.Paint(dim, r.fit(r.Words.T("/keys lists all of them"), width)))
+		rows = append(rows[:height-1], r.Palette.Paint(dim, r.fit(r.Words.T("/keys lists all keys"), width)))
 	}
 	return rows
 }
@@ -217,7 +217,7 @@ func (r *REPL) waiting(width, most int) (rows []string) {
 	}
 	add := func(text string) { rows = append(rows, r.Palette.Paint(dim, r.fit(text, width))) }
 	if _, mode := r.Status(); r.turn.mode != "" && r.turn.mode != mode {
-		add(r.Words.T("mode %s from the next step on", r.turn.mode))
+		add(r.Words.T("mode %s from the next step", r.turn.mode))
 	}
 	queued := r.queue.waiting()
 	for i, d := range queued {

@@ -395,7 +395,7 @@ func (r *Renderer) write(v any, mayCut bool) error {
 		}
 		var whole any
 		if err := json.Unmarshal(r.buf.Bytes(), &whole); err != nil {
-			return fmt.Errorf("cut line: %w", err)
+			return fmt.Errorf("truncate line: %w", err)
 		}
 		r.buf.Reset()
 		if err := r.enc.Encode(cut(whole, most)); err != nil {

@@ -180,7 +180,7 @@ func (r *Renderer) outcomeOf(b display.Shell, withOutput bool) {
 		}
 	}
 	if b.Log != "" && b.Truncated {
-		r.page.words(r.width(), ink.Dim, r.t("all of it: %s", cleaned(b.Log)))
+		r.page.words(r.width(), ink.Dim, r.t("full output: %s", cleaned(b.Log)))
 	}
 }
 
@@ -226,6 +226,6 @@ var ownSigns = strings.NewReplacer("…", "...", "≥", ">=")
 
 var (
 	checkASCII = map[string]string{"☑": "[x]", "◐": "[~]", "☐": "[ ]"}
-	checkWords = map[string]string{"☑": "done:", "◐": "under way:", "☐": "to do:"}
+	checkWords = map[string]string{"☑": "done:", "◐": "in progress:", "☐": "to do:"}
 	checkInk   = map[string]ink.Role{"☑": ink.Done, "◐": ink.Warn, "☐": ink.Dim}
 )

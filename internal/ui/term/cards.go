@@ -76,7 +76,7 @@ func (c Cards) Draw(q uip.Request) string {
 	switch {
 	case d.brief == titlesAlone && q.Purpose == uip.ConfirmRiskyAction:
 		d.page.hung(d.width(), ink.Warn, "[APPROVAL] "+d.titles(q), setIn)
-		d.page.words(d.width(), ink.Dim, d.t("what it would do and the choices stand above"))
+		d.page.words(d.width(), ink.Dim, d.t("the action and the choices are above"))
 	case q.Kind == uip.Composite && q.Purpose == uip.ConfirmRiskyAction:
 		d.page.tell(ink.Warn, "[APPROVAL] "+d.t("%d calls need approval", len(q.Parts)))
 		above := d.lines()
@@ -289,7 +289,7 @@ func (d drawing) question(q uip.Request, m, n int) {
 		d.page.put(ink.Look{}, "\n")
 	}
 	if d.brief == titlesAlone {
-		d.page.words(d.width(), ink.Dim, d.t("its choices stand above"))
+		d.page.words(d.width(), ink.Dim, d.t("the choices are above"))
 		return
 	}
 	if text := strings.TrimSpace(cleaned(d.Words.Said(q.Display.Description))); text != "" {
@@ -316,10 +316,10 @@ func (d drawing) question(q uip.Request, m, n int) {
 	}
 	if i := slices.IndexFunc(q.Options, func(o uip.Option) bool { return o.ID == q.Display.Metadata[uip.OnWords] }); i >= 0 {
 		d.page.words(d.width(), ink.Dim, d.fill([]string{
-			d.t("1 and … = tell the model more"), d.t("other words = %s, and tell the model", d.Words.Said(q.Options[i].Label)),
+			d.t("1 and … = add a note"), d.t("other text = %s, and tell the model", d.Words.Said(q.Options[i].Label)),
 		}))
 	} else if len(q.Options) > 0 && q.Display.Metadata[uip.Quoted] != "" && q.Display.Description == "" {
-		d.page.words(d.width(), ink.Dim, d.t("a number, or words of your own"))
+		d.page.words(d.width(), ink.Dim, d.t("a number, or your own words"))
 	}
 }
 
@@ -334,7 +334,7 @@ const recommended = " (Recommended)"
 func (d drawing) content(q uip.Request) {
 	long := strings.Count(display.Blocks{q.Display.Content}.Plain(), "\n") > longDiff
 	if q.Display.Content != nil && (d.brief >= withoutContent || d.brief == withoutLong && long) {
-		d.page.tell(ink.Dim, d.t("what it would do stands above"))
+		d.page.tell(ink.Dim, d.t("the action is shown above"))
 		*d.hides = true
 		return
 	}
@@ -403,7 +403,7 @@ func (d drawing) fold(text string) string {
 	}
 	if hidden := len(lines) - foldLines; hidden > 0 {
 		*d.hides = true
-		lines = slices.Concat(lines[:foldHead], []string{d.t("<%d lines are not shown here>", hidden)}, lines[foldHead+hidden:])
+		lines = slices.Concat(lines[:foldHead], []string{d.t("<%d lines not shown>", hidden)}, lines[foldHead+hidden:])
 	}
 	return strings.Join(lines, "\n")
 }
@@ -418,7 +418,7 @@ func (d drawing) foldDiff(unified string, numbered bool) string {
 	}
 	long := len(lines) > foldDiff+foldRest
 	if d.Whole && d.Rest && long && !numbered && !slices.ContainsFunc(lines[:foldDiff], folded) {
-		return strings.Join(append([]string{d.t("<the first %d lines stand above>", foldDiff)}, lines[foldDiff:]...), "\n")
+		return strings.Join(append([]string{d.t("<the first %d lines are above>", foldDiff)}, lines[foldDiff:]...), "\n")
 	}
 	if d.Whole {
 		return strings.Join(lines, "\n")
@@ -428,7 +428,7 @@ func (d drawing) foldDiff(unified string, numbered bool) string {
 	}
 	if long {
 		*d.hides = true
-		lines = append(lines[:foldDiff:foldDiff], d.t("<%d more lines are not shown here>", len(lines)-foldDiff))
+		lines = append(lines[:foldDiff:foldDiff], d.t("<%d more lines not shown>", len(lines)-foldDiff))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -469,7 +469,7 @@ func (d drawing) foldLine(line string) string {
 	}
 	*d.hides = true
 	runes := []rune(line)
-	return string(runes[:foldEnds]) + d.t("<%d characters are not shown here>", n-2*foldEnds) + string(runes[n-foldEnds:])
+	return string(runes[:foldEnds]) + d.t("<%d characters not shown>", n-2*foldEnds) + string(runes[n-foldEnds:])
 }
 
 // revealed is text for someone who must decide about it: cleaned, and what

@@ -33,9 +33,9 @@ func TestQuestionsAsPeopleKnowThem(t *testing.T) {
 
 func TestChoices(t *testing.T) {
 	for want, q := range map[string]uip.Request{
-		"y = yes, this once · n = no · y and …, n … = tell the model more":                                                   approval("x", "", nil, false),
-		"y = yes, this once · a = always in this project (remembers: go test) · n = no · y and …, n … = tell the model more": approval("x", "", nil, true),
-		"y = yes, this once · a = always · n = no · later = Ask me to^Gmo · y and …, n … = tell the model more":              {Kind: uip.Confirm, Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Always}, {ID: uip.Reject}, {ID: "later", Label: "Ask me to\x07mo"}}},
+		"y = yes, this once · n = no · y and …, n … = add a note":                                                   approval("x", "", nil, false),
+		"y = yes, this once · a = always in this project (remembers: go test) · n = no · y and …, n … = add a note": approval("x", "", nil, true),
+		"y = yes, this once · a = always · n = no · later = Ask me to^Gmo · y and …, n … = add a note":              {Kind: uip.Confirm, Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Always}, {ID: uip.Reject}, {ID: "later", Label: "Ask me to\x07mo"}}},
 	} {
 		lines := strings.Split(term.Cards{}.Draw(q), "\n")
 		if got := lines[len(lines)-1]; got != want {
@@ -48,7 +48,7 @@ func TestWhereAnAnswerIsRemembered(t *testing.T) {
 	q := approval("edit src/a.go", "", nil, false)
 	q.Options = []uip.Option{{ID: uip.Approve}, {ID: uip.Session}, {ID: uip.Always}, {ID: uip.Below}, {ID: uip.Reject}}
 	q.Display.Metadata = map[string]string{"remembers": "changes to src/a.go", "remembers.session": "changes to src/a.go", "remembers.below": "edits below src"}
-	const want = "y = yes, this once · s = always in this session · a = always in this project (s and a remember: changes to src/a.go) · d = edits below src, this session · n = no · y and …, n … = tell the model more"
+	const want = "y = yes, this once · s = always in this session · a = always in this project (s and a remember: changes to src/a.go) · d = edits below src, this session · n = no · y and …, n … = add a note"
 	if card := (term.Cards{}).Draw(q); !strings.HasSuffix(card, "\n"+want) {
 		t.Errorf("%s", card)
 	}
@@ -91,7 +91,7 @@ func TestACardKnowsWhatItHides(t *testing.T) {
 		"one of several":                       {uip.Request{Kind: uip.Composite, Purpose: uip.ConfirmRiskyAction, Parts: []uip.Request{approval("x", "", nil, false), approval("y", "", display.Code{Source: long}, false)}}, true},
 	} {
 		card := term.Cards{}.Draw(tt.q)
-		if got := (term.Cards{}).Hides(tt.q); got != tt.want || strings.Contains(card, "v = view all of it") != tt.want {
+		if got := (term.Cards{}).Hides(tt.q); got != tt.want || strings.Contains(card, "v = view all") != tt.want {
 			t.Errorf("%s: hides %v\n%.300s", name, got, card)
 		}
 		if (term.Cards{Whole: true}).Hides(tt.q) {
@@ -99,13 +99,13 @@ func TestACardKnowsWhatItHides(t *testing.T) {
 		}
 	}
 	rest := (term.Cards{Whole: true, Rest: true}).Draw(approval("x", "", display.Diff{Unified: strings.Repeat("+a\n", 600)}, false))
-	if strings.Count(rest, "+a\n") != 200 || !strings.Contains(rest, "<the first 400 lines stand above>") {
+	if strings.Count(rest, "+a\n") != 200 || !strings.Contains(rest, "<the first 400 lines are above>") {
 		t.Errorf("the rest is %d lines", strings.Count(rest, "+a\n"))
 	}
 	if long := (term.Cards{Whole: true, Rest: true}).Draw(approval("x", "", display.Diff{Unified: strings.Repeat("+a\n", 300) + "+" + strings.Repeat("b", 2000) + strings.Repeat("\n+a", 300)}, false)); strings.Count(long, "+a\n") != 600 {
 		t.Errorf("of a diff with a long line %d lines are shown", strings.Count(long, "+a\n"))
 	}
-	if card := (term.Cards{}).Draw(approval("x", "", display.Diff{Unified: strings.Repeat("+a\n", 6001)}, false)); !strings.Contains(card, "<5601 more lines are not shown here>") {
+	if card := (term.Cards{}).Draw(approval("x", "", display.Diff{Unified: strings.Repeat("+a\n", 6001)}, false)); !strings.Contains(card, "<5601 more lines not shown>") {
 		t.Errorf("a wrong count:\n%.3000s", card)
 	}
 }
@@ -123,11 +123,11 @@ func TestFolds(t *testing.T) {
 		has, lacks   string
 		wholeHasAlso string
 	}{
-		{"lines", display.Code{Lang: "sh", Source: script.String()}, "echo 39\n    <440 lines are not shown here>\n    echo 480\n", "echo 40\n", "echo 40\n"},
-		{"a long line", display.Code{Source: strings.Repeat("a", 400) + strings.Repeat("b", 300) + strings.Repeat("c", 400)}, "a<300 characters are not shown here>c", "b", "bbb"},
+		{"lines", display.Code{Lang: "sh", Source: script.String()}, "echo 39\n    <440 lines not shown>\n    echo 480\n", "echo 40\n", "echo 40\n"},
+		{"a long line", display.Code{Source: strings.Repeat("a", 400) + strings.Repeat("b", 300) + strings.Repeat("c", 400)}, "a<300 characters not shown>c", "b", "bbb"},
 		{"blanks", display.Code{Source: "ls" + strings.Repeat(" ", 100) + "; rm x"}, "ls<100 blanks>; rm x", strings.Repeat(" ", 50), strings.Repeat(" ", 50)},
 		{"indent", display.Code{Source: strings.Repeat("\t", 100) + "rm x"}, "<100 blanks>rm x", "\t", "\t\t"},
-		{"diff", display.Diff{Unified: "@@ -0,0 +1,500 @@\n" + diff.String()}, "+398\n<101 more lines are not shown here>", "+399", "+499"},
+		{"diff", display.Diff{Unified: "@@ -0,0 +1,500 @@\n" + diff.String()}, "+398\n<101 more lines not shown>", "+399", "+499"},
 		{"text", display.Text("a\u200bb\u00ad"), "a<U+200B>b<U+00AD>", "\u200b", "<U+200B>"},
 	} {
 		q := approval("x", "", c.content, false)

@@ -92,14 +92,14 @@ func (d drawing) choices(q uip.Request) []string {
 		}
 	}
 	if d.Trusts(q) {
-		keys = append(keys, d.t("t = yes, and trust this folder: checks run unasked"))
+		keys = append(keys, d.t("t = yes, and trust this folder: checks need no approval"))
 	}
 	if *d.hides {
-		keys = append(keys, d.t("v = view all of it"))
+		keys = append(keys, d.t("v = view all"))
 	}
 	rejects := slices.ContainsFunc(options, func(o uip.Option) bool { return o.ID == uip.Reject })
 	if rejects && q.Author != event.ActorUser && q.Author != event.ActorVerifier { // else it is the person's own command, or the program's
-		keys = append(keys, d.t("y and …, n … = tell the model more"))
+		keys = append(keys, d.t("y and …, n … = add a note"))
 	}
 	return keys
 }
@@ -128,7 +128,7 @@ func (d drawing) remembered(q uip.Request, option string) string {
 		}
 		for _, one := range what {
 			if showsLine(part, one) {
-				one = "this exact command, as it stands above"
+				one = "this exact command, as shown above"
 			}
 			add(one)
 		}

@@ -116,7 +116,7 @@ func (p Palette) With(colours map[string]string) (Palette, error) {
 		code, err := p.chosen(colours[name])
 		switch {
 		case !known:
-			wrong = append(wrong, fmt.Errorf("ui.colors: there is no %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(roles)), ", ")))
+			wrong = append(wrong, fmt.Errorf("ui.colors: unknown name %q; use one of %s", name, strings.Join(slices.Sorted(maps.Keys(roles)), ", ")))
 		case err != nil:
 			wrong = append(wrong, fmt.Errorf("ui.colors: %s: %w", name, err))
 		default:
@@ -142,7 +142,7 @@ func (p Palette) chosen(colour string) (string, error) {
 		return "38;5;" + strconv.Itoa(n), nil
 	}
 	if n, err := fmt.Sscanf(colour, "#%2x%2x%2x", &r, &g, &b); n != 3 || err != nil || len(colour) != len("#rrggbb") {
-		return "", fmt.Errorf("%q is no colour: #rrggbb, or a number from 0 to 255", colour)
+		return "", fmt.Errorf("%q is not a color: use #rrggbb, or a number from 0 to 255", colour)
 	}
 	switch {
 	case p.Level == True:

@@ -255,7 +255,7 @@ func (r *Renderer) message(t *taskView, e event.MessageAdded) {
 func (r *Renderer) waiting(e event.Waiting) {
 	switch {
 	case e.Why == event.WaitLimit:
-		line := r.t("waiting until %s, when the provider's limit ends", e.Until.Local().Format("2006-01-02 15:04:05"))
+		line := r.t("waiting until %s, when the provider's limit resets", e.Until.Local().Format("2006-01-02 15:04:05"))
 		r.status.set(line)
 		r.remark(ink.Warn, line)
 	case e.Why == event.WaitLoading:
@@ -264,7 +264,7 @@ func (r *Renderer) waiting(e event.Waiting) {
 		}
 		r.status.set(r.t("the server is loading the model"))
 	case e.Why == event.WaitSummary:
-		r.status.set(r.t("summing up the conversation"))
+		r.status.set(r.t("summarizing the conversation"))
 	case e.Of > 0:
 		r.status.set(r.t("the model reads: %d of %d tokens", e.Read, e.Of))
 	default:
@@ -280,14 +280,14 @@ func (r *Renderer) retrying(task string, e event.Retrying) {
 	if why == "" {
 		why = r.t("no reply")
 	}
-	again := r.t("trying again (attempt %d of %d)", e.Attempt, e.Of)
+	again := r.t("retrying (attempt %d of %d)", e.Attempt, e.Of)
 	if e.Wait > 0 {
-		again = r.t("trying again in %s (attempt %d of %d)", lasted(e.Wait), e.Attempt, e.Of)
+		again = r.t("retrying in %s (attempt %d of %d)", lasted(e.Wait), e.Attempt, e.Of)
 	}
 	line := r.t("%s; %s", why, again)
 	r.status.set(strings.ReplaceAll(line, ink.HardBlank, " "))
 	if void {
-		line = r.t("%s; %s", line, r.t("what was said above is void"))
+		line = r.t("%s; %s", line, r.t("the reply above is discarded"))
 	}
 	r.remark(ink.Warn, line)
 }

@@ -156,7 +156,7 @@ func TestOutputThatIsNotPassedOn(t *testing.T) {
 	emit(t, r, event.ToolProgress{CallID: "c", Lines: 2000})
 	emit(t, r, event.ToolOutput{CallID: "c", Text: strings.Repeat("last\n", 10)})
 	emit(t, r, event.ToolFinished{CallID: "c", Tool: "bash"})
-	if want := "first\n… 2015 lines left out\n" + strings.Repeat("last\n", 5); !strings.Contains(text, want) {
+	if want := "first\n… 2015 lines omitted\n" + strings.Repeat("last\n", 5); !strings.Contains(text, want) {
 		t.Errorf("got %q", text)
 	}
 }
@@ -193,7 +193,7 @@ func TestALongDiffIsShownInPart(t *testing.T) {
 		emit(t, r, event.ToolCallRequested{CallID: "c", Tool: "t", Effects: []event.Effect{{Kind: kind, Target: "x"}}})
 		emit(t, r, event.ToolStarted{CallID: "c", Tool: "t"})
 		emit(t, r, event.ToolFinished{CallID: "c", Tool: "t", Show: display.Counted(diff)})
-		left := strings.Contains(text, "… 223 lines left out\n")
+		left := strings.Contains(text, "… 223 lines omitted\n")
 		if got := strings.Count(text, "line\n") + 2; left != (kind == event.EffectRead) || got < want-2 || got > want+2 {
 			t.Errorf("kind %v: %d lines shown (left out is said: %t), want about %d", kind, got, left, want)
 		}

@@ -216,7 +216,7 @@ func questions() []uip.Request {
 		question("你希望如何处理这个模块？", "重构整个模块 — all of it", "只修改核心函数", "保持不变"),
 		{Kind: uip.Composite, Purpose: uip.RequestInfo, Parts: []uip.Request{question("First?", "a", "b"), {Kind: uip.Input, Display: uip.Display{Title: "Second?\x07"}}}},
 		{Kind: uip.Select, Purpose: uip.ChooseStrategy, Display: uip.Display{
-			Title: "How shall the plan be carried out?", Description: "kept in p.md", Content: display.Text("# Plan\n\n1. **Do** it\n"),
+			Title: "How should the plan be carried out?", Description: "kept in p.md", Content: display.Text("# Plan\n\n1. **Do** it\n"),
 		}, Options: []uip.Option{{ID: "startEditing", Label: "Start editing", Style: uip.Primary, Default: true}, {ID: "keep", Label: "Keep planning"}}},
 	}
 }

@@ -17,7 +17,7 @@ func drawn(t display.Table, width int, spoken bool) string {
 }
 
 func TestColumnsOfAWideTableStayColumns(t *testing.T) {
-	sources := display.Table{Head: display.Words("source", "what", "in the window", "sent in all", "from the cache", "cost"), Rows: [][]display.Cell{
+	sources := display.Table{Head: display.Words("source", "what", "in the window", "total sent", "from the cache", "cost"), Rows: [][]display.Cell{
 		display.Data("internal/agent/orchestrator/turn.go", "a file that was read", "1200", "3600", "2400", "-"),
 		display.Data("AGENTS.md", "instructions of the project", "300", "900", "600", "-"),
 	}}

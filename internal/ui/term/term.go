@@ -156,10 +156,10 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 			r.status.set("")
 		case event.ContextReplaced:
 			if e.Reason == event.Compacted && e.TokensBefore > 0 {
-				r.remark(ink.Warn, r.t("the conversation was condensed: %d tokens became %d", e.TokensBefore, e.TokensAfter))
+				r.remark(ink.Warn, r.t("the conversation was compacted: %d tokens became %d", e.TokensBefore, e.TokensAfter))
 			}
 		case event.ContextRestored:
-			r.remark(ink.Warn, r.t("the conversation is as it was before"))
+			r.remark(ink.Warn, r.t("the conversation was restored"))
 		case event.TaskStarted, event.ModeChanged, event.InteractionResponded, event.ToolCallCompleted, event.SessionOpened, event.ContextUsed, event.ContextRewound, event.Spent, event.Unknown:
 		}
 	})

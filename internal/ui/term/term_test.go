@@ -306,8 +306,8 @@ func TestLive(t *testing.T) {
 		event.Retrying{Attempt: 2, Of: 3, Wait: time.Second, Why: "busy"},
 		event.Waiting{Why: event.WaitReply, Waited: 1}, event.Waiting{Why: event.WaitReply, Waited: 2, Read: 20, Of: 70}, event.Waiting{Why: event.WaitLoading}, event.Waiting{Why: event.WaitSummary},
 		event.Waiting{Why: event.WaitLimit, Until: time.Date(2026, 11, 16, 15, 4, 5, 0, time.Local)}, event.StateChanged{})[2:])
-	want := []string{"working", "thinking", "writing", "working", "bash make^G", "bash make^G · 1 line", "bash make^G · 2 lines", "bash make^G · 3 lines", "working", "", "busy; trying again in 1 s (attempt 2 of 3)",
-		"waiting for the model", "the model reads: 20 of 70 tokens", "the server is loading the model", "summing up the conversation", "waiting until 2026-11-16 15:04:05, when the provider's limit ends", ""}
+	want := []string{"working", "thinking", "writing", "working", "bash make^G", "bash make^G · 1 line", "bash make^G · 2 lines", "bash make^G · 3 lines", "working", "", "busy; retrying in 1 s (attempt 2 of 3)",
+		"waiting for the model", "the model reads: 20 of 70 tokens", "the server is loading the model", "summarizing the conversation", "waiting until 2026-11-16 15:04:05, when the provider's limit resets", ""}
 	if !slices.Equal(shown, want) {
 		t.Errorf("told %q\nwant %q", shown, want)
 	}

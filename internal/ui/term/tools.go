@@ -162,7 +162,7 @@ func (r *Renderer) head(c *callView) {
 	w.Fixed(ink.Look{Role: ink.Tool}, label)
 	w.Write(ink.Look{}, title)
 	if c.own {
-		w.Write(ink.Look{Role: ink.Dim}, mark(r.o.ASCII, " · ", ", ")+r.t("coder's own check"))
+		w.Write(ink.Look{Role: ink.Dim}, mark(r.o.ASCII, " · ", ", ")+r.t("automatic check"))
 	}
 	w.End()
 	r.page.fresh()
@@ -206,9 +206,9 @@ func (r *Renderer) lines(n int) string {
 
 func (r *Renderer) leftOut(lines int) string {
 	if lines == 1 {
-		return r.t("… 1 line left out")
+		return r.t("… 1 line omitted")
 	}
-	return r.t("… %d lines left out", lines)
+	return r.t("… %d lines omitted", lines)
 }
 
 // finish shows how c ended.

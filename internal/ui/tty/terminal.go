@@ -163,7 +163,7 @@ func (t *Terminal) Raw() error {
 	}
 	found, err := term.GetState(t.inFD)
 	if err != nil {
-		return fmt.Errorf("ask the terminal its mode: %w", err)
+		return fmt.Errorf("read the terminal mode: %w", err)
 	}
 	t.found.Store(found) // first, so that there is no moment from which Restore could not return
 	if err := t.enter(); err != nil {

@@ -248,7 +248,7 @@ func TestAWholeSession(t *testing.T) {
 	}
 
 	run(t, ctx, chromedp.SendKeys("#prompt", "greet the world"))
-	click(t, ctx, "Begin a session")
+	click(t, ctx, "Start a session")
 	sees(t, ctx, "#timeline", "greet the world")
 	run(t, ctx, chromedp.Location(&location))
 	session := location[strings.LastIndex(location, "/")+1:]
@@ -280,14 +280,14 @@ func TestAWholeSession(t *testing.T) {
 	sees(t, ctx, "#live", "begun") // it is seen by who comes late, too
 	click(t, ctx, "Stop")
 	sees(t, ctx, "#timeline", "stopped")
-	sees(t, ctx, "#state", "waits here for what you say")
+	sees(t, ctx, "#state", "waiting here for your message")
 
 	for _, want := range []string{"greet the world", "hello.txt", "touch refused-by-me", "not needed", "now wait", "sleep 600"} {
 		until(t, want+" at the terminal", func() bool { return strings.Contains(terminal.String(), want) })
 	}
 
 	click(t, ctx, "Close it here")
-	sees(t, ctx, "#state", "nobody works in it")
+	sees(t, ctx, "#state", "not running")
 	for _, p := range []struct{ path, selector, want string }{
 		{"/changes", "article", "hello, world"}, {"/window", "main", "tool results"}, {"/cost", "svg", "now wait"}, {"/audit", ".verdict", "hold together"},
 	} {
@@ -321,7 +321,7 @@ func TestAPageThatSlept(t *testing.T) {
 	w := newWorld(t)
 	ctx := browser(t)
 	run(t, ctx, chromedp.Navigate(w.address), chromedp.SendKeys("#prompt", "greet the world"))
-	click(t, ctx, "Begin a session")
+	click(t, ctx, "Start a session")
 	sees(t, ctx, "#questions", "hello.txt")
 	run(t, ctx, network.Enable(), network.EmulateNetworkConditions(true, 0, -1, -1))
 	list := exec.Command(must(built()), "tasks", "--json")
@@ -361,7 +361,7 @@ func TestLooks(t *testing.T) {
 	w := newWorld(t)
 	ctx := browser(t)
 	run(t, ctx, chromedp.Navigate(w.address), chromedp.SendKeys("#prompt", "greet the world"))
-	click(t, ctx, "Begin a session")
+	click(t, ctx, "Start a session")
 	sees(t, ctx, "#questions", "hello.txt")
 	var location string
 	run(t, ctx, chromedp.Location(&location))
@@ -445,7 +445,7 @@ func TestTicksAndWhatIsTyped(t *testing.T) {
 	}
 	ctx := browser(t)
 	run(t, ctx, chromedp.Navigate(w.address), chromedp.SendKeys("#prompt", "go"))
-	click(t, ctx, "Begin a session")
+	click(t, ctx, "Start a session")
 	sees(t, ctx, "#questions", "hunk 2")
 	var title string
 	if run(t, ctx, chromedp.Title(&title)); !strings.HasPrefix(title, "(1) ") {
@@ -471,7 +471,7 @@ func TestTicksAndWhatIsTyped(t *testing.T) {
 			t.Errorf("what was typed is %q", value)
 		}
 	}
-	sees(t, ctx, "#state", "waits here for what you say")
+	sees(t, ctx, "#state", "waiting here for your message")
 	noStop := func() {
 		t.Helper()
 		until(t, "Stop to go", func() bool {
@@ -489,7 +489,7 @@ func TestTicksAndWhatIsTyped(t *testing.T) {
 	run(t, ctx, chromedp.SendKeys("#prompt", "half typed"))
 	click(t, ctx, "Stop")
 	sees(t, ctx, "#timeline", "stopped")
-	sees(t, ctx, "#state", "waits here for what you say")
+	sees(t, ctx, "#state", "waiting here for your message")
 	kept()
 	run(t, ctx, chromedp.Reload())
 	kept()

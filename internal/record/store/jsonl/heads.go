@@ -133,7 +133,7 @@ func (h *headFile) write(head audit.Head) (err error) {
 	return err
 }
 
-var errNoKey = errors.New("there is no key to sign with")
+var errNoKey = errors.New("no signing key")
 
 // unlock gets the key.
 func (h *headFile) unlock() error {

@@ -185,7 +185,7 @@ func (s *Store) claim(ctx context.Context, session string) (*claim, error) {
 		return nil, errors.Join(fmt.Errorf("mend: %w", err), lock.release())
 	}
 	if err := c.upgrade(); err != nil {
-		return nil, errors.Join(fmt.Errorf("make it a session of format %d: %w", Format, err), lock.release())
+		return nil, errors.Join(fmt.Errorf("convert to session format %d: %w", Format, err), lock.release())
 	}
 	return c, nil
 }
@@ -223,7 +223,7 @@ func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) err
 
 const maxID = 128
 
-var errID = errors.New("a session id is 1 to 128 of the letters a-z A-Z, digits, '.', '_', '-', and starts with none of '.'")
+var errID = errors.New("a session id is 1 to 128 characters: a-z A-Z, digits, '.', '_', '-', not beginning with '.'")
 
 // checkID makes sure that a session's id is the name of a file in the store
 // and of no other.

@@ -166,7 +166,7 @@ func (c *claim) mendLog(s *scanner, repair *Repair) error {
 		err = c.shorten(s)
 	}
 	if err != nil {
-		return fmt.Errorf("cut the %s log: %w", s.log, err)
+		return fmt.Errorf("truncate the %s log: %w", s.log, err)
 	}
 	repair.Aside = append(repair.Aside, Aside{Log: s.log, Bytes: s.size - from, Path: path})
 	return nil

@@ -80,7 +80,7 @@ func (s *Store) read(ctx context.Context, session string, after uint64, wants fu
 		}
 		for _, log := range m.scanners {
 			if held != nil && log.seq == 0 && log.end != sizes[place(log.log)] {
-				return fmt.Errorf("%s log is broken at byte %d", log.log, log.end)
+				return fmt.Errorf("%s log is damaged at byte %d", log.log, log.end)
 			}
 		}
 		if at == nil || held == nil && at.seq != seq {

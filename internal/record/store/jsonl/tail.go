@@ -33,7 +33,7 @@ const (
 
 // ErrTorn is the error of a session file that was not written to its end. It can
 // be made again from the logs.
-var ErrTorn = errors.New("the session file was not written to its end")
+var ErrTorn = errors.New("the session file is incomplete")
 
 // layout is a session file as it was written last: where its parts lie, and what
 // they hold.

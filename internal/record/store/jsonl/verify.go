@@ -24,7 +24,7 @@ func (s *Store) Verify(session string) (audit.Report, error) {
 	dir := filepath.Join(s.dir, session)
 	heads, err := s.o.Heads.of(dir, session).all(0)
 	if err != nil {
-		return audit.Report{}, fmt.Errorf("read what was signed for: %w", err)
+		return audit.Report{}, fmt.Errorf("read the signatures: %w", err)
 	}
 	var sources []audit.Source
 	for _, l := range event.Logs {

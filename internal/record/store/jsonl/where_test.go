@@ -17,7 +17,7 @@ import (
 )
 
 // Records whose lines nobody wants are passed over, and what follows a line that
-// is not as it was written is not read, wanted or not, also where the log had been
+// was changed after it was written is not read, wanted or not, also where the log had been
 // read before and held, in this process or another, and its time was put back.
 func TestReadWhere(t *testing.T) {
 	dir, heads, key := t.TempDir(), t.TempDir(), authkey.Temporary()

@@ -60,7 +60,7 @@ func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) err
 	}
 	for _, r := range rs {
 		if event.LogOf(r.Event) == event.Transient {
-			return fmt.Errorf("%T is not kept", r.Event)
+			return fmt.Errorf("%T is not saved", r.Event)
 		}
 	}
 	l.records = append(l.records, rs...)

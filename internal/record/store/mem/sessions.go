@@ -25,7 +25,7 @@ func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 		return err
 	}
 	if s.ID == "" {
-		return fmt.Errorf("save session: it has no id")
+		return fmt.Errorf("save session: the session has no id")
 	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

@@ -38,10 +38,10 @@ import (
 const DefaultQuota = 1 << 30
 
 // ErrFull is the error of putting more into a store than its quota allows.
-var ErrFull = errors.New("the store of kept contents is full")
+var ErrFull = errors.New("the store of saved contents is full")
 
 // ErrDamaged is the error of reading a content that is not the one that was put in.
-var ErrDamaged = errors.New("kept content is damaged")
+var ErrDamaged = errors.New("saved content is damaged")
 
 // Options say how a store behaves. The zero value is fine.
 type Options struct {
@@ -129,7 +129,7 @@ func (s *Store) Put(content io.ReadSeeker) (string, error) {
 	}
 	hash, err = s.write(content)
 	if err != nil && !errors.Is(err, ErrFull) {
-		err = fmt.Errorf("keep content: %w", err)
+		err = fmt.Errorf("save content: %w", err)
 	}
 	return hash, err
 }
@@ -343,7 +343,7 @@ func (s *Store) Commit() error {
 			_ = s.out.Remove(temp)
 		}
 		s.known = false // measure again
-		return fmt.Errorf("keep contents: %w", err)
+		return fmt.Errorf("save contents: %w", err)
 	}
 	return nil
 }
@@ -412,7 +412,7 @@ func (s *Store) syncAll() error {
 func (s *Store) Open(hash string) (io.ReadCloser, error) {
 	f, err := s.openBlob(hash)
 	if err != nil {
-		return nil, fmt.Errorf("open kept content %.12s: %w", hash, err)
+		return nil, fmt.Errorf("open saved content %.12s: %w", hash, err)
 	}
 	return unpack(f, hash)
 }
@@ -427,7 +427,7 @@ func unpack(f *os.File, hash string) (io.ReadCloser, error) {
 		b.in = flate.NewReader(in)
 	case err != nil || how != plain:
 		f.Close()
-		return nil, fmt.Errorf("open kept content %.12s: %w", hash, ErrDamaged)
+		return nil, fmt.Errorf("open saved content %.12s: %w", hash, ErrDamaged)
 	}
 	return b, nil
 }

@@ -134,7 +134,7 @@ func (f *Folder) Open(hash string) (io.ReadCloser, error) {
 	}
 	file, err := f.open(hash)
 	if err != nil {
-		return nil, fmt.Errorf("open kept content %.12s: %w", hash, err)
+		return nil, fmt.Errorf("open saved content %.12s: %w", hash, err)
 	}
 	return unpack(file, hash)
 }

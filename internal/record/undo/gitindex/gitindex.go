@@ -38,7 +38,7 @@ func (f File) Unchanged(now File, written int64) bool {
 	return f == now && f.ModTime < written && f.ChangeTime < written
 }
 
-var errFormat = errors.New("git's index is not understood")
+var errFormat = errors.New("git's index has an unknown format")
 
 const (
 	indexHead    = 12 // signature, version, number of entries
