@@ -39,6 +39,11 @@ require (
 
 require coder v0.0.0
 
-require golang.org/x/net v0.62.0 // indirect
+require (
+	github.com/danieljoos/wincred v1.2.3 // indirect
+	github.com/godbus/dbus/v5 v5.2.2 // indirect
+	github.com/zalando/go-keyring v0.2.8 // indirect
+	golang.org/x/net v0.62.0 // indirect
+)
 
 replace coder => ../

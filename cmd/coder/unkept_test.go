@@ -49,7 +49,7 @@ func TestWebTakesAnAnswerThatItCannotContinueWith(t *testing.T) {
 	if status, text := s.answer("s1", q, shown, "approve"); status != 202 || !strings.Contains(text, "Your answer is saved") || !strings.Contains(text, "coder -p -r s1") {
 		t.Errorf("%d\n%s", status, text)
 	}
-	if _, home := s.get("/"); strings.Contains(home, "works in") || strings.Contains(home, "working here") || strings.Contains(home, "waiting for your answer") {
+	if _, home := s.get("/"); strings.Contains(home, "running") || strings.Contains(home, "idle in") || strings.Contains(home, "needs you") {
 		t.Errorf("the list of sessions:\n%s", home)
 	}
 	if out, _, _ := p.run("tasks"); !strings.Contains(out, "interrupted") || strings.Contains(out, "running") || !strings.Contains(out, "continue with: coder -r s1") {

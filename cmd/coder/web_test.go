@@ -185,7 +185,7 @@ say never
 	id := s.begin("go")
 	q, shown := s.question(id)
 	w := watching(s.held, id)
-	if _, home := s.get("/"); !strings.Contains(home, id) || !strings.Contains(home, "waiting for your answer") {
+	if _, home := s.get("/"); !strings.Contains(home, id) || !strings.Contains(home, "needs you") {
 		t.Errorf("home does not tell what waits:\n%s", home)
 	}
 	if status, text := s.answer(id, q, shown, "approve"); status != 303 {
@@ -479,7 +479,7 @@ func TestASessionThatWasClosedIsNotLive(t *testing.T) {
 	id := s.begin("go")
 	s.stream(id, 0, "show all")
 	s.stream(id, 0, "waiting here for your message")
-	if _, home := s.get("/"); !strings.Contains(home, id) || !strings.Contains(home, "waiting here for your message") {
+	if _, home := s.get("/"); !strings.Contains(home, id) || !strings.Contains(home, "idle here") {
 		t.Errorf("home does not say so:\n%s", home)
 	}
 	if status, _, _ := s.post(s.of(id, "/release")); status != 303 {

@@ -83,7 +83,11 @@ func (s *Store) Last() (string, error) {
 		used bool
 	}
 	var last candidate
+	labels := s.labels()
 	for _, id := range s.All() {
+		if labels[id].Archived {
+			continue
+		}
 		c := candidate{id, s.logged(id), !s.idle(id)} // a snapshot may be written long after the session was
 		if c.when == 0 {
 			c.when = modified(s.Dir("sessions", id+".json"))
@@ -180,9 +184,15 @@ func (s *Store) MendSnapshots(ctx context.Context, current string) {
 	}
 }
 
-// Heads lists the sessions kept here, the newest first. A session whose process
-// died before it could be saved is read from its logs.
+// Heads lists the sessions kept here, the newest first, without those you archived.
 func (s *Store) Heads(ctx context.Context) ([]session.Head, error) {
+	all, err := s.AllHeads(ctx)
+	return slices.DeleteFunc(all, func(h session.Head) bool { return h.Archived }), err
+}
+
+// AllHeads lists the sessions kept here, the newest first. A session whose process
+// died before it could be saved is read from its logs.
+func (s *Store) AllHeads(ctx context.Context) ([]session.Head, error) {
 	all := []session.Head{}
 	saved := make(map[string]bool)
 	for head, err := range s.Sessions.List(ctx) {
@@ -213,7 +223,7 @@ func (s *Store) Heads(ctx context.Context) ([]session.Head, error) {
 	}
 	all = slices.DeleteFunc(all, func(h session.Head) bool { return h.Meta.Turns == 0 && h.Meta.Title == "" }) // nothing was said in them
 	slices.SortStableFunc(all, func(a, b session.Head) int { return b.Updated.Compare(a.Updated) })
-	return all, ctx.Err()
+	return s.labelled(all), ctx.Err()
 }
 
 // stale is how much older than its logs the snapshot of a session may be without having

@@ -44,8 +44,11 @@ func (s *Settings) ChangeSetting(env Env, o Options, c Change) (done Changed, er
 		return config.SetText(text, c.Key, c.Value)
 	}
 	if c.Project && !c.Unset {
+		if err := s.Report.ProjectMay(c.Key, c.Value, true); err != nil {
+			return done, inputf("not saved in the project: %v", err)
+		}
 		if err := s.Report.ProjectMay(c.Key, c.Value, s.Trusted == trust.Trusted); err != nil {
-			return done, s.projectMayNot(c.Key, err)
+			return done, inputf("not saved: an untrusted project may not set %s; run coder trust first, or save it in your own settings", c.Key)
 		}
 	}
 	if c.Project {
@@ -69,17 +72,6 @@ func (s *Settings) ChangeSetting(env Env, o Options, c Change) (done Changed, er
 		done.Over = at
 	}
 	return done, nil
-}
-
-// projectMayNot says why a project's settings may not have a key, if it is not that it is unknown.
-func (s *Settings) projectMayNot(key string, why error) error {
-	if _, unknown := config.AboutKey(key); unknown != nil {
-		return inputf("%v", unknown)
-	}
-	if s.Trusted == trust.Trusted || strings.Contains(why.Error(), "want ") || strings.Contains(why.Error(), "never a project's") {
-		return inputf("not saved in the project: %v", why)
-	}
-	return inputf("not saved: an untrusted project may not set %s; run coder trust first, or save it in your own settings", key)
 }
 
 // editOwn changes the user's own settings.

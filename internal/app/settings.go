@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -73,9 +72,12 @@ func load(env Env, o Options, state func(trust.Book, string) (trust.State, error
 	set(o.AutoApprove, "approval.auto_approve_ask", true, "--auto-approve")
 	for _, pair := range o.Set {
 		key, text, ok := strings.Cut(pair, "=")
+		if !ok {
+			return s, &Error{BadConfig, fmt.Errorf("-s %s: want KEY=VALUE", key)}
+		}
 		value, err := config.Value(key, text)
-		if !ok || err != nil {
-			return s, &Error{BadConfig, fmt.Errorf("-s %s: %w", key, cmp.Or(err, errors.New("want KEY=VALUE")))}
+		if err != nil {
+			return s, &Error{BadConfig, fmt.Errorf("-s %w", err)}
 		}
 		set(true, key, value, "-s")
 	}

@@ -65,7 +65,7 @@ type Store struct {
 var fsyncModes = map[string]jsonl.Fsync{"decisions": jsonl.Decisions, "always": jsonl.Always, "never": jsonl.Never}
 
 // dataFolders are what the program keeps in its data folder.
-var dataFolders = []string{"log", "sessions", "undo", "runs", "plans", "cache"}
+var dataFolders = []string{"log", "sessions", "undo", "runs", "plans", "cache", labelsFile}
 
 // openStore opens what is kept of the workspace. What cannot be written to disk
 // is kept in memory, and the person is told once.

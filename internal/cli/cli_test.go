@@ -110,6 +110,7 @@ func TestExamplesParse(t *testing.T) {
 	for name, lines := range examples {
 		for _, line := range lines {
 			line, _, _ = strings.Cut(line, " | ")
+			line, _, _ = strings.Cut(line, " < ")
 			line, _, _ = strings.Cut(strings.TrimSuffix(strings.TrimPrefix(line, `eval "$(`), `)"`), " > ")
 			args := strings.Fields(strings.NewReplacer("'rm -rf build'", "rm", `"fix the tests"`, "fix", `"use the other table"`, "no").Replace(line))
 			if f, err := parseFlags(args[1:]); name != "fleet" && (err != nil || f.command == nil || f.command.name != name) {
@@ -239,21 +240,21 @@ func TestWhatIsNearlyASubcommandIsNotSentToAModel(t *testing.T) {
 	for line, want := range map[string]string{
 		"sesions": "did you mean sessions?", "cofnig": "did you mean config?", "exprot": "did you mean export?",
 		"config shwo": "did you mean config show?", "policy lst": "did you mean policy list?", "audit verfy x": "did you mean audit verify?",
-		"completion tcsh": "use one of bash, zsh, fish, powershell (to send it as a prompt: coder -- completion tcsh)", "config file": "use one of show, path, schema", "golden rule": "use one of save, run, list",
+		"completion tcsh": "use one of bash, zsh, fish, powershell (to send it as a prompt: coder -- completion tcsh)", "config file": "use one of show, list, get, set, unset, path, schema", "golden rule": "use one of save, run, list",
 		"policy chek ls": "did you mean policy check? (to send it as a prompt: coder -- policy chek ls)", "policy chk ls": "did you mean policy check?", "golden rnu x": "did you mean golden run?",
 		"mpc list": "did you mean mcp list? (to send it as a prompt: coder -- mpc list)", "polcy check ls": "did you mean policy check?", "plugins add ./x": "did you mean plugin add?", "audits verify": "did you mean audit verify?",
 		"session list": "did you mean sessions? (to send it as a prompt: coder -- session list)", "login openai": "coder help all lists them", "login": "coder help all lists them", "sesions list": "did you mean sessions?", "stauts": "in a session, use /status", "exec ls": "coder help all lists them",
 		"model gpt-5":              "in a session, use /model gpt-5 (to send it as a prompt: coder -- model gpt-5)",
-		"config set ui.lang zh-CN": "unknown command: config set", "sessions delete x": "usage: coder sessions", "models pull a b": "usage: coder models",
+		"models pull a b": "usage: coder models",
 		"reset": "coder help all lists them", "plugin install ./x": "use one of add, list, remove", "mcp update a": "use one of add",
 		"tests": "did you mean tasks?", "DOCTOR": "did you mean doctor?", "Sesions": "did you mean sessions?",
-		"status": "in a session, use /status (to send it as a prompt: coder -- status)", "undo": "in a session, use /undo", "update": "coder help all lists them", "sessions lsit": "usage: coder sessions", "doctor now": "usage: coder doctor [--json] (to send it as a prompt: coder -- doctor now)", "version x": "usage: coder version [--json] (",
+		"status": "in a session, use /status (to send it as a prompt: coder -- status)", "undo": "in a session, use /undo", "update": "coder help all lists them", "sessions lsit": "use one of rename, tag, archive, unarchive, delete", "doctor now": "usage: coder doctor [--json] (to send it as a prompt: coder -- doctor now)", "version x": "usage: coder version [--json] (",
 		"stats": "coder help all lists them", "yolo": "in a session, use /yolo", "clear": "in a session, use /clear", "build": "in a session, use /build", "profiles": "coder help all lists them", "policy revoke 1 2": "usage: coder policy revoke N|all (to send it as a prompt: coder -- policy revoke 1 2)", "mcp remove a b": "usage: coder mcp remove NAME", "plugin add . x": "usage: coder plugin add PATH",
 		"config file is broken, why": "unknown command: config file", "export the data to csv": "usage: coder export", "why is this slow": "usage: coder why FILE[:LINE]", "watch out for races": "usage: coder watch", "trust me on this": "usage: coder trust",
 		"completion of the form is broken": "unknown command: completion of", "golden rule is broken": "unknown command: golden rule", "policy text is wrong": "did you mean policy test?", "fleet sumbit all of it": "did you mean fleet submit?", "help me with it": "usage: coder help",
 
 		"-- completion tcsh": "", "-p completion tcsh": "", "sesions list all of them": "", "model tests are slow": "", "session list is slow": "", "update readme": "", "polish check of the form": "", "lint": "", "docs": "", "hello": "", "hey": "", "fix the tests": "",
-		"plugin add": "", "/diff": "", "/mcp": "", "/help": "", "!diff": "", "@show": "", "fix": "", "refactor": "", "why": "", "go": "", "-- sesions": "", "-p sesions": "", "status of the build": "", "yolo mode is broken": "", "clear the cache": "", "help setup": "", "-- status": "", "-p undo": "", "sessions lsit --help": "",
+		"plugin add": "", "config set ui.lang zh-CN": "", "sessions delete x": "", "/diff": "", "/mcp": "", "/help": "", "!diff": "", "@show": "", "fix": "", "refactor": "", "why": "", "go": "", "-- sesions": "", "-p sesions": "", "status of the build": "", "yolo mode is broken": "", "clear the cache": "", "help setup": "", "-- status": "", "-p undo": "", "sessions lsit --help": "",
 	} {
 		_, err := parseFlags(strings.Fields(line))
 		if (err != nil) != (want != "") || err != nil && (!strings.Contains(err.Error(), want) || ExitCode(err) != ExitUsage) {

@@ -68,6 +68,7 @@ type flags struct {
 	mcpEnv, mcpHeaders     []string // likewise
 	preset                 string   // what setup connects
 	keyOnStdin             bool     // its key comes on stdin
+	all                    bool     // sessions that are archived, too
 	inProject              bool     // config changes the settings of the project
 	listen                 string   // where web listens
 }
@@ -268,7 +269,8 @@ func options() []option {
 		of("config", flag("project", "", "use the settings of the project", func(f *flags) *bool { return &f.inProject })),
 		of("web", text("listen", "HOST:PORT", "address to listen on (default: a free port on this machine); other addresses use TLS", func(f *flags) *string { return &f.listen })),
 		of("uninstall", flag("data", "", "remove all data that coder created, in your home and in projects", func(f *flags) *bool { return &f.data })),
-		of("prune, setup, plugin, bug, uninstall", flag("yes", "", "do not ask for confirmation", func(f *flags) *bool { return &f.yes })),
+		of("sessions", flag("all", "", "include archived sessions", func(f *flags) *bool { return &f.all })),
+		of("prune, setup, plugin, bug, uninstall, sessions", flag("yes", "", "do not ask for confirmation", func(f *flags) *bool { return &f.yes })),
 		of("tasks, sessions, worktree, audit, why, blame, context, search, replay, golden, policy, trust, prune, doctor, models, mcp, plugin, version, config", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
 		flag("version", "", "print the version and exit", func(f *flags) *bool { return &f.version }),
 		flag("help", "h", "print this help and exit", func(f *flags) *bool { return &f.help }),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -87,8 +88,13 @@ func (inv *invocation) withSession(ctx context.Context, a *app.App, out *output,
 		o.Person, o.Kept, o.Elsewhere = uip.Func(s.wait), true, true
 	}
 	err := inv.open(ctx, a, s, o)
-	if err == nil {
-		err = inv.close(ctx, s, work(s))
+	if err != nil {
+		return err
+	}
+	err = work(s)
+	running := a.Running()
+	if err = inv.close(ctx, s, err); len(running) > 0 {
+		inv.warn(fmt.Sprintf("no longer running in the background: %s", oneLine(strings.Join(running, ", "))))
 	}
 	return err
 }

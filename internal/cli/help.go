@@ -85,9 +85,9 @@ var (
 // examples are calls of each command.
 var examples = map[string][]string{
 	"demo":       {"coder demo", "coder demo --crash"},
-	"setup":      {"coder setup", "coder setup --preset ollama --model qwen3-coder --yes", "pass show anthropic | coder setup --preset anthropic --api-key-stdin"},
+	"setup":      {"coder setup", "coder setup --preset ollama --model qwen3-coder --yes", "coder setup --preset anthropic --api-key-stdin < key.txt"},
 	"models":     {"coder models"},
-	"sessions":   {"coder sessions", "coder sessions --json | jq -r '.[0].id'"},
+	"sessions":   {"coder sessions", "coder sessions --json | jq -r '.[0].session_id'", "coder sessions rename ID login bug", "coder sessions archive ID", "coder sessions delete ID"},
 	"export":     {"coder export SESSION --format html > session.html", "coder export SESSION --format bundle > session.bundle"},
 	"import":     {"coder import session.bundle"},
 	"audit":      {"coder audit show", "coder audit verify SESSION"},
@@ -110,7 +110,7 @@ var examples = map[string][]string{
 	"policy":     {"coder policy check 'rm -rf build'", "coder policy test --against sessions", "coder policy revoke 2"},
 	"prune":      {"coder prune", "coder prune --older-than 90d --yes"},
 	"trust":      {"coder trust", "coder trust --revoke"},
-	"config":     {"coder config set ui.theme dark", "coder config list theme", "coder config schema > schema.json", "coder -s runtime.max_steps=20"},
+	"config":     {"coder config set ui.theme dark", "coder config list theme", "coder config schema > schema.json"},
 	"mcp":        {"coder mcp add files -- npx @modelcontextprotocol/server-filesystem .", "coder mcp add docs https://example.org/mcp", "coder mcp test"},
 	"plugin":     {"coder plugin add ./my-plugin", "coder plugin list"},
 	"fleet":      {`coder fleet submit "fix the tests" --repo . --count 5`, "coder fleet ps"},

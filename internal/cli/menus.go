@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"coder/internal/config"
+	"coder/internal/core/display"
 	"coder/internal/policy/mode"
 	"coder/internal/ui/lineedit"
 )
@@ -18,12 +19,32 @@ func (t *terminal) menu(input string) (p lineedit.Picker) {
 		return t.settingsMenu()
 	case isValue && strings.HasPrefix(key, "/config "):
 		return t.valueMenu(strings.TrimPrefix(key, "/config "))
+	case input == leaveInput || input == "/quit":
+		return t.leaveMenu()
 	case input == "/theme":
 		return t.valueMenu("ui.theme")
 	case input == "/mode":
 		return t.modeMenu()
 	case input == "/model":
 		return t.modelMenu()
+	}
+	return p
+}
+
+// leaveInput leaves; Ctrl+D stands for it.
+const leaveInput = "/exit"
+
+// leaveMenu asks before you leave commands that run in the background: they end with the session.
+func (t *terminal) leaveMenu() (p lineedit.Picker) {
+	running := t.app.Running()
+	n := len(running)
+	if n == 0 {
+		return p
+	}
+	p.Title, p.Numbered = t.inv.words.T(display.Form(n, "%d command runs in the background: ", "%d commands run in the background: "), n), true
+	p.Items = []lineedit.Item{
+		item(t.inv.words.T("stop and leave"), oneLine(strings.Join(running, ", ")), leaveInput+" "),
+		item(t.inv.words.T("stay"), "", ""),
 	}
 	return p
 }

@@ -97,14 +97,7 @@ func parseAge(text string) (time.Duration, error) {
 func prunable(ctx context.Context, store *app.Store, home string, now time.Time, age time.Duration) (list []pruned, stay []spared) {
 	before, earliest := now.Add(-age), now
 	for _, id := range store.All() {
-		p := pruned{Kind: "session", Name: id, logs: store.Dir("log", id)}
-		p.add(time.Time{}, p.logs, store.Dir("sessions", id+".json"), store.Dir("runs", id))
-		used := p.Used
-		plans, _ := filepath.Glob(store.Dir("plans", id+"-*.md")) // an id has nothing that a pattern would heed
-		if p.add(time.Time{}, plans...); home != "" {
-			p.add(time.Time{}, (&jsonl.Heads{Dir: filepath.Join(home, "heads")}).Files(p.logs)...)
-		}
-		if p.Used = used; used.Before(before) { // when the session was, not what was said of it
+		if p := prunedSession(store, home, id); p.Used.Before(before) {
 			why := inUse(ctx, store, id)
 			if why == "" {
 				list = append(list, p)
@@ -135,6 +128,22 @@ func prunable(ctx context.Context, store *app.Store, home string, now time.Time,
 	cache.add(before, store.Dir("cache"))
 	return slices.DeleteFunc(append(list, undo, cache), func(p pruned) bool { return len(p.paths) == 0 }), stay
 }
+
+// prunedSession is all that is kept of a session.
+func prunedSession(store *app.Store, home, id string) pruned {
+	p := pruned{Kind: "session", Name: id, logs: store.Dir("log", id)}
+	p.add(time.Time{}, p.logs, store.Dir("sessions", id+".json"), store.Dir("runs", id))
+	used := p.Used
+	plans, _ := filepath.Glob(store.Dir("plans", id+"-*.md")) // an id has nothing that a pattern would heed
+	if p.add(time.Time{}, plans...); home != "" {
+		p.add(time.Time{}, (&jsonl.Heads{Dir: filepath.Join(home, "heads")}).Files(p.logs)...)
+	}
+	p.Used = used // when the session was, not what was said of it
+	return p
+}
+
+// openQuestion is why a session stays that nobody works in.
+const openQuestion = "a question waits for an answer"
 
 // add adds what lies at paths as a whole; or, if a time is given, of the files
 // below them those that were last used before it.
@@ -182,7 +191,7 @@ func inUse(ctx context.Context, store *app.Store, id string) string {
 		return "it cannot be read"
 	}
 	if slices.ContainsFunc(rows, func(t taskRow) bool { return len(t.Open) > 0 }) {
-		return "a question waits for an answer"
+		return openQuestion
 	}
 	return ""
 }

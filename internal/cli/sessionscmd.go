@@ -3,19 +3,33 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"coder/internal/app"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/record/audit"
+	"coder/internal/record/session"
+	"coder/internal/record/store/jsonl"
 	"coder/internal/slash"
 )
 
-// runSessions lists the sessions kept here.
+// sessionVerbs are what coder sessions does with sessions.
+var sessionVerbs = []string{"rename", "tag", "archive", "unarchive", "delete"}
+
+// runSessions lists the sessions kept here, or changes what they are called.
 func (inv *invocation) runSessions(ctx context.Context, a *app.App) error {
-	all, err := a.Store().Heads(ctx)
+	if args := inv.flags.args; len(args) > 0 {
+		return inv.changeSessions(ctx, a, args[0], args[1:])
+	}
+	all, err := a.Store().AllHeads(ctx)
+	if !inv.flags.all {
+		all = slices.DeleteFunc(all, func(h session.Head) bool { return h.Archived })
+	}
 	switch {
 	case err != nil:
 		return err
@@ -26,9 +40,99 @@ func (inv *invocation) runSessions(ctx context.Context, a *app.App) error {
 	}
 	var t display.Table
 	for _, s := range all {
-		t.Rows = append(t.Rows, display.Data(slash.SessionRow(s)...))
+		row := slash.SessionRow(s)
+		if s.Archived {
+			row[3] = inv.words.T("[archived] %s", row[3])
+		}
+		t.Rows = append(t.Rows, display.Data(row...))
 	}
 	return inv.show(t)
+}
+
+// changeSessions renames, tags, archives or deletes sessions.
+func (inv *invocation) changeSessions(ctx context.Context, a *app.App, verb string, args []string) error {
+	if len(args) == 0 {
+		return usagef("coder sessions %s needs the id of a session; coder sessions lists them", verb)
+	}
+	store, ids := a.Store(), args
+	if verb == "rename" || verb == "tag" {
+		ids = args[:1]
+	}
+	for _, id := range ids {
+		if _, err := store.Known(ctx, id); err != nil {
+			return err
+		}
+	}
+	switch verb {
+	case "delete":
+		return inv.deleteSessions(ctx, a, ids)
+	case "rename":
+		if err := store.Rename(ctx, ids[0], strings.Join(args[1:], " ")); err != nil {
+			return err
+		}
+		return inv.tell(inv.words.T("Renamed %s.", ids[0]))
+	case "tag":
+		tags := slices.Clone(args[1:])
+		for i, tag := range tags {
+			if tags[i] = strings.TrimLeft(tag, "#"); tags[i] == "" || strings.ContainsAny(tags[i], " \t\n") {
+				return inputf("%q is not a tag: use one word", tag)
+			}
+		}
+		if err := store.Relabel(ctx, ids[0], func(l *app.Label) { l.Tags = tags }); err != nil {
+			return err
+		}
+		return inv.tell(inv.words.T("Tagged %s.", ids[0]))
+	}
+	for _, id := range ids {
+		if err := store.Relabel(ctx, id, func(l *app.Label) { l.Archived = verb == "archive" }); err != nil {
+			return err
+		}
+	}
+	if verb == "archive" {
+		return inv.tell(inv.words.T("Archived: %s. coder sessions --all lists them.", strings.Join(ids, ", ")))
+	}
+	return inv.tell(inv.words.T("Listed again: %s.", strings.Join(ids, ", ")))
+}
+
+// deleteSessions shows what goes with sessions and deletes them if you agree.
+func (inv *invocation) deleteSessions(ctx context.Context, a *app.App, ids []string) error {
+	store := a.Store()
+	heads, err := store.AllHeads(ctx)
+	if err != nil {
+		return err
+	}
+	var list []pruned
+	for _, id := range ids {
+		switch why := inUse(ctx, store, id); {
+		case jsonl.InUse(store.Dir("log", id)), why != "" && why != openQuestion:
+			return inputf("kept session %s: %s", id, why)
+		}
+		p := prunedSession(store, a.Home, id)
+		list = append(list, p)
+		about := id
+		if i := slices.IndexFunc(heads, func(h session.Head) bool { return h.ID == id }); i >= 0 {
+			about = strings.Join(slash.SessionRow(heads[i]), "  ")
+		}
+		files := inv.words.T(display.Form(p.Files, "%d file", "%d files"), p.Files)
+		if err := inv.tell(about, "  "+inv.words.T("goes: conversation, approvals, audit, saved output and plans (%s, %s)", files, sizeOf(p.Bytes))); err != nil {
+			return err
+		}
+	}
+	if !inv.flags.yes {
+		ask := inv.asker(ctx)
+		if ask == nil {
+			return inputf("coder sessions delete asks before it deletes; without a terminal add --yes")
+		}
+		yes, err := ask.confirm(ctx, inv.words.T("Delete for good? What the sessions changed in files stays. [y/N] "), false)
+		if err != nil || !yes {
+			return cmp.Or(err, inv.tell(inv.words.T("Nothing was deleted.")))
+		}
+	}
+	gone, err := prune(list)
+	for _, p := range gone {
+		err = errors.Join(err, store.Relabel(ctx, p.Name, func(l *app.Label) { *l = app.Label{} }))
+	}
+	return errors.Join(inv.tell(inv.words.T(display.Form(len(gone), "Deleted %d session.", "Deleted %d sessions."), len(gone))), err)
 }
 
 // runExport prints a session.

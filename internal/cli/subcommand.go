@@ -54,7 +54,16 @@ func subcommands() []subcommand {
 		}},
 		{"setup", none, nil, inWorkspace("", (*invocation).runSetup), []use{{"[--preset NAME] [--model M] [--api-key-stdin] [--yes]", "connect a model: choose a provider, enter its key, test it, save your settings"}}},
 		{"models", none, nil, inWorkspace("", (*invocation).runModels), []use{{"[--json]", "list the models you can use, with window and price"}}},
-		{"sessions", none, nil, inWorkspace("", (*invocation).runSessions), []use{{"[--json]", "list the sessions of this project, newest first"}}},
+		{"sessions", func(args []string) bool {
+			return len(args) == 0 || len(args) > 1 && slices.Contains(sessionVerbs, args[0])
+		}, sessionVerbs, inWorkspace("", (*invocation).runSessions), []use{
+			{"[--all] [--json]", "list the sessions of this project, newest first; --all includes archived ones"},
+			{"rename ID TITLE", "give a session a title; without TITLE, its first prompt"},
+			{"tag ID [TAG ...]", "set the tags of a session; none removes them"},
+			{"archive ID ...", "leave sessions out of lists"},
+			{"unarchive ID ...", "list archived sessions again"},
+			{"delete ID ... [--yes]", "delete sessions, after showing what goes"},
+		}},
 		{"export", one, nil, inWorkspace("coder export needs the id of one session; coder sessions lists them", (*invocation).runExport), []use{{"ID [--format json|md|html|bundle|request]", "export a session to read or share; a bundle can be continued elsewhere"}}},
 		{"import", one, nil, inWorkspace("coder import needs a file that coder export --format bundle wrote", (*invocation).runImport), []use{{"FILE [--session-id ID]", "import a bundle from another machine; no approvals come with it"}}},
 		{"audit", func(args []string) bool {

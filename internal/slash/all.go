@@ -73,7 +73,7 @@ func All(w Work) []Command {
 		},
 		New(w.NewID),
 		[]Command{
-			Resume(w.Records.Archive, w.Session, w.Now), Sessions(w.Records.Archive, w.Session, w.Now),
+			Resume(w.Records.Archive, w.Session, w.Now), Sessions(w.Records.Archive, w.Session, w.Now), Rename(w.Records.Archive, w.Session),
 			Export(w.Records.Archive, w.Session, w.Root, w.Own),
 			Init(), Config(w.Settings), Theme(w.Settings), Status(w.Status), Trust(w.Trust, w.Root, w.Entrusts),
 		},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"coder/internal/core/display"
@@ -21,6 +22,8 @@ type Archive interface {
 	Free(ctx context.Context, id string) error
 	// Write writes a session in a form: json, md or html.
 	Write(ctx context.Context, w io.Writer, id, format string) error
+	// Rename gives a session a title; without one it is called by its first prompt.
+	Rename(ctx context.Context, id, title string) error
 }
 
 // sessionsShown is how many sessions a list shows.
@@ -58,5 +61,9 @@ func listSessions(ctx context.Context, archive Archive, current string, now time
 
 // SessionRow is a session in a list: id, last use, turns, title.
 func SessionRow(s session.Head) []string {
-	return []string{s.ID, s.Updated.Local().Format("2006-01-02 15:04"), strconv.Itoa(s.Meta.Turns), sanitize.Line(s.Meta.Title, 400)}
+	title := sanitize.Line(s.Meta.Title, 400)
+	for _, tag := range s.Tags {
+		title += " #" + sanitize.Line(tag, 60)
+	}
+	return []string{s.ID, s.Updated.Local().Format("2006-01-02 15:04"), strconv.Itoa(s.Meta.Turns), strings.TrimSpace(title)}
 }

@@ -440,4 +440,9 @@ type preferences struct{ rows func() []config.Row }
 
 func (p preferences) Rows() []config.Row { return p.rows() }
 
+func (w *world) Rename(_ context.Context, id, title string) error {
+	w.note("rename %s %s", id, title)
+	return nil
+}
+
 func (preferences) Change(key, value string, unset bool) (string, error) { return "saved", nil }

@@ -17,6 +17,10 @@ type Head struct {
 	Created time.Time `json:"created_at"`
 	Updated time.Time `json:"updated_at"`
 	Meta    Meta      `json:"meta"`
+
+	// What you called it, in lists alone.
+	Tags     []string `json:"tags,omitempty"`
+	Archived bool     `json:"archived,omitempty"`
 }
 
 // Meta says what a session was about.

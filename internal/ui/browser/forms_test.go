@@ -155,7 +155,7 @@ func TestHomeTellsWhatWaits(t *testing.T) {
 	s := newSite(t)
 	home := func(want bool) {
 		t.Helper()
-		if _, page := s.get("/place/"); strings.Contains(page, "waiting for your answer") != want || strings.Contains(page, "<title>(1) ") != want {
+		if _, page := s.get("/place/"); strings.Contains(page, "needs you") != want || strings.Contains(page, "<title>(1) ") != want {
 			t.Errorf("%v:\n%s", want, page)
 		}
 	}

@@ -173,19 +173,22 @@ func (p *page) home() (markup, error) {
 	return join(parts...), nil
 }
 
-// asked is how many questions were open in a session when its logs had a stamp.
+// asked is how many questions were open in a session when its logs had a stamp, and whether a turn was
+// under way.
 type asked struct {
 	stamp string
-	open  int
+	open  int // of tasks, which an answer continues
+	own   int // of your own commands, which end with their terminal
+	turn  bool
 }
 
-// openIn counts the open questions of a session, which is read if it has changed.
-func (p *page) openIn(place Place, stamp string) int {
+// pending is how a session stands, which is read if it has changed.
+func (p *page) pending(place Place, stamp string) asked {
 	p.mu.Lock()
 	known := p.unanswered[place]
 	p.mu.Unlock()
 	if known.stamp == stamp {
-		return known.open
+		return known
 	}
 	var v view
 	for r, err := range p.Records(p.r.Context(), place, 0, event.Domain) {
@@ -194,12 +197,20 @@ func (p *page) openIn(place Place, stamp string) int {
 		}
 		v.add(r)
 	}
+	now := asked{stamp: stamp, turn: v.turn != ""}
+	for _, q := range v.open {
+		if q.TaskID == "" {
+			now.own++
+		} else {
+			now.open++
+		}
+	}
 	if p.r.Context().Err() == nil {
 		p.mu.Lock()
-		p.unanswered[place] = asked{stamp, len(v.open)}
+		p.unanswered[place] = now
 		p.mu.Unlock()
 	}
-	return len(v.open)
+	return now
 }
 
 // mostListed is how many sessions of a project are listed.
@@ -217,16 +228,19 @@ func (p *page) project(root string) any {
 	for _, h := range heads[:min(len(heads), mostListed)] {
 		place := Place{root, h.ID}
 		state, look := "", "live"
-		switch pulse := p.Pulse(place); {
-		case p.openIn(place, pulse.Stamp) > 0:
-			state, look = p.t("waiting for your answer"), "waiting"
+		pulse := p.Pulse(place)
+		now := p.pending(place, pulse.Stamp)
+		held := pulse.Ours || pulse.Holder != ""
+		switch {
+		case now.open > 0, now.own > 0 && held:
+			state, look = p.t("needs you"), "waiting"
 			p.waits++
-		case pulse.Ours && !pulse.Busy:
-			state = p.t("waiting here for your message")
+		case pulse.Ours && pulse.Busy, !pulse.Ours && held && now.turn:
+			state = p.t("running")
 		case pulse.Ours:
-			state = p.t("working here")
-		case pulse.Holder != "":
-			state = p.t("working in %s", p.words.Said(pulse.Holder))
+			state, look = p.t("idle here"), "dim"
+		case held:
+			state, look = p.t("idle in %s", p.words.Said(pulse.Holder)), "dim"
 		}
 		name := h.Meta.Title
 		if name == "" {

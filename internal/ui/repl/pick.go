@@ -89,6 +89,9 @@ func (r *REPL) Repaint(p term.Palette) {
 	r.render.Recolour(p)
 }
 
+// leaveInput is the input that Ctrl+D stands for.
+const leaveInput = "/exit"
+
 // list opens the list that stands for an input, if there is one.
 func (r *REPL) list(input string) bool {
 	if r.Lists == nil || r.turn != nil {
@@ -111,7 +114,7 @@ func (r *REPL) pickKey(ctx context.Context, k lineedit.Key) error {
 	}
 	switch a := r.picker.Key(k); a.Kind {
 	case lineedit.Submit:
-		if r.picker = nil; r.list(a.Text) { // one list may lead to another
+		if r.picker = nil; a.Text == "" || r.list(a.Text) { // nothing is to be done, or one list leads to another
 			return nil
 		}
 		return r.send(ctx, a)

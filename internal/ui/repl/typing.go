@@ -121,7 +121,10 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 	case lineedit.Interrupt, lineedit.Suspend, lineedit.Redraw:
 		return r.usual(action.Kind)
 	case lineedit.EOF:
-		if r.turn == nil || r.open != nil { // a question that is open stays open
+		switch {
+		case r.turn == nil && r.open == nil && r.list(leaveInput): // what runs ends with the session
+			return nil
+		case r.turn == nil || r.open != nil: // a question that is open stays open
 			return errLeave
 		}
 		r.leaves = r.turn.stopped.Load() // as soon as it has
