@@ -110,7 +110,7 @@ func (inv *invocation) runTasks(ctx context.Context) error {
 	var lines []string
 	for _, r := range rows {
 		status := words.T(app.TaskWords(r.Status, r.Running))
-		status += strings.Repeat(" ", max(0, 13-ink.Width(status)))
+		status += strings.Repeat(" ", max(0, 15-ink.Width(status)))
 		lines = append(lines, fmt.Sprintf("%s  %s  %s  (%s)", r.Created.Local().Format("2006-01-02 15:04"), status, oneLine(r.Title), r.Session))
 		if task.Status(r.Status) == task.InProgress && !r.Running {
 			lines = append(lines, words.T("    continue with: coder -r %s", r.Session))
