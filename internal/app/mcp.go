@@ -87,7 +87,7 @@ func (r mcpReader) take(s mcp.Server, err error) {
 	case taken && other == s.Name:
 		err = errors.New("another of that name takes precedence")
 	case taken:
-		err = fmt.Errorf("its name is too similar to that of %s", oneLine(other))
+		err = fmt.Errorf("its name is too similar to %s", oneLine(other))
 	default:
 		r.taken[mcp.Key(s.Name)] = s.Name
 	}

@@ -247,7 +247,7 @@ func (p *peer) list(ctx context.Context, session *sdk.ClientSession) error {
 			case len(tools) >= maxTools:
 				refused = append(refused, fmt.Sprintf("more than %d tools; the rest are skipped", maxTools))
 			case err == nil && names[folded(r.spec.Name)] != "":
-				err = fmt.Errorf("its name is too similar to that of %s", oneLine(names[folded(r.spec.Name)]))
+				err = fmt.Errorf("its name is too similar to %s", oneLine(names[folded(r.spec.Name)]))
 			case err == nil && p.host.o.Taken != nil && p.host.o.Taken(r.spec.Name):
 				err = errors.New("the name is reserved for a coder tool")
 			}
