@@ -31,7 +31,7 @@ type answered struct {
 func (inv *invocation) runAnswered(ctx context.Context) error {
 	inv.exit.driven.Store(true)
 	for _, name := range inv.flags.passedOver {
-		inv.warn(fmt.Sprintf("skipped: %s", oneLine(name)))
+		inv.warn(fmt.Sprintf("flag ignored: %s", oneLine(name)))
 	}
 	inv.flags.NoYolo = !inv.flags.mayBypass
 	a, err := inv.newApp(inv.warn)

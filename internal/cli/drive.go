@@ -57,7 +57,7 @@ type driven struct {
 func (inv *invocation) runDriven(ctx context.Context) error {
 	inv.exit.driven.Store(true)
 	for _, name := range inv.flags.passedOver {
-		inv.warn(fmt.Sprintf("skipped: %s", oneLine(name)))
+		inv.warn(fmt.Sprintf("flag ignored: %s", oneLine(name)))
 	}
 	reading, over := context.WithCancel(ctx)
 	defer over()

@@ -125,7 +125,7 @@ func (f *flags) finishDriven() error {
 			f.Mode, f.dontAsk = inwardMode(name)
 		}
 		if name == "auto" {
-			f.passedOver = append(f.passedOver, "--permission-mode auto (taken as default)")
+			f.passedOver = append(f.passedOver, "--permission-mode auto (using default)")
 		}
 	}
 	f.mayBypass = f.mayBypass || f.Mode == mode.Yolo
