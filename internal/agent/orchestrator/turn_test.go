@@ -140,7 +140,7 @@ func TestAProviderFailureEndsTheTurnAndNotTheSession(t *testing.T) {
 	if !errors.Is(err, provider.ErrAuth) || !strings.Contains(err.Error(), "ask the model") {
 		t.Errorf("err = %v", err)
 	}
-	if f := failed; f.Says != "unauthorized: bad key" || f.Code != "unauthorized" || f.Steps != 0 {
+	if f := failed; f.Says != "not authorized: bad key" || f.Code != "unauthorized" || f.Steps != 0 {
 		t.Errorf("on record is %+v", f)
 	}
 	if got, err := b.RunTurn(t.Context(), "two", b); err != nil || got != "back again" {

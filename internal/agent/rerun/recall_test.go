@@ -137,13 +137,13 @@ func recall(t *testing.T, kept keeper, asked event.ToolCallRequested, rest ...ev
 
 func TestACallThatLeftTheMachineIsNotMadeAgain(t *testing.T) {
 	done := event.ToolCallCompleted{
-		CallID: "c", Tool: "fetch", Output: []byte(`{"at":"/ws/x"}`), IsError: true, Saw: []event.FileState{file("last seen", "h")},
+		CallID: "c", Tool: "fetch", Output: []byte(`{"at":"/ws/x"}`), IsError: true, Saw: []event.FileState{file("seen", "h")},
 		Changes: []event.FileChange{{Before: event.FileState{Path: "made"}, After: file("made", "h")}},
 	}
 	net := event.ToolCallRequested{Tool: "fetch", Effects: []event.Effect{{Kind: event.EffectNet, Target: "https://x.org"}}}
 	r := recall(t, keeper{contents: map[string]string{"h": "text"}}, net, of("t", "", done))
 	res, known, err := r.Recall(t.Context(), "c")
-	if out, _ := res.Value.([]byte); err != nil || !known || !res.Failed || res.Saw["last seen"] != "h" || r.holds("made") != "text" {
+	if out, _ := res.Value.([]byte); err != nil || !known || !res.Failed || res.Saw["seen"] != "h" || r.holds("made") != "text" {
 		t.Errorf("%+v (%s), known %v, made %q: %v", res, out, known, r.holds("made"), err)
 	}
 	r = recall(t, keeper{}, event.ToolCallRequested{Tool: "read"}, completed("t", "c", "read", `{}`))

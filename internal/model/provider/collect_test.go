@@ -195,8 +195,8 @@ func TestErrorTexts(t *testing.T) {
 	}{
 		{provider.Error{Err: cause}, "cause"},
 		{provider.Error{Status: 500, Err: cause}, "provider answered 500: cause"},
-		{provider.Error{Kind: provider.ErrAuth}, "unauthorized"},
-		{provider.Error{Kind: provider.ErrAuth, Status: 401, Err: cause}, "unauthorized: cause"},
+		{provider.Error{Kind: provider.ErrAuth}, "not authorized"},
+		{provider.Error{Kind: provider.ErrAuth, Status: 401, Err: cause}, "not authorized: cause"},
 		{provider.Error{Kind: provider.ErrUnreachable, Err: fmt.Errorf("in better words%.0w", provider.ErrUnreachable)}, "in better words"},
 	} {
 		if got := tc.e.Error(); got != tc.want {

@@ -164,7 +164,7 @@ var (
 	ErrContextTooLong = errors.New("conversation too long for the model")
 	ErrRateLimited    = errors.New("rate limited")
 	ErrQuota          = errors.New("quota exceeded")
-	ErrAuth           = errors.New("unauthorized")
+	ErrAuth           = errors.New("not authorized")
 	ErrNoModel        = errors.New("no such model")
 	ErrOverloaded     = errors.New("provider overloaded")
 	ErrLoading        = errors.New("the model is loading")

@@ -306,9 +306,9 @@ func (r *REPL) reply(a uip.Response) error {
 func hint(words term.Words, cards term.Cards, q uip.Request) string {
 	if q.Kind == uip.Composite {
 		if len(q.Parts) == 2 {
-			return words.T("answer y for all, n for none, or 1 or 2 for that one; 2 and … tells the model more")
+			return words.T("answer y for all, n for none, or 1 or 2 for that one; 2 and … adds a note")
 		}
-		return words.T("answer y for all, n for none, or the numbers to allow, such as 1 3; 1 3 and … tells the model more")
+		return words.T("answer y for all, n for none, or the numbers to allow, such as 1 3; 1 3 and … adds a note")
 	}
 	if q.Kind == uip.Select && q.Display.Metadata[uip.OnWords] != "" {
 		return words.T("answer with a number from 1 to %d; 1 and … adds a note", len(q.Options))
@@ -335,7 +335,7 @@ func hint(words term.Words, cards term.Cards, q uip.Request) string {
 	if q.Author == event.ActorUser || q.Author == event.ActorVerifier { // no model asks
 		return say
 	}
-	return say + words.T("; ") + words.T("y and … or n … tells the model more")
+	return say + words.T("; ") + words.T("y and … or n … adds a note")
 }
 
 func hasHunks(q uip.Request) bool { return q.Display.Metadata[uip.Hunks] != "" }
