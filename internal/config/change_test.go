@@ -54,7 +54,7 @@ func TestSetTextTakesValuesAsPeopleWriteThem(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ key, text, want string }{
-		{"ui.lagn", "en", `did you mean "ui.lang"`}, {"ui.plain", "maybe", "want true or false"}, {"ui.theme", "drak", `did you mean "dark"`}, {"runtime.max_steps", "0", "want a whole number"},
+		{"ui.lagn", "en", `did you mean "ui.lang"`}, {"ui.plain", "maybe", "expected true or false"}, {"ui.theme", "drak", `did you mean "dark"`}, {"runtime.max_steps", "0", "expected a whole number"},
 	} {
 		if out, err := config.SetText(nil, tt.key, tt.text); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s %s: %s %v", tt.key, tt.text, out, err)
@@ -78,8 +78,8 @@ func TestWhatAProjectMayNotSetIsRefusedWithTheReason(t *testing.T) {
 		{"permission.write", "allow", true, ""},
 		{"provider.base_url", "https://x.example/v1", false, "provider.base_url"},
 		{"provider.base_url", "https://x.example/v1", true, ""},
-		{"provider.key_store", "file", true, "it is never a project's to choose"},
-		{"agents.default", "yolo", true, "yolo is never a project's to choose"},
+		{"provider.key_store", "file", true, "a project may not choose"},
+		{"agents.default", "yolo", true, "a project may not choose yolo"},
 		{"ui.lagn", "en", true, `did you mean "ui.lang"`},
 	} {
 		err := r.ProjectMay(tt.key, tt.value, tt.trusted)
