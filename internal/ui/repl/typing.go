@@ -26,6 +26,9 @@ func (r *REPL) take(ctx context.Context, batch []tty.Event) error {
 			} else {
 				r.line().Paste(e.Text)
 			}
+			if r.open != nil {
+				r.open.touched = true
+			}
 		case tty.Focus:
 			r.focused, r.tells = e.In, true
 		case tty.Background:
