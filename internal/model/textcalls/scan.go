@@ -10,8 +10,8 @@ import (
 type scanner struct {
 	offer
 
-	all    strings.Builder // everything that arrived
-	at     int             // what was looked at
+	all    strings.Builder // what arrived, without the beginning that shed dropped
+	at     int             // what of it was looked at
 	fences fences
 	open   *opening
 	run    []block // calls with nothing but white space between them; the last ends where we look
@@ -60,9 +60,28 @@ const (
 
 // feed takes more text and returns what can be given out.
 func (s *scanner) feed(text string) string {
+	s.shed()
 	s.all.WriteString(text)
 	s.advance(false)
 	return s.given()
+}
+
+// Bounds of the text that is kept: what was looked at matters only for the lines that
+// introduce a call.
+const (
+	maxKept = 1 << 20
+	minKept = 64 << 10
+)
+
+// shed drops the beginning of a long text where no call is open.
+func (s *scanner) shed() {
+	if s.at < maxKept || s.open != nil || len(s.run) > 0 {
+		return
+	}
+	rest := strings.Clone(s.all.String()[s.at-minKept:])
+	s.all.Reset()
+	s.all.WriteString(rest)
+	s.at = minKept
 }
 
 // finish returns what is left of a reply that arrived whole. Where the API sent
