@@ -315,7 +315,7 @@ func TestAReaderThatGoesAway(t *testing.T) {
 		_, _ = r.Read(make([]byte, 1))
 		_ = r.Close()
 		_ = c.Wait()
-		if code := c.ProcessState.ExitCode(); code != 1 || strings.Count(errs.String(), "nobody reads the output") != 1 {
+		if code := c.ProcessState.ExitCode(); code != 1 || strings.Count(errs.String(), "no longer read") != 1 {
 			t.Errorf("%s: code %d: %s", format, code, &errs)
 		}
 		rs, err := readSession(p.ws, "s"+format[2:3])

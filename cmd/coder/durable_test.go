@@ -120,7 +120,7 @@ func durableRest(t *testing.T, p *program) {
 	types.Cmd = p.cmd("--session-id", "s2", "--yolo", "--script", script)
 	types.at("xterm", false).until("> ").write("\x07").until("edited").write("\r").until("done")
 	page := newSite(p, "--script", script)
-	page.stream("s2", 0, "what you say here is said there")
+	page.stream("s2", 0, "messages you send here go there")
 	if status, text, _ := page.post(page.of("s2", "/say"), "prompt", "from the page"); status != 303 {
 		t.Fatalf("%d: %s", status, text)
 	}

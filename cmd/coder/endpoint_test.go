@@ -250,8 +250,8 @@ func TestACutRequestIsTold(t *testing.T) {
 		env   string
 		want  string
 	}{
-		"cut":         {4096, "", "the server read 4096 tokens of a request that has about"},
-		"cut, ollama": {4096, "OLLAMA_HOST", "Ollama: start it with OLLAMA_CONTEXT_LENGTH=32768, or set num_ctx in a Modelfile"},
+		"cut":         {4096, "", "the server read 4096 of about"},
+		"cut, ollama": {4096, "OLLAMA_HOST", "OLLAMA_CONTEXT_LENGTH"},
 		"read whole":  {9000, "", ""},
 		"no count":    {0, "", ""},
 		"not tokens":  {12, "", ""},

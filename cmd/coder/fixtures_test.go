@@ -95,7 +95,7 @@ func (p *program) does(code int, words []string, args ...string) {
 func TestSessionsOfEarlierVersions(t *testing.T) {
 	copies, _ := strconv.Atoi(os.Getenv("CODER_FIXTURES"))
 	why := map[string]struct{ resumed, undo string }{
-		"fd443be":  {"was written by an earlier version of coder, which did not sign its records", "an earlier version of coder made the changes of this session and did not sign them"},
+		"fd443be":  {"was written by an earlier version of coder, which did not sign its records", "an earlier version of coder made"},
 		"50151c53": {"your coder did not write its log on this machine, in this folder", "your coder did not make the changes of this session on this machine, in this folder"},
 	}
 	for commit, why := range why {
@@ -111,7 +111,7 @@ func TestSessionsOfEarlierVersions(t *testing.T) {
 					for _, format := range []string{"md", "json", "html"} {
 						p.does(0, nil, "export", id, "--format", format)
 					}
-					p.does(0, []string{"all", "lines hold together"}, "audit", "verify", id)
+					p.does(0, []string{"all", "are intact"}, "audit", "verify", id)
 					if id == "asked" { // what was asked then is asked again, and waits for an answer
 						p.does(31, nil, "-p", "-r", id, "--on-ask", "park", "--script", next)
 						p.respond(id, "--option", "approve", "--script", p.file("goes-on", "say touched"))
@@ -129,7 +129,7 @@ func TestSessionsOfEarlierVersions(t *testing.T) {
 					if id == "edit" {
 						p.does(0, []string{"nothing to undo", why.undo}, "-p", "-r", id, "--script", next, "/undo")
 					}
-					p.does(0, []string{"hold together"}, "audit", "verify", id)
+					p.does(0, []string{"are intact"}, "audit", "verify", id)
 					if torn, _ := filepath.Glob(filepath.Join(p.ws, ".coder/log/*/torn-*")); len(torn) > 0 {
 						t.Errorf("%s: records were set aside: %v", id, torn)
 					}
@@ -163,7 +163,7 @@ func TestSignedSessionsOfEarlierVersions(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(dir); os.Remove(fixturePlace); os.Remove(fixturePlace + ".lock") })
 	p := unpackFixture(t, commit, dir)
 	next := p.file("next", "say fine")
-	p.does(0, []string{"what this machine signed for"}, "audit", "verify", "edit")
+	p.does(0, []string{"match this machine"}, "audit", "verify", "edit")
 	out, errs, _ := p.run("-p", "-r", "edit", "--script", next, "more")
 	if strings.Contains(errs, "grants nothing") {
 		t.Errorf("a signed session is not believed: %s%s", out, errs)

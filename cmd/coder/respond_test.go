@@ -96,7 +96,7 @@ func TestAnAnswerFromElsewhereReachesWhoWaits(t *testing.T) {
 			}
 			h.made("approved").until("answered elsewhere: ")
 			h.until("coder respond, process ")
-			if _, stderr, code := h.program.run("respond", id, "--option", "reject"); code != 42 || !strings.Contains(stderr, "answered already") {
+			if _, stderr, code := h.program.run("respond", id, "--option", "reject"); code != 42 || !strings.Contains(stderr, "already answered") {
 				t.Errorf("a second answer: code %d: %s", code, stderr)
 			}
 			if all := h.answers(); len(all) != 1 || all[0].Option != "approve" || all[0].Author != "user" {
@@ -117,7 +117,7 @@ func TestARespondThatCannotCount(t *testing.T) {
 		name, want string
 		args       []string
 	}{
-		{"an option that is not offered", "there is no option", []string{id, "--option", "perhaps"}},
+		{"an option that is not offered", "unknown option", []string{id, "--option", "perhaps"}},
 		{"no option", "an option must be chosen", []string{id}},
 		{"another question", "no open interaction", []string{"ui_nosuch", "--option", "approve"}},
 		{"a path", "no open interaction", []string{"../../key", "--option", "approve"}},
@@ -212,7 +212,7 @@ func TestAnswersAtTheSameInstant(t *testing.T) {
 						t.Errorf("%s was told that it counts: %s", o.option, o.said)
 					}
 				case 42:
-					if !strings.Contains(o.said, "answered already") {
+					if !strings.Contains(o.said, "already answered") {
 						t.Errorf("said: %s", o.said)
 					}
 				default:

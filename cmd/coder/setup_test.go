@@ -93,7 +93,7 @@ func TestModelsAreListed(t *testing.T) {
 	out, stderr, code := p.run("models")
 	for _, want := range []string{
 		"OpenAI  " + vendor.URL + "/v1  key from OPENAI_API_KEY  (in use)", "*   gpt-5.4  1050000", "    gpt-4o   128000   2.50    10.00",
-		"Anthropic  " + refusing.URL + "  key from ANTHROPIC_API_KEY", "  does not list its models: unauthorized",
+		"Anthropic  " + refusing.URL + "  key from ANTHROPIC_API_KEY", "  does not list its models: not authorized",
 		strings.TrimPrefix(local.URL, "http://"), "    small  8192    ?       ?", "    other  131072  1.00    2.00",
 		"not found on this machine: " + strings.TrimPrefix(dead.URL, "http://"), "cannot reach", "not found on this machine: " + strings.TrimPrefix(nonsense.URL, "http://"),
 	} {
@@ -262,7 +262,7 @@ func TestSetupInAPipe(t *testing.T) {
 		code int
 		says string
 	}{
-		"no such name":    {[]string{"setup", "--preset", "opnai"}, 42, "there is no endpoint called opnai; there are: openai, openrouter"},
+		"no such name":    {[]string{"setup", "--preset", "opnai"}, 42, "unknown endpoint opnai; use one of: openai, openrouter"},
 		"no key":          {[]string{"setup", "--preset", "mistral"}, 52, "Mistral needs a key: set MISTRAL_API_KEY and try again"},
 		"no address":      {[]string{"setup", "--preset", "azure", "--model", "x"}, 52, "Azure OpenAI needs an address: set AZURE_OPENAI_ENDPOINT"},
 		"a key":           {[]string{"setup", "--preset", "sk-ant-foo"}, 42, "this looks like an API key"},

@@ -287,7 +287,7 @@ func TestWhatIsNotOfferedRuns(t *testing.T) {
 			t.Errorf("call %d: %s", i+1, r)
 		}
 	}
-	if !strings.Contains(results[4], "switched off in build mode") {
+	if !strings.Contains(results[4], "disabled in build mode") {
 		t.Errorf("what the mode has not ran: %s", results[4])
 	}
 	if text, err := os.ReadFile(p.ws + "/a.txt"); err != nil || string(text) != "hullo\n" {

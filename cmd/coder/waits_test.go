@@ -191,7 +191,7 @@ var waits = map[string]func(t *testing.T) *held{
 	"first start": func(t *testing.T) *held {
 		h := hold(t)
 		h.Args = h.Args[:1]
-		return h.at("xterm", false).until("[Y/n]")
+		return h.at("xterm", false).until("another address")
 	},
 	"a terminal that prints lines": func(t *testing.T) *held { return hold(t).at("dumb", false).until("[build]") },
 	"a question in lines": func(t *testing.T) *held {

@@ -63,7 +63,7 @@ say last words
 	h.over(0)
 	for _, f := range []*held{w, late} {
 		f.over(0)
-		for _, want := range []string{"loud\n", "exit 0", "last words", "no process works in session s1"} {
+		for _, want := range []string{"loud\n", "exit 0", "last words", "no process is working in session s1"} {
 			if !strings.Contains(f.said.String(), want) {
 				t.Errorf("%q is missing:\n%s", want, f.said.String())
 			}

@@ -226,7 +226,7 @@ say never
 			t.Errorf("%+v by %s", e, r.Actor)
 		}
 	}
-	for path, want := range map[string]string{"/changes": "+made", "/window": "tool results", "/cost": "time, by turn", "/audit": "hold together", "/replay?at=3": "as of record 3"} {
+	for path, want := range map[string]string{"/changes": "+made", "/window": "tool results", "/cost": "time, by turn", "/audit": "are intact", "/replay?at=3": "as of record 3"} {
 		if status, page := s.get(s.of(id, path)); status != 200 || !strings.Contains(page, want) {
 			t.Errorf("%s: %d\n%s", path, status, page)
 		}
@@ -402,8 +402,8 @@ func TestWebElsewhereSpeaksTLS(t *testing.T) {
 func TestWebIsToldWrongly(t *testing.T) {
 	p := newProgram(t)
 	for args, want := range map[string]string{
-		"--listen 8080": "--listen wants an address", "--listen 127.0.0.1": "--listen wants an address", "--listen 127.0.0.1:99999": "--listen wants an address",
-		"--listen 203.0.113.1:0": "cannot listen on 203.0.113.1:0", "--no-session-persistence": "it does not go with --no-session-persistence", "--listen": "--listen needs a value",
+		"--listen 8080": "--listen must be an address", "--listen 127.0.0.1": "--listen must be an address", "--listen 127.0.0.1:99999": "--listen must be an address",
+		"--listen 203.0.113.1:0": "cannot listen on 203.0.113.1:0", "--no-session-persistence": "it cannot be used with --no-session-persistence", "--listen": "--listen needs a value",
 	} {
 		out, text, code := p.run(append([]string{"web"}, strings.Fields(args)...)...)
 		if out != "" || !strings.Contains(text, want) || strings.Count(text, "\n") != 1 || code == 0 {
@@ -420,7 +420,7 @@ func TestWebSpeaksToATerminal(t *testing.T) {
 	h.at("xterm", false).until("> ")
 	h.write("one\r").until("first")
 	s := newSite(h.program, "--script", "model")
-	s.stream("s1", 0, "what you say here is said there") // it listens
+	s.stream("s1", 0, "messages you send here go there") // it listens
 	say := func(path string, pairs ...string) {
 		t.Helper()
 		if status, text, _ := s.post(s.of("s1", path), pairs...); status != 303 {
@@ -485,7 +485,7 @@ func TestASessionThatWasClosedIsNotLive(t *testing.T) {
 	if status, _, _ := s.post(s.of(id, "/release")); status != 303 {
 		t.Fatal(status)
 	}
-	if out, text, code := p.run("watch", id); code != 0 || !strings.Contains(out, "no process works in session") {
+	if out, text, code := p.run("watch", id); code != 0 || !strings.Contains(out, "no process is working in session") {
 		t.Errorf("%d: %s%s", code, out, text)
 	}
 	if _, page := s.get(s.of(id, "")); !strings.Contains(page, "not running") {

@@ -213,7 +213,7 @@ func TestNoRequestIsSentThatCannotFit(t *testing.T) {
 	p := newProgram(t)
 	p.env = append(p.env, "CODER_BASE_URL="+server.Base(""), "CODER_API_KEY=sk-1234567890", "CODER_MODEL=small")
 	_, stderr, code := p.run("-p", "--config", p.file("../settings.json", `{"runtime":{"context_token_limit":900}}`), "go")
-	if code != 54 || !strings.Contains(stderr, "is too small to work in: the system text takes about") || len(server.Requests()) != 0 {
+	if code != 54 || !strings.Contains(stderr, "is too small: the system text takes about") || len(server.Requests()) != 0 {
 		t.Errorf("exit %d after %d requests: %s", code, len(server.Requests()), stderr)
 	}
 }

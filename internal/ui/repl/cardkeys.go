@@ -14,7 +14,7 @@ import (
 	"coder/internal/ui/term"
 )
 
-// calm is how long a card that has just appeared takes no Enter, unless a key was pressed in
+// calm is how long a card that has just appeared takes no Enter, unless an answer was begun in
 // it, and how long an Enter that follows a number is swallowed.
 const calm = 500 * time.Millisecond
 
@@ -42,7 +42,7 @@ func (r *REPL) cardKey(ctx context.Context, k lineedit.Key) (done bool, err erro
 	if d == nil {
 		return false, nil
 	}
-	if enter && !d.touched && d.question.Author != event.ActorRecovery && r.Now().Sub(d.since) < calm {
+	if enter && !d.touched && r.answer.Empty() && d.question.Author != event.ActorRecovery && r.Now().Sub(d.since) < calm {
 		return true, nil
 	}
 	d.touched = true
