@@ -157,7 +157,7 @@ func TestTheWindowIsLearntAndRemembered(t *testing.T) {
 	if !strings.Contains(out, " of 2048 tokens") {
 		t.Errorf("%s", out)
 	}
-	// What the server returned now counts, whatever it said the last time.
+	// What the server says now counts, whatever it said the last time.
 	s.beside["GET /v1/models"] = strings.Replace(smallWindow, "2048", "65536", 1)
 	if _, stderr, code := p.run("-p", "--config", p.file("wide.json", `{"runtime": {"context_token_limit": 9}, "compaction": {"auto": false}}`), "hi"); code != 54 || !strings.Contains(stderr, "a window of about 9 tokens is too small") {
 		t.Errorf("%d %s", code, stderr)
@@ -223,7 +223,7 @@ func TestATightWindowIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestARefusalWithoutAFigureAsksAgain where the server returned a request is too long, and not how
+// TestARefusalWithoutAFigureAsksAgain where the server says a request is too long, and not how
 // much it takes.
 func TestARefusalWithoutAFigureAsksAgain(t *testing.T) {
 	s := serveModels(t, &modelServer{

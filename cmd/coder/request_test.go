@@ -33,7 +33,7 @@ func TestRequestsAreExportedAsTheyWereSent(t *testing.T) {
 			say := func(text string) faultserver.Reply {
 				return faultserver.Stream(faultserver.Text(text), faultserver.Finish("stop"))
 			}
-			s.Script(call("read", `{"path":"named.txt"}`), call("task", `{"description":"look","prompt":"look around","subagent_type":"explore"}`), say("last seen"), say("one"),
+			s.Script(call("read", `{"path":"named.txt"}`), call("task", `{"description":"look","prompt":"look around","subagent_type":"explore"}`), say("seen"), say("one"),
 				say("two"), say("a summary"), say("three"))
 			for _, args := range [][]string{{"-p", "look at @named.txt"}, {"-p", "-c", "and now"}, {"-p", "-c", "/compact"}, {"-p", "-c", "last"}} {
 				if _, stderr, code := p.run(args...); code != 0 {

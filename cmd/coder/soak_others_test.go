@@ -168,7 +168,7 @@ func (w *together) edit(chance *rand.Rand, done <-chan struct{}) {
 	}
 }
 
-// read is a file of the folder, "" if not installed.
+// read is a file of the folder, "" if it does not exist.
 func (w *together) read(name string) string {
 	text, _ := os.ReadFile(filepath.Join(w.ws, name))
 	return string(text)

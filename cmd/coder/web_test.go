@@ -263,7 +263,7 @@ func TestWebAnswersOthers(t *testing.T) {
 				t.Fatalf("%d\n%s", status, text)
 			}
 			h.made("approved")
-			if status, text := s.answer("s1", q, shown, "reject"); status != 409 || !strings.Contains(text, "answered before") {
+			if status, text := s.answer("s1", q, shown, "reject"); status != 409 || !strings.Contains(text, "already answered") {
 				t.Errorf("a second answer: %d\n%s", status, text)
 			}
 			if all := h.answers(); len(all) != 1 || all[0].Option != "approve" || all[0].Via != "web" {
@@ -461,7 +461,7 @@ func TestWebStopsARunWithoutATerminal(t *testing.T) {
 	h.start().made(".coder/log/s1/audit.jsonl")
 	s := newSite(h.program, "--script", "model")
 	s.stream("s1", 0, "/stop")
-	if status, text, _ := s.post(s.of("s1", "/say"), "prompt", "x"); status != 409 || !strings.Contains(text, "takes nothing from here but answers") {
+	if status, text, _ := s.post(s.of("s1", "/say"), "prompt", "x"); status != 409 || !strings.Contains(text, "accepts only answers from here") {
 		t.Errorf("%d\n%s", status, text)
 	}
 	if status, text, _ := s.post(s.of("s1", "/stop")); status != 303 {
@@ -477,7 +477,7 @@ func TestASessionThatWasClosedIsNotLive(t *testing.T) {
 	p.file("model", "say all of it\nrepeat\n")
 	s := newSite(p, "--script", "model")
 	id := s.begin("go")
-	s.stream(id, 0, "show all")
+	s.stream(id, 0, "all of it")
 	s.stream(id, 0, "waiting here for your message")
 	if _, home := s.get("/"); !strings.Contains(home, id) || !strings.Contains(home, "idle here") {
 		t.Errorf("home does not say so:\n%s", home)
