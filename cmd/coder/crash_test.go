@@ -217,7 +217,7 @@ func TestACommandEndsWhatWasCutOff(t *testing.T) {
 			if out, _, _ := p.run("tasks"); !strings.Contains(out, "stopped") && !strings.Contains(out, "done") {
 				t.Errorf("%q after %d: %s", next, n, out)
 			}
-			if out, stderr, code := p.run("audit", "verify", "s1"); code != 0 || strings.Contains(out, "has no end") {
+			if out, stderr, code := p.run("audit", "verify", "s1"); code != 0 || strings.Contains(out, "never ended") {
 				t.Errorf("%q after %d: %s%s", next, n, out, stderr)
 			}
 		}

@@ -51,7 +51,7 @@ func TestRandomGitSessionsComeToTheSameAgain(t *testing.T) {
 				g.goOn()
 			}
 			switch report, err := g.app.Verify(t.Context(), "s", records, len(records)); {
-			case err != nil && strings.Contains(err.Error(), "not in the repository any more"):
+			case err != nil && strings.Contains(err.Error(), "no longer in the repository"):
 				tally.gone++ // named, which is no false alarm
 			case err != nil:
 				skipWithoutSandbox(t, err)

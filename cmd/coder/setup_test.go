@@ -211,7 +211,7 @@ func TestSetupInAPipe(t *testing.T) {
 			p := looking(t)
 			p.env = append(p.env, strings.Fields(tt.env)...)
 			out, stderr, code := p.run("setup", "--preset", s.URL+"/v1", "--model", "small", "--yes")
-			if code != 0 || !strings.Contains(out, tt.says) || tt.says == "" && strings.Contains(out, "comes first") {
+			if code != 0 || !strings.Contains(out, tt.says) || tt.says == "" && strings.Contains(out, "takes precedence") {
 				t.Errorf("%d %s %s", code, out, stderr)
 			}
 		})
