@@ -105,8 +105,8 @@ func TestProviderFailures(t *testing.T) {
 		says     string
 		requests int
 	}{
-		{"http-401", 41, "check CODER_API_KEY, your vendor's variable or provider.api_key", 1},
-		{"http-403", 41, "not authorized", 1},
+		{"http-401", 41, "from CODER_API_KEY", 1},
+		{"http-403", 41, "from CODER_API_KEY", 1},
 		{"http-400", 54, "request refused", 1},
 		{"http-404-model", 54, "choose one with --model", 1},
 		{"http-429-quota", 54, "quota exceeded", 1},
