@@ -183,7 +183,7 @@ func TestTheTableNamesFieldsThatRecordsHave(t *testing.T) {
 	}
 }
 
-// TestAnIdMayComeAgain: what came of a call is looked for after its request.
+// TestAnIdMayComeAgain looks for the result of a call after its request only.
 func TestAnIdMayComeAgain(t *testing.T) {
 	list := numbered(created("t"), requested("t", "c", "read", `{}`), completed("t", "c", "read", `{"n":1}`),
 		requested("t", "c", "read", `{}`), completed("t", "c", "read", `{"n":2}`), requested("t", "c", "read", `{}`))

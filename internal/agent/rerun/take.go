@@ -84,7 +84,7 @@ func isOpen(before bool, stream string, e event.Event) bool {
 	return before
 }
 
-// done is what came of a call that was requested, if it came to its end. Ids may come again.
+// done finds the result of a requested call, if the call ended. A later call may have the same id.
 func (t *Take) done(asked made) (event.ToolCallCompleted, bool) {
 	request, _ := asked.Event.(event.ToolCallRequested)
 	for r, e := range each[event.ToolCallCompleted](t.streams[asked.stream]) {
