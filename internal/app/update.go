@@ -6,8 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"runtime"
+	"time"
 
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/repofile"
 	"coder/internal/host/update"
 )
 
@@ -44,6 +49,33 @@ func (u Updater) Look(ctx context.Context) (r update.Release, newer bool, err er
 		return r, false, fmt.Errorf("the newest release is coder %s, which is not newer than this coder (%s)", r.Version, Version)
 	}
 	return r, true, nil
+}
+
+// lookedFile, in the user's folder, has the time of the last look for a newer version.
+var lookedFile = filepath.Join("cache", "update")
+
+const lookEvery = 24 * time.Hour
+
+// NewerVersion is the newest release, if it is newer than this program. coder looks only
+// where update.check is on, once a day. A look that fails finds nothing.
+func (a *App) NewerVersion(ctx context.Context) string {
+	if !a.Config.Update.Check || a.Home == "" {
+		return ""
+	}
+	note, now := filepath.Join(a.Home, lookedFile), a.Env.Now()
+	text, _, _ := repofile.OwnHead(note, 64)
+	if last, err := time.Parse(time.RFC3339, string(text)); err == nil && now.Sub(last).Abs() < lookEvery {
+		return ""
+	}
+	err := errors.Join(os.MkdirAll(filepath.Dir(note), 0o700), atomicfile.Cache(note, now.AppendFormat(nil, time.RFC3339), 0o600))
+	if err != nil {
+		return "" // every start would look
+	}
+	r, newer, err := NewUpdater(a.Env).Look(ctx)
+	if err != nil || !newer {
+		return ""
+	}
+	return r.Version
 }
 
 // Replaceable says why this program cannot be replaced by itself, if it cannot.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"coder/internal/app"
+	"coder/internal/ui/term/ink"
 )
 
 // runUpdate looks for a newer version. It replaces a program that came in an archive, and
@@ -44,4 +45,26 @@ func (inv *invocation) runUpdate(ctx context.Context) error {
 	}
 	return inv.tell(words.T("Updated coder %s to %s. Restart running sessions.", app.Version, newest.Version),
 		words.T("coder update --rollback restores coder %s.", app.Version))
+}
+
+// lookForUpdate looks for a newer version beside the first request, if the settings ask
+// for that.
+func (t *terminal) lookForUpdate(ctx context.Context) {
+	if t.newer != nil || !t.app.Config.Update.Check {
+		return
+	}
+	t.newer = make(chan string, 1)
+	ctx = context.WithoutCancel(ctx) // the request may end first
+	go func() { t.newer <- t.app.NewerVersion(ctx) }()
+}
+
+// sayNewer names the newer version that was found meanwhile.
+func (t *terminal) sayNewer() {
+	select {
+	case version := <-t.newer:
+		if version != "" {
+			_ = t.say(ink.Dim, t.inv.words.T("coder %s is available; run: coder update", version)) // said if it can be
+		}
+	default:
+	}
 }
