@@ -123,7 +123,7 @@ func TestInstallFromNothing(t *testing.T) {
 	made := make(map[string]string)
 	for _, version := range []string{before, before + " again", after} {
 		v, _, _ := strings.Cut(version, " ")
-		r := release{version: v, out: filepath.Join(work, version), address: server.URL, targets: []target{{runtime.GOOS, runtime.GOARCH}}}
+		r := release{version: v, out: filepath.Join(work, version), address: server.URL, targets: []target{{runtime.GOOS, runtime.GOARCH}}, partial: true}
 		if err := r.make(context.Background(), key, ""); err != nil {
 			t.Fatal(err)
 		}

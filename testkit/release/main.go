@@ -40,6 +40,7 @@ type release struct {
 	trust              ed25519.PublicKey  // in the programs: the key of the releases after this one
 	date               time.Time          // of the commit
 	targets            []target
+	partial            bool // not for all systems
 	goTool             string
 
 	share   []entry // manual page and completions
@@ -58,7 +59,7 @@ func main() {
 	host := flag.Bool("host", false, "make it for this system alone")
 	flag.Parse()
 	if *host {
-		r.targets = []target{{runtime.GOOS, runtime.GOARCH}}
+		r.targets, r.partial = []target{{runtime.GOOS, runtime.GOARCH}}, true
 	}
 	run := func() error { return r.make(context.Background(), key, next) }
 	if fresh != "" {
@@ -105,6 +106,11 @@ func (r *release) make(ctx context.Context, key, next string) (err error) {
 	}
 	if err := r.nodeLauncher(); err != nil {
 		return err
+	}
+	if !r.partial {
+		if err := r.recipes(); err != nil {
+			return err
+		}
 	}
 	return r.sums()
 }
@@ -282,7 +288,7 @@ func (r *release) pack(ctx context.Context, t target) error {
 	if err != nil {
 		return err
 	}
-	base := fmt.Sprintf("coder_%s_%s_%s", r.version, t.os, t.arch)
+	base := archiveName(r.version, t)
 	var archive bytes.Buffer
 	if err := writeTarGz(&archive, base, append(papers, tree...), r.date); err != nil {
 		return err
