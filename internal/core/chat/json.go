@@ -64,7 +64,14 @@ type wireLink struct {
 func (m Message) MarshalJSON() ([]byte, error) { return jsonx.JSON(m.wire()) }
 
 // Wire is what MarshalJSON writes, for who writes a large message within another value.
-func (m Message) Wire() any { return m.wire() }
+func (m Message) Wire(h *jsonx.Holes) any {
+	w := m.wire()
+	if text, ok := w.Content.(string); ok {
+		w.Content = h.Put(text)
+	}
+	w.Reasoning = h.Put(w.Reasoning)
+	return w
+}
 
 // Strict writes m with the six keys of the OpenAI chat form and no others.
 func (m Message) Strict() (json.RawMessage, error) {
