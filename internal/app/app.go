@@ -30,6 +30,7 @@ import (
 	"coder/internal/host/lsp"
 	"coder/internal/host/program"
 	"coder/internal/host/shell"
+	"coder/internal/host/update"
 	"coder/internal/model/provider"
 	"coder/internal/policy/judge"
 	"coder/internal/policy/mode"
@@ -55,6 +56,8 @@ type Env struct {
 	// Patience is how many times as long as usual is waited for what should come soon: a
 	// busy machine takes its time. Zero is once.
 	Patience int
+	// Releases, if set, is where newer versions are instead of where the build says.
+	Releases update.Source
 	// WrapStore, if set, wraps the store of sessions. Tests break it.
 	WrapStore func(event.Store) event.Store
 	// Disk, if set, is what sessions, and what can be undone, are written to.
