@@ -159,6 +159,7 @@ func options() []option {
 		resume,
 		text("session-id", "ID", "use this id for the new session", func(f *flags) *string { return &f.session.ID }),
 		flag("no-session-persistence", "", "save nothing on disk", func(f *flags) *bool { return &f.Ephemeral }),
+		flag("bare", "", "read no settings, rules, commands, skills, agents, plugins or MCP servers of your home and the project", func(f *flags) *bool { return &f.Bare }),
 		text("profile", "NAME", "use this profile of the settings", func(f *flags) *string { return &f.Profile }),
 		text("provider", "NAME", "endpoint: openai, anthropic, ollama, … or a URL", func(f *flags) *string { return &f.Provider }),
 		needed(several("set", "s", "KEY=VALUE", "use this setting for this run; repeatable", func(f *flags) *[]string { return &f.Set })),

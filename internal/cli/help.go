@@ -72,7 +72,7 @@ var (
 	}
 	flagGroups = []use{
 		{"print output-format input-format events json-schema include-partial-messages verbose", "Input and output"},
-		{"continue resume fork-session session-id no-session-persistence cwd", "Session"},
+		{"continue resume fork-session session-id no-session-persistence bare cwd", "Session"},
 		{"provider profile model fallback-model effort max-steps max-budget-usd wait-limit script", "Model and limits"},
 		{"mode permission-mode yolo allowed-tools disallowed-tools tools on-ask auto-approve require-verified", "Permissions"},
 		{"add-dir system-prompt system-prompt-file append-system-prompt mcp-config strict-mcp-config plugin-dir", "Context and tools"},
