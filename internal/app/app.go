@@ -102,6 +102,7 @@ type Options struct {
 	AppendSystem string // added to the system prompt
 	Script       string // a file that plays the model
 	Ephemeral    bool   // nothing is kept on disk
+	Bare         bool   // no settings, rules, skills and the like of the home and the project are read
 	Attended     bool   // a person is there to be asked
 
 	AllowTools, DenyTools []rule.Spec
