@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"coder/internal/agent/orchestrator"
+	"coder/internal/core/chat"
 	"coder/internal/model/catalogue"
 	"coder/internal/tool"
 	"coder/internal/tool/files"
@@ -34,11 +35,11 @@ func (a *App) attachments(t *toolkit) *orchestrator.Attachments {
 func (a *App) shows(mediaType string) error {
 	model := a.ModelName()
 	switch {
-	case mediaType == files.PDF && !slices.Contains([]string{"anthropic", "gemini", "responses"}, a.endpoint().Kind):
+	case mediaType == chat.PDF && !slices.Contains([]string{"anthropic", "gemini", "responses"}, a.endpoint().Kind):
 		return errors.New("this endpoint does not accept PDFs")
-	case a.sees():
+	case a.sees() && !a.blind.Is(model):
 		return nil
-	case catalogue.Known(model):
+	case catalogue.Known(model), a.blind.Is(model):
 		return fmt.Errorf("%s does not accept images (if it does, set provider.vision = true)", oneLine(model))
 	}
 	return nil

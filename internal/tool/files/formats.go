@@ -104,9 +104,6 @@ type imageResult struct {
 	Note      string `json:"note"`
 }
 
-// PDF is the media type of PDFs.
-const PDF = "application/pdf"
-
 // Picture checks that data is a picture that models take, of a size that they take.
 func Picture(data []byte) (chat.Image, error) {
 	kind := picture(data)
@@ -124,7 +121,7 @@ func (o Options) shows(mediaType string) error {
 	switch {
 	case o.Shows != nil:
 		return o.Shows(mediaType)
-	case !o.Vision || mediaType == PDF:
+	case !o.Vision || mediaType == chat.PDF:
 		return errors.New("this model does not support images")
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"coder/internal/core/chat"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 )
@@ -128,8 +129,8 @@ func (s *source) shown(o Options) (tool.Result, error) {
 	if mediaType := picture(s.head); mediaType != "" {
 		return s.image(mediaType, o)
 	}
-	if isPDF(s.head) && s.size <= MaxImage && o.shows(PDF) == nil {
-		return s.image(PDF, o)
+	if isPDF(s.head) && s.size <= MaxImage && o.shows(chat.PDF) == nil {
+		return s.image(chat.PDF, o)
 	}
 	return tool.Result{}, nil
 }
