@@ -169,6 +169,7 @@ type App struct {
 	switched   atomic.Pointer[config.Config] // the settings of the profile that /model chose
 	windows    remembered[heardWindow]       // of models, by the word of their servers
 	beside     provider.Beside               // what servers are asked in the session in use
+	blind      provider.Blind                // the models that refused pictures
 	lists      remembered[[]string]          // of models, by the word of their servers
 	guards     remembered[string]            // of other agents in the project, by their content
 	keys       keyring                       // printed by commands

@@ -74,7 +74,7 @@ var plan = []struct {
 	// what the model can do: the contract, and the tools
 	{"tool", "chat display event jsonx"},
 	{"tool/dialect", "jsonx lazy"},
-	{"tool/files", "chat display patch tool workspace"},
+	{"tool/files", "chat display patch repofile tool workspace"},
 	{"tool/search", "tool workspace"},
 	{"tool/bash", "clip display secret shell tool workspace"},
 	{"tool/git", "display program repofile sanitize tool workspace"},
