@@ -37,6 +37,7 @@ import (
 	"coder/internal/policy/rule"
 	"coder/internal/report/export"
 	"coder/internal/report/telemetry"
+	"coder/internal/slash"
 	"coder/internal/tool"
 	"coder/internal/tool/bash"
 	"coder/internal/tool/files"
@@ -139,6 +140,9 @@ type App struct {
 	Modes   *mode.State // the mode of work
 	// Play, if set, plays the model instead of the one that is configured.
 	Play provider.Provider
+	// JobEnded, if set before a session is opened, is called when a command in the background
+	// has ended that no call waits for.
+	JobEnded func(slash.Job)
 	// Recorded, if set, stands for what a session that is run again must not reach.
 	Recorded *Recorded
 	// Store opens what is kept of the workspace, once.
