@@ -184,11 +184,12 @@ type App struct {
 
 	answer *structured.Answer // nil unless answers are to have a certain form
 
-	checks atomic.Pointer[verify.Checks] // of the session that is open
-	turn   atomic.Pointer[tally]         // what its turn takes
-	judge  *judge.Judge                  // once a session is open
-	asked  sync.Map                      // calls by their ids that nobody could be asked about, as they were judged
-	set    tool.Set                      // what the model may call, once a session is open
+	checks      atomic.Pointer[verify.Checks] // of the session that is open
+	turn        atomic.Pointer[tally]         // what its turn takes
+	judge       *judge.Judge                  // once a session is open
+	memoryIndex atomic.Pointer[string]        // nil: not read yet
+	asked       sync.Map                      // calls by their ids that nobody could be asked about, as they were judged
+	set         tool.Set                      // what the model may call, once a session is open
 }
 
 // New puts the program together under the settings of a workspace. What is wrong
