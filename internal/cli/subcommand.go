@@ -93,6 +93,7 @@ func subcommands() []subcommand {
 			{"list", "list the golden sessions of this project"},
 		}},
 		{"context", one, nil, inWorkspace("coder context needs the id of one session; coder sessions lists them", (*invocation).runContext), []use{{"SESSION [--json]", "show what filled the model's window, by source, and what each part cost"}}},
+		{"review", upTo(1), nil, (*invocation).runReview, []use{{"[RANGE|-] [--format text|json|sarif|github] [--fail-on error|warning|note|never]", "review the uncommitted change, a range such as main...HEAD, or a diff on stdin"}}},
 		{"search", func(args []string) bool { return len(args) > 0 }, nil, (*invocation).runSearch, []use{{"WORDS [--json]", "search the sessions of all projects, newest first"}}},
 		{"usage", none, nil, (*invocation).runUsage, []use{{"[--since DAY|AGE] [--by day|project|model] [--json]", "show tokens and cost in all projects"}}},
 		{"tasks", upTo(1), nil, (*invocation).runTasks, []use{{"[--json] [--full [INTERACTION]]", "list tasks and open questions; --full shows whole questions"}}},

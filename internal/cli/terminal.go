@@ -23,6 +23,7 @@ import (
 	"coder/internal/policy/mode"
 	"coder/internal/record/typed"
 	"coder/internal/serve"
+	"coder/internal/slash"
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/repl"
 	"coder/internal/ui/term"
@@ -86,6 +87,7 @@ func (inv *invocation) runInteractive(ctx context.Context) error {
 	if t.app, err = inv.newApp(t.warn); err != nil {
 		return err
 	}
+	t.app.JobEnded = t.jobEnded
 	if err := t.askTrust(ctx); err != nil {
 		return err
 	}
@@ -144,7 +146,7 @@ func (t *terminal) openLines(ctx context.Context) (err error) {
 		Terminal: keys, Page: page, Render: term.New(term.Options{
 			Out: page, Width: func() int { return width(t.out) }, Words: t.inv.words, Now: t.inv.Now, ASCII: t.inv.ascii(), Spoken: t.inv.settings.Config.UI.Plain, AtOnce: true,
 		}),
-		Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", After: t.after, Sent: t.sent, Unsent: t.unsent, Leaving: t.inv.exit.leave,
+		Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", After: t.after, Sent: t.sent, Unsent: t.unsent, Running: t.app.Running, Leaving: t.inv.exit.leave,
 	}
 	return t.converse(ctx)
 }
@@ -361,6 +363,12 @@ func (t *terminal) sayEnded(commands []string) {
 	if len(commands) > 0 {
 		_ = t.say(ink.Warn, t.inv.words.T("no longer running in the background: %s", oneLine(strings.Join(commands, ", ")))) // said if it can be
 	}
+}
+
+// jobEnded shows that a command in the background has ended.
+func (t *terminal) jobEnded(j slash.Job) {
+	w := t.inv.words
+	_ = t.say(ink.Dim, w.T("%s finished: %s", j.ID, strings.Join([]string{oneLine(j.Command), w.Said(j.State), j.Runs}, t.apart()))) // said if it can be
 }
 
 // banner says what the session is, and what the person has to know of it.
