@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,7 +42,7 @@ func root(t *testing.T, tools ...string) *place {
 		}
 	}
 	home := t.TempDir()
-	return &place{t: t, dir: t.TempDir(), env: []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TERM=dumb", "no_proxy=*"}}
+	return &place{t: t, dir: t.TempDir(), env: []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TERM=dumb", "TMPDIR=" + t.TempDir(), "no_proxy=*"}}
 }
 
 // run runs a command there and returns what it prints. A command that fails ends the test.
@@ -73,14 +74,37 @@ func (p *place) works(coder, second, version, update, remove string) {
 			p.t.Errorf("%s is %s", name, out)
 		}
 	}
-	if out := p.run(coder, "demo"); !strings.Contains(out, "intact") {
-		p.t.Errorf("the demo ended with %s", out)
-	}
+	p.demo(coder)
 	if out := p.run(coder, "update"); !strings.Contains(out, update) {
 		p.t.Errorf("coder update says %s", out)
 	}
 	if out := p.run(coder, "uninstall"); !strings.Contains(out, remove) {
 		p.t.Errorf("coder uninstall says %s", out)
+	}
+}
+
+// withoutGo is the place with a PATH that has no Go: the demo would test its project with
+// it, and compile the library of Go for that.
+func (p *place) withoutGo() *place {
+	without := *p
+	without.env = slices.Clone(p.env)
+	for i, kv := range without.env {
+		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
+			dirs := slices.DeleteFunc(filepath.SplitList(path), func(dir string) bool {
+				_, err := os.Stat(filepath.Join(dir, "go"))
+				return err == nil
+			})
+			without.env[i] = "PATH=" + strings.Join(dirs, ":")
+		}
+	}
+	return &without
+}
+
+// demo plays a whole turn.
+func (p *place) demo(coder string) {
+	p.t.Helper()
+	if out := p.withoutGo().run(coder, "demo"); !strings.Contains(out, "intact") {
+		p.t.Errorf("the demo ended with %s", out)
 	}
 }
 
@@ -190,9 +214,7 @@ func installClone(t *testing.T) {
 	bin := filepath.Join(p.dir, "gobin")
 	p.env = append(p.env, "GOBIN="+bin, "CGO_ENABLED=0")
 	p.run("go", "-C", clone, "install", "./cmd/coder")
-	if out := p.run(filepath.Join(bin, "coder"), "demo"); !strings.Contains(out, "intact") {
-		t.Errorf("the demo ended with %s", out)
-	}
+	p.demo(filepath.Join(bin, "coder"))
 	if out := p.run(filepath.Join(bin, "coder"), "update"); !strings.Contains(out, "go install ./cmd/coder") {
 		t.Errorf("coder update says %s", out)
 	}
