@@ -144,6 +144,7 @@ func (a *App) sessionLibrary(t *toolkit) *orchestrator.Library {
 		Exists: func(path string) bool { _, err := os.Lstat(path); return err == nil },
 		Offers: func(c usercommand.Command, tool string) bool { return namesTool(a.allowedBy(c), tool) },
 	}
+	lib.Attach = a.attachments(t)
 	if a.Recorded != nil {
 		lib.Prompts, lib.Resources = a.Recorded, a.Recorded.resources()
 	} else if t.mcp != nil {

@@ -55,6 +55,7 @@ type flags struct {
 	until                  int    // the last record to play
 	speed                  float64
 	update                 bool // what happens now is right
+	check, rollback        bool // of an update
 	except                 []uint64
 	ignore                 []string
 	junit                  string
@@ -272,6 +273,8 @@ func options() []option {
 		of("setup", flag("api-key-stdin", "", "read the API key from stdin", func(f *flags) *bool { return &f.keyOnStdin })),
 		of("config", flag("project", "", "use the settings of the project", func(f *flags) *bool { return &f.inProject })),
 		of("web", text("listen", "HOST:PORT", "address to listen on (default: a free port on this machine); other addresses use TLS", func(f *flags) *string { return &f.listen })),
+		of("update", flag("check", "", "only look for a newer version", func(f *flags) *bool { return &f.check })),
+		of("update", flag("rollback", "", "restore the program that the last update replaced", func(f *flags) *bool { return &f.rollback })),
 		of("uninstall", flag("data", "", "remove all data that coder created, in your home and in projects", func(f *flags) *bool { return &f.data })),
 		of("sessions", flag("all", "", "include archived sessions", func(f *flags) *bool { return &f.all })),
 		of("prune, setup, plugin, bug, uninstall, sessions", flag("yes", "", "do not ask for confirmation", func(f *flags) *bool { return &f.yes })),

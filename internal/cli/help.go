@@ -68,7 +68,7 @@ var (
 		{"fork restore worktree replay golden", "Go back and run again"},
 		{"policy trust config mcp plugin", "Settings and permissions"},
 		{"fleet", "Many machines"},
-		{"completion man help version bug uninstall", "This program"},
+		{"completion man help version update bug uninstall", "This program"},
 	}
 	flagGroups = []use{
 		{"print output-format input-format events json-schema include-partial-messages verbose", "Input and output"},
@@ -120,6 +120,7 @@ var examples = map[string][]string{
 	"completion": {`eval "$(coder completion bash)"`, "coder completion fish | source", "coder completion powershell | Out-String | Invoke-Expression"},
 	"man":        {"coder man | man -l -"},
 	"bug":        {"coder bug", "coder bug SESSION"},
+	"update":     {"coder update --check", "coder update", "coder update --rollback"},
 	"uninstall":  {"coder uninstall"},
 	"help":       {"coder help all", "coder help fork"},
 	"version":    {"coder version --json"},
