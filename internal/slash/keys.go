@@ -21,7 +21,7 @@ var keys = [][2]string{
 	{"Ctrl+V", "attach the image in the clipboard; or drop a file here"},
 	{"Ctrl+S", "put the draft away, or bring it back"},
 	{"Tab", "complete; on an empty line: plan mode on or off"},
-	{"Shift+Tab", "next mode"},
+	{"Shift+Tab", "next mode; at an edit: yes, and allow edits"},
 	{"Up, Down", "earlier input; during a turn: queued input"},
 	{"Ctrl+R", "search the input history of this project"},
 	{"Ctrl+G", "edit the draft in your editor"},
