@@ -65,6 +65,11 @@ type Options struct {
 
 	Session func() Session // the one in use; a command may change it
 	Status  func() (model, mode string)
+	// Above, which may be nil, is the line above the prompt. It is printed where it is not what
+	// was printed there last.
+	Above func() string
+	// Compact has the prompt be one short line.
+	Compact bool
 	Toggle  func() string            // the mode that Tab leads to
 	Next    func(from string) string // the mode that Shift+Tab leads to
 	Dir     string                   // as the prompt shows it
@@ -161,6 +166,7 @@ type REPL struct {
 	turn    *turn
 	busy    atomic.Pointer[term.Doing] // what the turn is busy with
 	open    *dialogue                  // the question that is open
+	above   head                       // of the prompt
 	queue   queue
 	focused bool
 	tells   bool    // the terminal tells whether it has the focus
