@@ -74,7 +74,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	a.judge = judge
 	ended := kit.ended
 	runner := &toolrun.Runner{
-		Policy: a.notesAsked(asksAboutMarks(a.saysLeftOut(a.inCommands(judge)))), NewID: func() string { return NewID("ui") }, Now: a.Env.Now, Keeper: kit.keeper, Conceals: kit.conceals,
+		Policy: a.notesAsked(a.asksAboutMemory(asksAboutMarks(a.saysLeftOut(a.inCommands(judge))))), NewID: func() string { return NewID("ui") }, Now: a.Env.Now, Keeper: kit.keeper, Conceals: kit.conceals,
 	}
 	start := &sessionStart{app: a, kit: kit}
 	runner.Start = start.keep
@@ -177,7 +177,7 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 			listed = ofPeople(listed)
 		}
 		facts := prompt.Facts{
-			Dir: a.Root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: date, Rules: book.Rules,
+			Dir: a.Root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: date, Rules: slices.Concat(book.Rules, a.remembered()),
 			Skills: skills.Summary(listed, prompt.SkillsLimit), Append: a.Options.AppendSystem, Instead: a.Options.SystemPrompt,
 			Plan: m.Name == mode.Plan,
 		}

@@ -40,6 +40,7 @@ import (
 	"coder/internal/tool/files"
 	"coder/internal/tool/git"
 	"coder/internal/tool/mcp"
+	"coder/internal/tool/memory"
 	"coder/internal/tool/plan"
 	"coder/internal/tool/search"
 	"coder/internal/tool/skill"
@@ -181,7 +182,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 		[]tool.Tool{plan.Question(), plan.ExitPlan(plan.ExitOptions{
 			Modes: a.afterPlan, FromYolo: a.Modes.FromYolo, Save: func(text string) (string, error) { return a.savePlan(sessionID, text) },
 		})},
-		[]tool.Tool{skill.Skill(a.library().skills), task},
+		[]tool.Tool{skill.Skill(a.library().skills), memory.Memory(a.memoryTool(ws)), task},
 	)
 	if a.answer != nil {
 		tools = append(tools, a.answer)

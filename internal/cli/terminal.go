@@ -51,6 +51,7 @@ type terminal struct {
 	early   []string           // said before there was a face to say it
 	next    *orchestrator.Next // where the person wants to go
 	again   string             // what they may want to say in other words
+	newer   chan string        // a newer version of coder, once one was looked for
 	watch   string             // the session of another process that they want to look on at
 	// ends, if set, is told of the end of an input instead of the usual.
 	ends func(ctx context.Context, input string, err error) error
@@ -427,6 +428,7 @@ func (t *terminal) after(ctx context.Context, input string, err error) error {
 	if said := t.sumUp(ctx); said != nil {
 		return said
 	}
+	t.sayNewer()
 	t.retheme()
 	t.above.ended()
 	if t.ends != nil {
@@ -459,6 +461,9 @@ func (s replSession) Continue(ctx context.Context, out event.Sink) (string, erro
 func (s replSession) Run(ctx context.Context, input chat.Words, out event.Sink) (string, error) {
 	if t, ok := s.Session.Unfinished(); ok {
 		s.terminal.warn(fmt.Sprintf("closed the turn that was cut off: %s", oneLine(t.Title)))
+	}
+	if !isCommand(input.Text()) {
+		s.terminal.lookForUpdate(ctx)
 	}
 	done, err := s.terminal.host.Say(ctx, orchestrator.Say(input), out)
 	s.terminal.next, s.terminal.again = done.Next, done.Draft

@@ -210,6 +210,8 @@ type Said struct {
 	Pictures []chat.Image
 	// AsWritten says that it is for the model as it stands: no command, no files.
 	AsWritten bool
+	// Anyway sends it without the files that cannot be attached.
+	Anyway bool
 }
 
 // Say is an input of words alone.
