@@ -231,7 +231,8 @@ type UI struct {
 	Plain  bool              `json:"plain" doc:"print plain lines: no spinner, no redrawing, words instead of symbols; for screen readers" project:"free"`
 
 	CtrlC string `json:"ctrl_c" doc:"what Ctrl+C does while a turn runs: quit ends coder, stop stops the turn and a second press ends coder" enum:"quit|stop" project:"never"`
-	// The prompt, and the line above it.
+	// The prompt, its keys, and the line above it.
+	Vim        bool    `json:"vim" doc:"vim's keys for the draft: Esc leads to normal mode, i back" project:"never"`
 	Prompt     string  `json:"prompt" doc:"the prompt: full shows context, model and folder in two lines, compact is one short line" enum:"full|compact" project:"never"`
 	Statusline Command `json:"statusline" doc:"a command that prints the line above the prompt: a list of words, or a shell line; it reads JSON about the session and gets no API keys" shell:"yes" project:"never"`
 

@@ -93,6 +93,8 @@ type Options struct {
 	// Direct, which may be nil, sets that the commands that the person types behind ! run
 	// unasked, in the person's own settings.
 	Direct func() error
+	// Vim has the keys of the draft be those of vim.
+	Vim bool
 	// CtrlCStops has the first Ctrl+C stop the turn that runs, and the second end the program.
 	CtrlCStops bool
 	// Keys, which may be nil, is what each key does, for people.
@@ -210,6 +212,7 @@ func New(o Options) *REPL {
 		Stream: r.wrote.stream, Width: r.width, Palette: o.Palette, Words: o.Words, Live: r.status, Now: o.Now, ASCII: o.ASCII, Room: r.room, Height: r.height,
 	})
 	for _, line := range []*lineedit.Editor{&r.editor, &r.answer} {
+		line.Vim = o.Vim
 		line.Complete, line.Earlier, line.Style, line.Most = o.Complete, o.Earlier, r.style(), o.Most
 		line.Searching, line.NotFound, line.NoOther = o.Words.T("search history: "), o.Words.T("not in history: "), o.Words.T("no more in history: ")
 	}

@@ -104,7 +104,7 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		r.swapStash()
 		return nil
 	}
-	if r.turn != nil && r.open == nil && k.Name == lineedit.Escape && k.Mod == 0 && !r.editor.Asks() {
+	if r.turn != nil && r.open == nil && k.Name == lineedit.Escape && k.Mod == 0 && !r.editor.TakesEsc() {
 		return r.stopTurn()
 	}
 	if r.open != nil && k == (lineedit.Key{Name: lineedit.Enter}) && r.answer.Empty() && r.open.current().Display.Metadata[uip.OnEnter] != "" {
