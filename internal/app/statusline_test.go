@@ -51,7 +51,9 @@ func TestTheStandingNamesTheBranch(t *testing.T) {
 
 // TestYourStatusCommandIsBounded in what it prints, where it runs, and which variables it gets.
 func TestYourStatusCommandIsBounded(t *testing.T) {
-	a, _, err := under(t, func(e *Env, _ *Options) { e.Environ = append(e.Environ, "CODER_API_KEY=sk-0123456789", "PATH="+os.Getenv("PATH")) })
+	a, _, err := under(t, func(e *Env, _ *Options) {
+		e.Environ = append(e.Environ, "CODER_API_KEY=sk-0123456789", "PATH="+os.Getenv("PATH"))
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,6 +95,8 @@ type Options struct {
 	Direct func() error
 	// Vim has the keys of the draft be those of vim.
 	Vim bool
+	// Bound are the keys of the person's own, each with the key whose work it does.
+	Bound map[lineedit.Key]lineedit.Key
 	// CtrlCStops has the first Ctrl+C stop the turn that runs, and the second end the program.
 	CtrlCStops bool
 	// Keys, which may be nil, is what each key does, for people.

@@ -91,6 +91,9 @@ func (r *REPL) takeBack() bool {
 }
 
 func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
+	if does, ok := r.Bound[k]; ok {
+		k = does
+	}
 	if r.picker != nil && r.open == nil {
 		return r.pickKey(ctx, k)
 	}
