@@ -62,6 +62,7 @@ func subcommands() []subcommand {
 			{"tag ID [TAG ...]", "set the tags of a session; none removes them"},
 			{"archive ID ...", "leave sessions out of lists"},
 			{"unarchive ID ...", "list archived sessions again"},
+			{"[search WORDS] --from claude|codex [--all] [--json]", "list the sessions of another agent for this folder; coder -r ID continues one"},
 			{"delete ID ... [--yes]", "delete sessions, after showing what goes"},
 		}},
 		{"export", one, nil, inWorkspace("coder export needs the id of one session; coder sessions lists them", (*invocation).runExport), []use{{"ID [--format json|md|html|bundle|request]", "export a session to read or share; a bundle can be continued elsewhere"}}},
