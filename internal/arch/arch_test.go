@@ -48,6 +48,7 @@ var plan = []struct {
 	{"host/authkey", "atomicfile disk"},
 	{"host/repofile", "secret"},
 	{"host/program", "atomicfile repofile"},
+	{"host/update", "atomicfile disk lazy program repofile"},
 	{"host/workspace", "disk lazy nearest repofile"},
 	{"host/worktree", "atomicfile event jsonx program repofile sanitize"},
 	{"host/shell", "program sanitize"},
@@ -75,7 +76,7 @@ var plan = []struct {
 	// what the model can do: the contract, and the tools
 	{"tool", "chat display event jsonx"},
 	{"tool/dialect", "jsonx lazy"},
-	{"tool/files", "chat display patch tool workspace"},
+	{"tool/files", "chat display patch repofile tool workspace"},
 	{"tool/search", "tool workspace"},
 	{"tool/bash", "clip display secret shell tool workspace"},
 	{"tool/git", "display program repofile sanitize tool workspace"},
@@ -151,6 +152,7 @@ var plan = []struct {
 	{"report/export", "chat display event frontmatter lazy sanitize secret session uip"},
 	{"report/transcript", "clip"},
 	{"report/usage", "chat event"},
+	{"report/review", "jsonx sanitize"},
 	{"report/ledger", "chat compact conversation event lazy prompt sanitize"},
 
 	// what people see, and how they answer
@@ -173,9 +175,9 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config conversation display event frontmatter fulltext git ledger mcp mode notes orchestrator patch prompt provenance sanitize session skills tool trust undo"},
-	{"app", "anthropic asof atomicfile audit authkey bang bash bundle catalogue chat codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex gitstate hooks inbox jsonl jsonx judge keychain ledger lsp mcp mem memory meter mode nearest notes openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule rulefile sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls toml tool toolrun transcript transport trust typed uip undo usage usercommand verify web workspace worktree"},
+	{"app", "anthropic asof atomicfile audit authkey bang bash bundle catalogue chat codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex gitstate hooks inbox jsonl jsonx judge keychain ledger lsp mcp mem memory meter mode nearest notes openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule rulefile sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls toml tool toolrun transcript transport trust typed uip undo update usage usercommand verify web workspace worktree"},
 	{"serve", "app drive event inbox orchestrator sanitize supervisor uip"},
-	{"cli", "acp app asof atomicfile audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy program provenance provider repl repofile rerun rule sanitize scripted serve session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo usage verify worktree"},
+	{"cli", "acp app asof atomicfile audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy program provenance provider repl repofile rerun review rule sanitize scripted serve session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo usage verify worktree"},
 
 	// beyond one machine: the second program, coder-fleet, in a module of its own
 	{"fleet/jetstore", "event jsonx session"},
@@ -462,6 +464,7 @@ var unfound = map[string][]string{"program": {"Exactly", "Confined", "Fork", "Be
 var mayStart = map[string]string{
 	"host/sandbox/":              "is the sandbox: runs this program as the helper, and what is confined",
 	"host/shell/":                "what puts a command into the sandbox, and a shell of a fixed list",
+	"host/update/install.go":     "this program itself, the newer one before it takes its place",
 	"host/child/":                "servers within the sandbox; those outside are found again by Door.Admit",
 	"testkit/lsptest/lsptest.go": "a server for tests",
 	"fleet/worker/worker.go":     "this program itself",
