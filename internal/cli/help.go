@@ -85,7 +85,7 @@ var (
 // examples are calls of each command.
 var examples = map[string][]string{
 	"demo":       {"coder demo", "coder demo --crash"},
-	"setup":      {"coder setup", "coder setup --preset ollama --model qwen3-coder --yes", "coder setup --preset anthropic --api-key-stdin < key.txt"},
+	"setup":      {"coder setup", "coder setup --preset ollama --model qwen3-coder --yes", "coder setup --preset anthropic --api-key-stdin < key.txt", "coder setup --from claude"},
 	"models":     {"coder models"},
 	"sessions":   {"coder sessions", "coder sessions --json | jq -r '.[0].session_id'", "coder sessions rename ID login bug", "coder sessions archive ID", "coder sessions delete ID"},
 	"export":     {"coder export SESSION --format html > session.html", "coder export SESSION --format bundle > session.bundle"},

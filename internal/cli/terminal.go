@@ -47,6 +47,7 @@ type terminal struct {
 	told    []string           // what the session had been told when it was taken up
 	paths   *pathfind.Finder   // of the workspace, for naming files
 	remote  serve.Listener     // for what is said elsewhere
+	above   *above             // the line above the prompt
 	early   []string           // said before there was a face to say it
 	next    *orchestrator.Next // where the person wants to go
 	again   string             // what they may want to say in other words
@@ -89,7 +90,6 @@ func (inv *invocation) runInteractive(ctx context.Context) error {
 	if t.app, err = inv.newApp(t.warn); err != nil {
 		return err
 	}
-	t.app.JobEnded = t.jobEnded
 	if err := t.askTrust(ctx); err != nil {
 		return err
 	}
@@ -143,12 +143,14 @@ func (t *terminal) openLines(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, keys.Close()) }()
+	t.above = newAbove(ctx, t)
+	defer t.above.close()
 	page := repl.NewPage(t.printer, keys.Echoed())
 	t.face = &repl.Lines{
 		Terminal: keys, Page: page, Render: term.New(term.Options{
 			Out: page, Width: func() int { return width(t.out) }, Words: t.inv.words, Now: t.inv.Now, ASCII: t.inv.ascii(), Spoken: t.inv.settings.Config.UI.Plain, AtOnce: true,
 		}),
-		Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", After: t.after, Sent: t.sent, Unsent: t.unsent, Running: t.app.Running, Leaving: t.inv.exit.leave,
+		Words: t.inv.words, Session: t.view, Status: t.status, Above: t.above.Line, Compact: t.compact(), Dir: t.app.Root, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", After: t.after, Sent: t.sent, Unsent: t.unsent, Running: t.app.Running, Leaving: t.inv.exit.leave,
 	}
 	return t.converse(ctx)
 }
@@ -178,6 +180,8 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		return err
 	}
 	defer func() { err = errors.Join(err, screen.Close()) }()
+	t.above = newAbove(ctx, t)
+	defer t.above.close()
 	t.paths = pathfind.New(t.app.Paths, t.inv.Now)
 	defer t.paths.Close()
 	if name != "linux" {
@@ -190,9 +194,9 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 	t.face = repl.New(repl.Options{
 		Terminal: screen, Screen: tty.NewScreen(t.printer, screen.Size, tty.ScreenOptions{NoReflow: noReflow}),
 		Words: t.inv.words, Palette: t.colours, Recolour: t.recolour, ASCII: t.inv.ascii(),
-		Session: t.view, Status: t.status,
+		Session: t.view, Status: t.status, Above: t.above.Line, Compact: t.compact(),
 		Toggle: t.app.Modes.Toggled, Next: mode.Next, Dir: t.app.Root,
-		Complete: t.complete, Suggest: t.suggest, Most: mostSeen, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", Dropped: t.dropped, Clipboard: t.clipboard, Edit: t.edit, Now: t.inv.Now,
+		Vim: t.app.Config.UI.Vim, Bound: t.bindKeys(), Complete: t.complete, Suggest: t.suggest, Most: mostSeen, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", Dropped: t.dropped, Clipboard: t.clipboard, Edit: t.edit, Now: t.inv.Now,
 		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent(t.session().ID, t.told...) },
 		Notify: t.notifier(), Title: func(asks, runs bool) { _ = screen.Title(t.title(asks, runs)) }, // a terminal that is gone ends the program by itself
 		After: t.after, Leaving: t.inv.exit.leave, Elsewhere: t.elsewhere,
@@ -355,6 +359,7 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 
 // begin opens the session.
 func (t *terminal) begin(ctx context.Context, which app.Which) (err error) {
+	t.app.JobEnded = t.jobEnded
 	o := serve.Options{Which: which, Sink: t.face.Out(), Person: t.face, Elsewhere: true, Said: t.warn}
 	if t.host, err = serve.Open(ctx, t.app, o); err == nil {
 		t.inv.exit.opened()
@@ -435,6 +440,7 @@ func (t *terminal) after(ctx context.Context, input string, err error) error {
 	}
 	t.sayNewer()
 	t.retheme()
+	t.above.ended()
 	if t.ends != nil {
 		return t.ends(ctx, input, err)
 	}

@@ -51,16 +51,19 @@ var lineKeys = [][2]string{
 	{"/mode, /resume", "switch the mode or session: no keys here"},
 }
 
-// Keys lists the keys, of a terminal that only prints lines those that it has.
-func Keys(inLines bool) Command {
+// Keys lists the keys, of a terminal that only prints lines those that it has, and own ones last.
+func Keys(inLines bool, own [][2]string) Command {
 	keys := keys
 	if inLines {
-		keys = lineKeys
+		keys, own = lineKeys, nil
 	}
 	return Command{Name: "keys", Looks: true, Help: "list the keys", Run: func(context.Context, call) (outcome, error) {
 		var t display.Table
 		for _, k := range keys {
 			t.Rows = append(t.Rows, []display.Cell{{Text: k[0]}, {Text: k[1], Words: true}})
+		}
+		for _, k := range own {
+			t.Rows = append(t.Rows, display.Data(k[0], k[1]))
 		}
 		return show(t)
 	}}

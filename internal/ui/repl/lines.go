@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,6 +37,8 @@ type Lines struct {
 	Words   term.Words
 	Session func() Session
 	Status  func() (model, mode string)
+	Above   func() string // may be nil: the line above the prompt
+	Compact bool          // the prompt is one short line
 	Dir     string
 	// Trust, which may be nil, reports whether one letter may trust the folder.
 	Trust func() bool
@@ -57,6 +60,7 @@ type Lines struct {
 	// something may still have to be stopped.
 	Leaving func()
 
+	above   head           // of the prompt
 	draft   string         // to stand behind the next prompt
 	half    Answer         // to stand behind its question
 	marked  lineedit.Draft // whose pictures stand in draft by their markers
@@ -207,7 +211,15 @@ func (l *Lines) keep(k *keyboard) {
 // unless something that was queued stands there.
 func (l *Lines) ready(queued bool) error {
 	model, mode := l.Status()
-	above := l.folded(contextLine(l.Render.Cards().ASCII, l.Session().ContextUsed(), l.oneLine(model)))
+	above := ""
+	if now := l.above.next(l.Above); now != "" {
+		above = l.folded(l.oneLine(now)) + "\n"
+	}
+	l.above.printed()
+	if l.Compact {
+		return l.ask(fmt.Sprintf("%s[%s] %s> ", above, mode, l.oneLine(filepath.Base(l.Dir))), !queued)
+	}
+	above += l.folded(contextLine(l.Render.Cards().ASCII, l.Session().ContextUsed(), l.oneLine(model)))
 	dir := l.oneLine(l.Dir)
 	if width := l.Render.Cards().Width; width != nil {
 		dir = shortened(dir, width(), mode, l.Render.Cards().ASCII)

@@ -65,6 +65,11 @@ type Options struct {
 
 	Session func() Session // the one in use; a command may change it
 	Status  func() (model, mode string)
+	// Above, which may be nil, is the line above the prompt. It is printed where it is not what
+	// was printed there last.
+	Above func() string
+	// Compact has the prompt be one short line.
+	Compact bool
 	Toggle  func() string            // the mode that Tab leads to
 	Next    func(from string) string // the mode that Shift+Tab leads to
 	Dir     string                   // as the prompt shows it
@@ -88,6 +93,10 @@ type Options struct {
 	// Direct, which may be nil, sets that the commands that the person types behind ! run
 	// unasked, in the person's own settings.
 	Direct func() error
+	// Vim has the keys of the draft be those of vim.
+	Vim bool
+	// Bound are the keys of the person's own, each with the key whose work it does.
+	Bound map[lineedit.Key]lineedit.Key
 	// CtrlCStops has the first Ctrl+C stop the turn that runs, and the second end the program.
 	CtrlCStops bool
 	// Keys, which may be nil, is what each key does, for people.
@@ -165,6 +174,7 @@ type REPL struct {
 	turn    *turn
 	busy    atomic.Pointer[term.Doing] // what the turn is busy with
 	open    *dialogue                  // the question that is open
+	above   head                       // of the prompt
 	queue   queue
 	focused bool
 	tells   bool    // the terminal tells whether it has the focus
@@ -209,6 +219,7 @@ func New(o Options) *REPL {
 		Stream: r.wrote.stream, Width: r.width, Palette: o.Palette, Words: o.Words, Live: r.status, Now: o.Now, ASCII: o.ASCII, Room: r.room, Height: r.height,
 	})
 	for _, line := range []*lineedit.Editor{&r.editor, &r.answer} {
+		line.Vim = o.Vim
 		line.Complete, line.Earlier, line.Style, line.Most = o.Complete, o.Earlier, r.style(), o.Most
 		line.Searching, line.NotFound, line.NoOther = o.Words.T("search history: "), o.Words.T("not in history: "), o.Words.T("no more in history: ")
 	}

@@ -52,6 +52,7 @@ func (r *REPL) begin(ctx context.Context, a lineedit.Action) error {
 	if err := r.commit(r.prompt(), draft); err != nil {
 		return err
 	}
+	r.above.printed()
 	r.start(ctx, a.Text, func(ctx context.Context, out event.Sink) (string, error) {
 		return r.Session().Run(ctx, draft, out)
 	})

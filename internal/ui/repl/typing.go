@@ -91,6 +91,9 @@ func (r *REPL) takeBack() bool {
 }
 
 func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
+	if does, ok := r.Bound[k]; ok {
+		k = does
+	}
 	if r.picker != nil && r.open == nil {
 		return r.pickKey(ctx, k)
 	}
@@ -111,7 +114,7 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		r.copyIn(ctx)
 		return nil
 	}
-	if r.turn != nil && r.open == nil && k.Name == lineedit.Escape && k.Mod == 0 && !r.editor.Asks() {
+	if r.turn != nil && r.open == nil && k.Name == lineedit.Escape && k.Mod == 0 && !r.editor.TakesEsc() {
 		return r.stopTurn()
 	}
 	if r.open != nil && k == (lineedit.Key{Name: lineedit.Enter}) && r.answer.Empty() && r.open.current().Display.Metadata[uip.OnEnter] != "" {
