@@ -50,7 +50,7 @@ func (inv *invocation) runConfig(context.Context) error {
 		if inv.columns > 0 {
 			var t display.Table
 			for _, r := range rows {
-				t.Rows = append(t.Rows, display.Data(r.Key, r.Value, inv.words.Said(r.Origin.Shown())))
+				t.Rows = append(t.Rows, display.Data(r.Key, r.Value, inv.words.Said(r.From())))
 			}
 			return inv.show(t)
 		}
@@ -63,7 +63,7 @@ func (inv *invocation) runConfig(context.Context) error {
 		pad := func(s string, width int) string { return s + strings.Repeat(" ", max(width-ink.Width(s), 0)+2) }
 		lines := make([]string, len(rows))
 		for i, r := range rows {
-			lines[i] = pad(r.Key, key) + pad(r.Value, value) + inv.words.Said(r.Origin.Shown())
+			lines[i] = pad(r.Key, key) + pad(r.Value, value) + inv.words.Said(r.From())
 		}
 		return inv.print(lines...)
 	case "path":

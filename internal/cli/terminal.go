@@ -14,12 +14,12 @@ import (
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/supervisor"
 	"coder/internal/app"
-	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/core/uip"
 	"coder/internal/host/pathfind"
 	"coder/internal/host/stdio"
+	"coder/internal/model/provider"
 	"coder/internal/policy/mode"
 	"coder/internal/record/typed"
 	"coder/internal/serve"
@@ -51,6 +51,8 @@ type terminal struct {
 	early   []string           // said before there was a face to say it
 	next    *orchestrator.Next // where the person wants to go
 	again   string             // what they may want to say in other words
+	back    lineedit.Draft     // what could not be sent as it is
+	refused bool               // since the model takes no pictures
 	newer   chan string        // a newer version of coder, once one was looked for
 	watch   string             // the session of another process that they want to look on at
 	// ends, if set, is told of the end of an input instead of the usual.
@@ -67,7 +69,7 @@ type face interface {
 	RecallQuestion(q uip.Request, answer string) error
 	Put(repl.Unsent)
 	Pick(ctx context.Context, p lineedit.Picker) (string, error)
-	Run(ctx context.Context, first string, resume bool) error
+	Run(ctx context.Context, first lineedit.Draft, resume bool) error
 	Resume(ctx context.Context)
 }
 
@@ -191,7 +193,7 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		Words: t.inv.words, Palette: t.colours, Recolour: t.recolour, ASCII: t.inv.ascii(),
 		Session: t.view, Status: t.status, Above: t.above.Line, Compact: t.compact(),
 		Toggle: t.app.Modes.Toggled, Next: mode.Next, Dir: t.app.Root,
-		ThoughtLine: t.app.Config.UI.Thinking == "line", Vim: t.app.Config.UI.Vim, Bound: t.bindKeys(), Complete: t.complete, Suggest: t.suggest, Most: mostSeen, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", Edit: t.edit, Now: t.inv.Now,
+		ThoughtLine: t.app.Config.UI.Thinking == "line", Vim: t.app.Config.UI.Vim, Bound: t.bindKeys(), Complete: t.complete, Suggest: t.suggest, Most: mostSeen, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", Dropped: t.dropped, Clipboard: t.clipboard, Edit: t.edit, Now: t.inv.Now,
 		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent(t.session().ID, t.told...) },
 		Notify: t.notifier(), Title: func(asks, runs bool) { _ = screen.Title(t.title(asks, runs)) }, // a terminal that is gone ends the program by itself
 		After: t.after, Leaving: t.inv.exit.leave, Elsewhere: t.elsewhere,
@@ -317,14 +319,19 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	if err != nil {
 		return errors.Join(err, t.close(ctx))
 	}
-	first := strings.Join(t.inv.flags.args, " ")
-	if t.inv.flags.oneWord() {
-		_ = t.say(ink.Warn, t.inv.words.T("unknown command %s; Enter sends it to the model", first)) // said if it can be
-		t.face.Put(repl.Unsent{Draft: first})
-		first = ""
+	first, err := t.inv.typed(t.app)
+	if err != nil {
+		return errors.Join(err, t.close(ctx))
+	}
+	if word := t.inv.flags.oneWord(); word || len(t.inv.flags.args) == 0 && !first.Empty() {
+		if word {
+			_ = t.say(ink.Warn, t.inv.words.T("unknown command %s; Enter sends it to the model", first.Text())) // said if it can be
+		}
+		t.face.Put(repl.Unsent{Draft: first.Text(), Again: first})
+		first = lineedit.Draft{}
 	}
 	_, cutOff := t.session().Unfinished() // what is to become of it is asked at once
-	err = t.face.Run(ctx, first, first == "" && cutOff)
+	err = t.face.Run(ctx, first, first.Empty() && cutOff)
 	if errors.Is(err, errLeft) {
 		err = nil
 	}
@@ -455,18 +462,27 @@ func (s replSession) Continue(ctx context.Context, out event.Sink) (string, erro
 	if words == "" || err != nil {
 		return answer, err
 	}
-	return s.Run(ctx, chat.From(chat.Typed, words), out)
+	return s.Run(ctx, lineedit.Folded(words, nil), out)
 }
 
-func (s replSession) Run(ctx context.Context, input chat.Words, out event.Sink) (string, error) {
+// Run takes what the person typed. A message that could not be sent with what was attached comes
+// back into the line; sent once more, it goes without the files that cannot be read.
+func (s replSession) Run(ctx context.Context, input lineedit.Draft, out event.Sink) (string, error) {
 	if t, ok := s.Session.Unfinished(); ok {
 		s.terminal.warn(fmt.Sprintf("closed the turn that was cut off: %s", oneLine(t.Title)))
 	}
 	if !isCommand(input.Text()) {
 		s.terminal.lookForUpdate(ctx)
 	}
-	done, err := s.terminal.host.Say(ctx, orchestrator.Say(input), out)
+	said := orchestrator.Said{Words: input.Words(), Pictures: input.Pictures()}
+	said.Anyway = !s.terminal.refused && !s.terminal.back.Empty() && s.terminal.back.Text() == input.Text()
+	s.terminal.back = lineedit.Draft{}
+	done, err := s.terminal.host.Say(ctx, said, out)
 	s.terminal.next, s.terminal.again = done.Next, done.Draft
+	unsent := new(orchestrator.AttachError)
+	if s.terminal.refused = errors.Is(err, provider.ErrNoImages); s.terminal.refused || errors.As(err, &unsent) {
+		s.terminal.back, s.terminal.again = input, input.Text()
+	}
 	return done.Text, err
 }
 
@@ -477,8 +493,8 @@ func (t *terminal) follow(ctx context.Context) error {
 	t.next, t.again = nil, ""
 	switch {
 	case to == nil && again != "":
-		t.face.Put(repl.Unsent{Draft: again})
-		return nil
+		t.face.Put(repl.Unsent{Draft: again, Again: t.back})
+		return t.sayBack()
 	case to == nil:
 		return nil
 	case to.Exit:
@@ -504,6 +520,17 @@ func (t *terminal) follow(ctx context.Context) error {
 		t.face.Resume(ctx)
 	}
 	return nil
+}
+
+// sayBack says what to do with a message that came back into the line.
+func (t *terminal) sayBack() error {
+	switch {
+	case t.back.Empty():
+		return nil
+	case t.refused:
+		return t.say(ink.Dim, t.inv.words.T("Your message is back in the line: delete the image, or choose another model with /model."))
+	}
+	return t.say(ink.Dim, t.inv.words.T("Your message is back in the line: Enter sends it without the file."))
 }
 
 // utf8 reports whether the person's terminal shows more than ASCII.

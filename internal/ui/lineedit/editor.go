@@ -187,7 +187,11 @@ func (e *Editor) SetDraft(d Draft) {
 // own leaves it as it is.
 func (e *Editor) SetText(text string) {
 	text = strings.ToValidUTF8(lineEnds(text), "\uFFFD")
-	if text != e.Text() {
+	switch d := e.Draft().Rewritten(text); {
+	case text == e.Text():
+	case len(d.Pictures()) > 0:
+		e.SetDraft(d)
+	default:
 		e.Put(text, nil)
 	}
 }

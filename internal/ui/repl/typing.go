@@ -24,7 +24,7 @@ func (r *REPL) take(ctx context.Context, batch []tty.Event) error {
 			if r.picker != nil && r.open == nil {
 				r.picker.Paste(e.Text)
 			} else {
-				r.line().Paste(e.Text)
+				err = r.paste(e.Text)
 			}
 			if r.open != nil {
 				r.open.touched = true
@@ -105,6 +105,10 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 	}
 	if k == lineedit.WithCtrl('s') && r.open == nil {
 		r.swapStash()
+		return nil
+	}
+	if k == lineedit.WithCtrl('v') && r.open == nil && r.Clipboard != nil {
+		r.copyIn(ctx)
 		return nil
 	}
 	if r.turn != nil && r.open == nil && k.Name == lineedit.Escape && k.Mod == 0 && !r.editor.TakesEsc() {
