@@ -76,15 +76,6 @@ func cells(of []display.Cell, say func(string) string, ascii bool) (row []ink.Ce
 	return row
 }
 
-var diffInk = map[byte]ink.Role{0: ink.Dim, '+': ink.Good, '-': ink.Bad, ' ': ink.Plain}
-
-// drawDiff puts a unified diff, cleaned, with each line in its colour.
-func drawDiff(unified string, put ink.Put) {
-	for sign, line := range display.DiffLines(unified) {
-		put(ink.Look{Role: diffInk[sign]}, line)
-	}
-}
-
 // Text is blocks of the program's own as lines of so many columns.
 func Text(blocks display.Blocks, columns int, o Options) string {
 	r := New(o)

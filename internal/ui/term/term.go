@@ -43,6 +43,8 @@ type Options struct {
 	// AtOnce says that what a person asks for is put in the middle of a paragraph: there is
 	// nothing that could show it until that ends.
 	AtOnce bool
+	// ThoughtLine has what the model thinks be one line, which says how long it thought.
+	ThoughtLine bool
 	// Room is how many lines that wait for the end of a paragraph can be seen meanwhile;
 	// nil: any number. Where there are more the paragraph is broken.
 	Room func() int
