@@ -30,6 +30,7 @@ type flags struct {
 	requireVerified                   bool // work must not be left unchecked
 	outputFormat, inputFormat, events string
 	onAsk                             string
+	images                            []string // files that go with the prompt
 
 	// of programs that drive the session
 	driven             bool // by lines on stdin
@@ -162,6 +163,7 @@ func options() []option {
 		resume,
 		text("session-id", "ID", "use this id for the new session", func(f *flags) *string { return &f.session.ID }),
 		flag("no-session-persistence", "", "save nothing on disk", func(f *flags) *bool { return &f.Ephemeral }),
+		needed(several("image", "i", "FILE", "attach an image, or another file, to the prompt; repeatable", func(f *flags) *[]string { return &f.images })),
 		flag("bare", "", "read no settings, rules, commands, skills, agents, plugins or MCP servers of your home and the project", func(f *flags) *bool { return &f.Bare }),
 		text("profile", "NAME", "use this profile of the settings", func(f *flags) *string { return &f.Profile }),
 		text("provider", "NAME", "endpoint: openai, anthropic, ollama, … or a URL", func(f *flags) *string { return &f.Provider }),
@@ -401,6 +403,8 @@ func (f *flags) finish() (*flags, error) {
 		f.print = true // a terminal shows people what it shows
 	}
 	switch {
+	case len(f.images) > 0 && (f.driven || f.command != nil || f.inputFormat == "stream-json"):
+		return nil, usagef("--image goes with a prompt")
 	case f.events != "" && f.outputFormat != "":
 		return nil, usagef("--events and --output-format both set the output; use one")
 	case f.session.Fork && !f.session.Resumes():

@@ -75,7 +75,7 @@ var (
 		{"continue resume fork-session session-id no-session-persistence bare cwd", "Session"},
 		{"provider profile model fallback-model effort max-steps max-budget-usd wait-limit script", "Model and limits"},
 		{"mode permission-mode yolo allowed-tools disallowed-tools tools on-ask auto-approve require-verified", "Permissions"},
-		{"add-dir system-prompt system-prompt-file append-system-prompt mcp-config strict-mcp-config plugin-dir", "Context and tools"},
+		{"image add-dir system-prompt system-prompt-file append-system-prompt mcp-config strict-mcp-config plugin-dir", "Context and tools"},
 		{"config set settings lang no-color version help", "Settings and screen"},
 		{"permission-prompt-tool replay-user-messages allow-dangerously-skip-permissions resume-session-at allowedTools disallowedTools" +
 			" max-turns max-thinking-tokens thinking dangerously-skip-permissions", "For programs written for another agent"},

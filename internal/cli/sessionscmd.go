@@ -139,6 +139,9 @@ func (inv *invocation) deleteSessions(ctx context.Context, a *app.App, ids []str
 			return inputf("kept session %s: %s", id, why)
 		}
 		p := prunedSession(store, a.Home, id)
+		if p.Used.After(inv.Now().Add(-keptFor(a.KeepDays()))) {
+			return inputf("kept session %s: managed settings keep sessions for %d days", id, a.KeepDays())
+		}
 		list = append(list, p)
 		about := id
 		if i := slices.IndexFunc(heads, func(h session.Head) bool { return h.ID == id }); i >= 0 {

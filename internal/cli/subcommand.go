@@ -121,7 +121,7 @@ func subcommands() []subcommand {
 		{"prune", none, nil, (*invocation).runPrune, []use{{"[--older-than 30d] [--yes] [--json]", "list stored data that is no longer used; --yes deletes it"}}},
 		{"trust", upTo(1), nil, (*invocation).runTrust, []use{{"[DIR] [--revoke]", "trust the settings of a project"}}},
 		{"config", func(args []string) bool { return len(args) == 0 || slices.Contains(configVerbs, args[0]) }, configVerbs, (*invocation).runConfig, []use{
-			{"[show|path|schema]", "show the settings and where each comes from"},
+			{"[show|path|schema [keys]]", "show the settings and where each comes from"},
 			{"list [WORDS] [--json]", "list settings with what they are for"},
 			{"get KEY [--json]", "print the value of a setting"},
 			{"set KEY VALUE [--project]", "save a setting in your settings, or in those of the project"},
