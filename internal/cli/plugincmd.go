@@ -146,6 +146,12 @@ func (inv *invocation) pluginLines(c app.PluginContents) (lines []string) {
 		}
 	}
 	lines = append(lines, inv.lines(app.Runs(c.Hooks, c.Servers))...)
+	if len(c.LSP) > 0 {
+		lines = append(lines, inv.words.T("language servers for trusted folders:"))
+	}
+	for _, s := range c.LSP {
+		lines = append(lines, "  "+whole(s))
+	}
 	if len(c.Problems) > 0 {
 		lines = append(lines, inv.words.T("not used, or not used as written:"))
 	}
