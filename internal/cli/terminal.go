@@ -184,6 +184,9 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 	defer t.above.close()
 	t.paths = pathfind.New(t.app.Paths, t.inv.Now)
 	defer t.paths.Close()
+	if name != "linux" {
+		t.app.Terminal = func(bytes string) { _, _ = io.WriteString(t.printer, bytes) } // a terminal that is gone ends the program by itself
+	}
 	t.colours, t.size, t.theme = t.inv.palette(true), screen.Size, t.app.Theme()
 	if _, err := t.colours.With(t.app.Config.UI.Colors); err != nil {
 		t.warn(err.Error())

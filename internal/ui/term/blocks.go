@@ -29,7 +29,7 @@ func (r *Renderer) bounded(text string, width int) {
 	}}
 	defer w.End()
 	box.write(strings.TrimRight(cleaned(text), "\n"))
-	box.end(r.leftOut)
+	r.omit(box.end(r.leftOut))
 }
 
 // prose draws what was written in Markdown, for so many columns.
@@ -44,7 +44,7 @@ func (r *Renderer) boundedProse(text string) {
 	md := r.prose(r.width())
 	box := outputBox{ascii: r.o.ASCII, put: func(_ ink.Look, text string) { md.Write(text) }}
 	box.write(strings.TrimRight(cleaned(text), "\n"))
-	box.end(r.leftOut)
+	r.omit(box.end(r.leftOut))
 	md.End()
 }
 

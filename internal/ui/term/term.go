@@ -64,6 +64,7 @@ type Renderer struct {
 	aside   string    // what they draw
 	tears   time.Time // when that is put, whatever it tears; zero: it is not
 	above   int       // lines put since a table began to arrive
+	omitted string    // the last text of which a part was not shown
 	newest  string    // what the last of them does
 	preview preview   // of the table that is arriving
 	reply   reply
