@@ -19,7 +19,7 @@ var actions = []struct {
 	{"line-start", WithCtrl('a')}, {"line-end", WithCtrl('e')}, {"draft-start", Key{Name: Home, Mod: Ctrl}}, {"draft-end", Key{Name: End, Mod: Ctrl}},
 	{"word-left", WithAlt('b')}, {"word-right", WithAlt('f')}, {"delete-left", Key{Name: Backspace}}, {"delete-right", Key{Name: Delete}},
 	{"cut-word", WithCtrl('w')}, {"cut-word-left", Key{Name: Backspace, Mod: Alt}}, {"cut-word-right", WithAlt('d')},
-	{"cut-line-start", WithCtrl('u')}, {"cut-line-end", WithCtrl('k')}, {"paste", WithCtrl('y')}, {"paste-older", WithAlt('y')}, {"undo", WithCtrl('_')},
+	{"cut-line-start", WithCtrl('u')}, {"cut-line-end", WithCtrl('k')}, {"paste", WithCtrl('y')}, {"paste-older", WithAlt('y')}, {"paste-picture", WithCtrl('v')}, {"undo", WithCtrl('_')},
 }
 
 // Actions are the names of what a key can be bound to.
