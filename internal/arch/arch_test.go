@@ -396,6 +396,7 @@ var mayOpen = map[string]string{
 	"record/gitstate/gitstate.go":     "lists the folders of git, which is never waited for; writes into those of a copy",
 	"app/startfiles.go":               "lists its own folders and those of git, which is never waited for; writes into a folder that it has just made",
 	"app/store.go":                    "makes a new file in its own folder",
+	"app/ship.go":                     "adds to a file that the person named; it must be regular",
 	"app/toolkit.go":                  "makes a new file for a plan",
 	"cli/demo.go":                     "writes into a folder that it has just made",
 	"cli/democrash.go":                "writes into a folder that it has just made",

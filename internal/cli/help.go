@@ -90,7 +90,7 @@ var examples = map[string][]string{
 	"sessions":   {"coder sessions", "coder sessions --json | jq -r '.[0].session_id'", "coder sessions rename ID login bug", "coder sessions archive ID", "coder sessions delete ID"},
 	"export":     {"coder export SESSION --format html > session.html", "coder export SESSION --format bundle > session.bundle"},
 	"import":     {"coder import session.bundle"},
-	"audit":      {"coder audit show", "coder audit verify SESSION"},
+	"audit":      {"coder audit show", "coder audit verify SESSION", "coder audit ship --to audit.jsonl"},
 	"why":        {"coder why login.go:42"},
 	"blame":      {"coder blame login.go"},
 	"show":       {"coder show SESSION --at 120", "coder show SESSION --at 120 --file login.go"},

@@ -69,7 +69,10 @@ func subcommands() []subcommand {
 		{"import", one, nil, inWorkspace("coder import needs a file that coder export --format bundle wrote", (*invocation).runImport), []use{{"FILE [--session-id ID]", "import a bundle from another machine; no approvals come with it"}}},
 		{"audit", func(args []string) bool {
 			return len(args) <= 1 || len(args) == 2 && slices.Contains([]string{"show", "verify"}, args[0])
-		}, []string{"show", "verify"}, inWorkspace("", (*invocation).runAudit), []use{{"[show|verify] [SESSION] [--json]", "show what a session did, or verify that its record is complete"}}},
+		}, []string{"show", "verify", "ship"}, inWorkspace("", (*invocation).runAudit), []use{
+			{"[show|verify] [SESSION] [--json]", "show what a session did, or verify that its record is complete"},
+			{"ship --to FILE|syslog|otlp", "send the new audit records of all your sessions to a receiver"},
+		}},
 		{"why", one, nil, (*invocation).runWhy, []use{{"FILE[:LINE] [--json]", "show the prompt, tool call and approval behind a file or line"}}},
 		{"blame", one, nil, (*invocation).runBlame, []use{{"FILE [--json]", "show which session or commit wrote each line of a file"}}},
 		{"show", one, nil, inWorkspace("coder show needs the id of one session; coder sessions lists them", (*invocation).runShow), []use{{"SESSION [--at SEQ] [--file PATH]", "show a session at a record: conversation, todos, questions, context, files"}}},
