@@ -72,6 +72,8 @@ func (r *foreignReader) claudeSetting(key string, value json.RawMessage) {
 		for _, name := range slices.Sorted(maps.Keys(env)) {
 			r.none("setting", "env "+name, "set it in your shell; values are not copied")
 		}
+	case "includeCoAuthoredBy", "attribution":
+		r.none("setting", key, "set workflow.commit_trailer if you want one")
 	case "enabledPlugins":
 		r.none("setting", key, "add each with coder plugin add")
 	default:

@@ -171,7 +171,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	tools := slices.Concat(
 		a.fileTools(ws, pool, t),
 		search.With(ws, search.Options{Hide: hides}), []tool.Tool{codesearch.SearchCode(ws, t.index, hides)}, commands,
-		git.All(git.Options{Workspace: ws, Door: a.Door(), Hides: hides, Confine: t.confiner.Git, Confines: t.confiner.Freezes}),
+		git.All(git.Options{Workspace: ws, Door: a.Door(), Hides: hides, Trailer: a.Config.Workflow.CommitTrailer, Confine: t.confiner.Git, Confines: t.confiner.Freezes}),
 		[]tool.Tool{web.Fetch(web.Options{
 			Vision: a.sees(), AllowPrivate: fetch.AllowPrivate, AllowHosts: fetch.AllowHosts, SkipTLSVerify: fetch.SkipTLSVerify,
 			MaxText: fetch.MaxTextBytes, MaxImage: fetch.MaxImageBytes, Timeout: time.Duration(fetch.TimeoutMS) * time.Millisecond,

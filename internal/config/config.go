@@ -146,6 +146,7 @@ type Workflow struct {
 	MaxVerifyAttempts     int      `json:"max_verify_attempts" doc:"failed checks the model may fix in one turn" range:"0..1000" project:"lower"`
 	VerifyCommands        []string `json:"verify_commands" doc:"checks to choose from; empty means the built-in ones" shell:"yes"`
 	PlanExitMode          string   `json:"plan_exit_mode" doc:"mode after an accepted plan" enum:"default|build|auto-edit"`
+	CommitTrailer         string   `json:"commit_trailer" doc:"line at the end of commit messages that the git_commit tool writes, such as Co-authored-by: coder <coder@localhost>; empty means none"`
 }
 
 // Approval is how people are asked.

@@ -67,7 +67,7 @@ func propose(ctx context.Context, o Options, a commitArgs) (*proposal, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &proposal{repository: r, message: a.Message}
+	p := &proposal{repository: r, message: withTrailer(a.Message, o.Trailer)}
 	if p.staged, err = r.index(ctx); err != nil {
 		return nil, err
 	}
@@ -81,6 +81,19 @@ func propose(ctx context.Context, o Options, a commitArgs) (*proposal, error) {
 		err = errors.New("nothing is staged; stage changes with git_add first")
 	}
 	return p, err
+}
+
+// withTrailer is a message with a trailer at its end, below others if there are some.
+func withTrailer(message, trailer string) string {
+	if trailer = strings.TrimSpace(trailer); trailer == "" || strings.Contains(message, trailer) {
+		return message
+	}
+	message = strings.TrimSpace(message)
+	last := message[strings.LastIndexByte(message, '\n')+1:]
+	if key, _, found := strings.Cut(last, ": "); found && last != message && strings.HasSuffix(strings.ToLower(key), "-by") {
+		return message + "\n" + trailer + "\n"
+	}
+	return message + "\n\n" + trailer + "\n"
 }
 
 // index lists what is staged.

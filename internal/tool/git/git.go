@@ -40,6 +40,8 @@ type Options struct {
 	// Hooks lets a commit run the hooks of the repository. Such a call plans
 	// to run commands, not only to write.
 	Hooks bool
+	// Trailer, if not empty, ends the message of each commit.
+	Trailer string
 	// Confine, which may be nil, has a git that was not started yet write in some
 	// folders only, and fails if it must not be started.
 	Confine func(ctx context.Context, cmd *program.Cmd, dirs ...string) error
