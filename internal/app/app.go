@@ -145,6 +145,8 @@ type App struct {
 	// JobEnded, if set before a session is opened, is called when a command in the background
 	// has ended that no call waits for.
 	JobEnded func(slash.Job)
+	// OwnKeys are the keys that the person bound, and what they do.
+	OwnKeys [][2]string
 	// Recorded, if set, stands for what a session that is run again must not reach.
 	Recorded *Recorded
 	// Store opens what is kept of the workspace, once.

@@ -12,6 +12,7 @@ import (
 	"coder/internal/config"
 	"coder/internal/core/display"
 	"coder/internal/policy/trust"
+	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term/ink"
 )
 
@@ -30,6 +31,9 @@ func (inv *invocation) runConfig(context.Context) error {
 		return inv.getSetting(rest)
 	case "set", "unset":
 		return inv.changeSetting(what, rest)
+	}
+	if what == "schema" && len(rest) == 1 && rest[0] == "keys" {
+		return inv.printSchema(config.KeysSchema(lineedit.Actions()))
 	}
 	if len(rest) > 0 {
 		return usagef("coder config %s takes no arguments", what)
@@ -75,13 +79,17 @@ func (inv *invocation) runConfig(context.Context) error {
 		}
 		return nil
 	case "schema":
-		var b bytes.Buffer
-		if err := json.Indent(&b, config.Schema(), "", "  "); err != nil {
-			return fmt.Errorf("write the schema: %w", err)
-		}
-		return inv.print(b.String())
+		return inv.printSchema(config.Schema())
 	}
 	return usagef("unknown command: config %s; use one of %s", what, strings.Join(configVerbs, ", "))
+}
+
+func (inv *invocation) printSchema(schema json.RawMessage) error {
+	var b bytes.Buffer
+	if err := json.Indent(&b, schema, "", "  "); err != nil {
+		return fmt.Errorf("write the schema: %w", err)
+	}
+	return inv.print(b.String())
 }
 
 // runTrust trusts a workspace as it is now, and shows what its settings do then, or

@@ -14,6 +14,7 @@ import (
 	"coder/internal/config"
 	"coder/internal/slash"
 	"coder/internal/ui/i18n"
+	"coder/internal/ui/lineedit"
 )
 
 var update = flag.Bool("update", false, "rewrite the generated pages of docs/reference")
@@ -173,6 +174,8 @@ func keysPage() string {
 		rows = append(rows, []string{prose(k[0]), prose(k[1])})
 	}
 	table(&b, "key|effect", rows)
+	b.WriteString("## Actions\n\nWhat a key can be bound to in `~/.coder/keys.json` ([how](../how-to/keys-and-status-line.md)):\n\n")
+	b.WriteString("`" + strings.Join(lineedit.Actions(), "`, `") + "`.\n")
 	return page(&b)
 }
 

@@ -233,7 +233,12 @@ type UI struct {
 	Links  string            `json:"links" doc:"clickable links, where the terminal is known to support them (auto), in any terminal (on), nowhere (off); never in a pipe" enum:"auto|on|off" project:"free"`
 	Plain  bool              `json:"plain" doc:"print plain lines: no spinner, no redrawing, words instead of symbols; for screen readers" project:"free"`
 
-	CtrlC  string `json:"ctrl_c" doc:"what Ctrl+C does while a turn runs: quit ends coder, stop stops the turn and a second press ends coder" enum:"quit|stop" project:"never"`
+	CtrlC string `json:"ctrl_c" doc:"what Ctrl+C does while a turn runs: quit ends coder, stop stops the turn and a second press ends coder" enum:"quit|stop" project:"never"`
+	// The prompt, its keys, and the line above it.
+	Vim        bool    `json:"vim" doc:"vim's keys for the draft: Esc leads to normal mode, i back" project:"never"`
+	Prompt     string  `json:"prompt" doc:"the prompt: full shows context, model and folder in two lines, compact is one short line" enum:"full|compact" project:"never"`
+	Statusline Command `json:"statusline" doc:"a command that prints the line above the prompt: a list of words, or a shell line; it reads JSON about the session and gets no API keys" shell:"yes" project:"never"`
+
 	Title  bool   `json:"title" doc:"show in the window title where coder is, whether it is working (*) and whether it is asking (?)" project:"free"`
 	Notify string `json:"notify" doc:"how to alert you when coder asks something or a long turn ends while you look elsewhere: bell, osc9 and osc777 (desktop notifications, where the terminal supports them), off" enum:"bell|osc9|osc777|off" project:"free"`
 }
@@ -322,6 +327,6 @@ func Default() Config {
 		},
 		MCPServers: map[string]json.RawMessage{},
 		Hooks:      map[string]json.RawMessage{},
-		UI:         UI{Color: "auto", Theme: "auto", Colors: map[string]string{}, Links: "auto", CtrlC: "quit", Title: true, Notify: "bell"},
+		UI:         UI{Color: "auto", Theme: "auto", Colors: map[string]string{}, Links: "auto", CtrlC: "quit", Prompt: "full", Statusline: Command{}, Title: true, Notify: "bell"},
 	}
 }
