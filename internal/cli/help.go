@@ -113,7 +113,7 @@ var examples = map[string][]string{
 	"trust":      {"coder trust", "coder trust --revoke"},
 	"config":     {"coder config set ui.theme dark", "coder config list theme", "coder config schema > schema.json"},
 	"mcp":        {"coder mcp add files -- npx @modelcontextprotocol/server-filesystem .", "coder mcp add docs https://example.org/mcp", "coder mcp test"},
-	"plugin":     {"coder plugin add ./my-plugin", "coder plugin list"},
+	"plugin":     {"coder plugin add ./my-plugin", "coder plugin add owner/repo@v1.2.0", "coder plugin list"},
 	"fleet":      {`coder fleet submit "fix the tests" --repo . --count 5`, "coder fleet ps"},
 	"acp":        {"coder acp"},
 	"doctor":     {"coder doctor"},

@@ -144,9 +144,14 @@ func subcommands() []subcommand {
 			{"remove NAME [--scope S]", "remove a server from the settings"},
 		}},
 		{"plugin", func(args []string) bool {
-			return len(args) == 2 && (args[0] == "add" || args[0] == "remove") || len(args) == 1 && args[0] == "list"
+			return len(args) == 2 && (args[0] == "add" || args[0] == "remove") || len(args) == 1 && args[0] == "list" ||
+				len(args) > 0 && len(args) < 3 && args[0] == "update" || len(args) > 1 && args[0] == "marketplace"
 		}, pluginVerbs, (*invocation).runPlugin, []use{
-			{"add PATH [--yes]", "review and add a plugin"},
+			{"add PATH|OWNER/REPO[@REF]|URL|NAME@MARKETPLACE [--yes]", "review and add a plugin; an address is fetched by git, at one commit"},
+			{"update [NAME] [--yes]", "fetch plugins again, show the difference, and use it after a yes"},
+			{"marketplace add PATH|OWNER/REPO|URL", "add a list of plugins, or fetch it again"},
+			{"marketplace list", "list the marketplaces"},
+			{"marketplace search [WORDS]", "list the plugins of your marketplaces"},
 			{"list [--json]", "list the plugins and their state"},
 			{"remove NAME", "remove a plugin"},
 		}},
