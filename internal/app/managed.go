@@ -37,12 +37,14 @@ func (s *Settings) allowed(what, name string, list func(config.Limits) []string,
 }
 
 func (s *Settings) allowsMode(name string) error {
-	return s.allowed("mode", name, func(l config.Limits) []string { return l.Modes }, func(allowed string) bool { return allowed == name })
+	return s.allowed("mode", name, func(l config.Limits) []string { return l.Modes },
+		func(allowed string) bool { return allowed == name })
 }
 
 // allowsModel returns an error if managed settings do not allow a model.
 func (s *Settings) allowsModel(name string) error {
-	return s.allowed("model", name, func(l config.Limits) []string { return l.Models }, func(pattern string) bool { return fits(pattern, name) })
+	return s.allowed("model", name, func(l config.Limits) []string { return l.Models },
+		func(pattern string) bool { return fits(pattern, name) })
 }
 
 // allowsEndpoint returns an error if managed settings do not allow the host of an endpoint.
@@ -64,7 +66,8 @@ func (s *Settings) allowsEndpoint(address string) error {
 
 func (s *Settings) allowsServer(m mcp.Server) error {
 	where := m.Where()
-	return s.allowed("MCP server", where, func(l config.Limits) []string { return l.MCP }, func(pattern string) bool { return fits(pattern, where) })
+	return s.allowed("MCP server", where, func(l config.Limits) []string { return l.MCP },
+		func(pattern string) bool { return fits(pattern, where) })
 }
 
 // fits reports whether a text has the form of a pattern, in which a star stands for any text.
@@ -212,7 +215,8 @@ func (s *spending) check(ctx context.Context, a *App, m *meter.Meter) error {
 	now := a.Env.Now()
 	used, _ := m.Spent()
 	if y, mo, d := now.Date(); now.Sub(s.at) > recount || s.at.Day() != d {
-		t := &usage.Tally{By: usage.Day, Since: time.Date(y, mo, d, 0, 0, 0, 0, now.Location()), Zone: now.Location(), Priced: a.Priced}
+		midnight := time.Date(y, mo, d, 0, 0, 0, 0, now.Location())
+		t := &usage.Tally{By: usage.Day, Since: midnight, Zone: now.Location(), Priced: a.Priced}
 		if err := a.Usage(ctx, t); err != nil {
 			return err
 		}
@@ -223,7 +227,8 @@ func (s *spending) check(ctx context.Context, a *App, m *meter.Meter) error {
 	count := s.sum.In + s.sum.Out + used.In + used.Out - s.then.In - s.then.Out
 	switch {
 	case usd > 0 && cost >= usd:
-		return fmt.Errorf("%w: your sessions used %s of %s today (%s)", meter.ErrBudget, meter.Dollars(cost), meter.Dollars(usd), from)
+		return fmt.Errorf("%w: your sessions used %s of %s today (%s)",
+			meter.ErrBudget, meter.Dollars(cost), meter.Dollars(usd), from)
 	case tokens > 0 && count >= tokens:
 		return fmt.Errorf("%w: your sessions used %d of %d tokens today (%s)", meter.ErrBudget, count, tokens, from)
 	}

@@ -29,7 +29,8 @@ func (a *App) Change(ctx context.Context, revisions string) (diff string, err er
 	}
 	if revisions == "" {
 		if now, err := git.ListChanges(ctx, o, ""); err == nil && len(now.Untracked) > 0 {
-			a.warn(fmt.Sprintf("not reviewed, since git does not track them (git add -N adds them): %s", oneLine(strings.Join(now.Untracked, ", "))))
+			names := oneLine(strings.Join(now.Untracked, ", "))
+			a.warn(fmt.Sprintf("not reviewed, since git does not track them (git add -N adds them): %s", names))
 		}
 	}
 	return diff, nil
@@ -51,7 +52,8 @@ func (a *App) Reviewed(name string) ([]byte, error) {
 
 // ReadOnly are the tools with which a model reads the workspace, and nothing else.
 func ReadOnly() (specs []rule.Spec) {
-	for _, name := range tool.Names(tool.ReadsFile, tool.ListsFolder, tool.FindsFiles, tool.SearchesText, tool.SearchesCode, tool.ReadsGit) {
+	for _, name := range tool.Names(tool.ReadsFile, tool.ListsFolder, tool.FindsFiles, tool.SearchesText,
+		tool.SearchesCode, tool.ReadsGit) {
 		specs = append(specs, rule.Spec{Tool: name})
 	}
 	return Ours(specs)

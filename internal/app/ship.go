@@ -85,7 +85,8 @@ func (a *App) Ship(ctx context.Context, to string) (records, sessions int, err e
 		return 0, 0, fmt.Errorf("another process ships the audit logs: %w", err)
 	}
 	defer release()
-	s := &shipment{app: a, path: filepath.Join(dir, shortHash(to)+".json"), cursor: shipCursor{To: to, Sessions: map[string]shipMark{}}}
+	s := &shipment{app: a, path: filepath.Join(dir, shortHash(to)+".json")}
+	s.cursor = shipCursor{To: to, Sessions: map[string]shipMark{}}
 	text, err := repofile.Own(s.path, maxCursor)
 	if err == nil {
 		err = json.Unmarshal(text, &s.cursor)
@@ -185,7 +186,9 @@ func (s *shipment) session(ctx context.Context, store *Store, root, id string) e
 		if err != nil {
 			return &unreadError{id, err}
 		}
-		s.batch = append(s.batch, shipped{ID: fmt.Sprintf("%s/%x/%d", key, began, r.Seq), Project: root, Session: id, Time: r.Time, Record: bytes.TrimSpace(text)})
+		s.batch = append(s.batch, shipped{
+			ID: fmt.Sprintf("%s/%x/%d", key, began, r.Seq), Project: root, Session: id, Time: r.Time, Record: bytes.TrimSpace(text),
+		})
 		s.bytes += len(text)
 		mark.Seq = r.Seq
 		s.marks[key] = shipMark{Began: began, Seq: r.Seq}
@@ -335,7 +338,8 @@ func (a *App) collector() (receiver, error) {
 func (c toCollector) take(ctx context.Context, batch []shipped) error {
 	logs := slices.Collect(func(yield func(telemetry.Log) bool) {
 		for _, one := range batch {
-			if !yield(telemetry.Log{Time: one.Time, Body: string(jsonx.Must(one)), Attributes: []telemetry.Attribute{{Key: "coder.record.id", Value: one.ID}}}) {
+			id := telemetry.Attribute{Key: "coder.record.id", Value: one.ID}
+			if !yield(telemetry.Log{Time: one.Time, Body: string(jsonx.Must(one)), Attributes: []telemetry.Attribute{id}}) {
 				return
 			}
 		}

@@ -235,7 +235,7 @@ func keyed(key, name string) string { return key + "." + strconv.Quote(name) }
 // tellForeign names, once for each content, the settings of other agents that were not taken over.
 func (a *App) tellForeign() {
 	home := a.Env.Getenv("HOME")
-	if home == "" || a.Home == "" || a.Recorded != nil {
+	if home == "" || a.Home == "" || a.Options.Bare || a.Recorded != nil {
 		return
 	}
 	seen := a.remembers(guardsFile)

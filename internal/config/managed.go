@@ -174,7 +174,8 @@ func (y *layer) lock(f *field, v hujson.Value) {
 		return
 	}
 	if by := y.report.origins[f.path]; strings.HasPrefix(by.Source, "-") { // a flag
-		y.report.Warnings = append(y.report.Warnings, Warning{Origin: by, Key: f.path, Text: fmt.Sprintf("%s is locked by %s", f.path, y.origin(v.StartOffset))})
+		text := fmt.Sprintf("%s is locked by %s", f.path, y.origin(v.StartOffset))
+		y.report.Warnings = append(y.report.Warnings, Warning{Origin: by, Key: f.path, Text: text})
 	}
 	y.took(v.StartOffset, f.path)
 }
@@ -238,7 +239,8 @@ func (f *field) bound(value, limit reflect.Value) (now reflect.Value, changed bo
 		now = reflect.ValueOf(value.Bool() && limit.Bool())
 	case "lower", "least":
 		unlimited := f.order() == "least" && value.IsZero()
-		if f.kind == decimal && (unlimited || limit.Float() < value.Float()) || f.kind == whole && (unlimited || limit.Int() < value.Int()) {
+		if f.kind == decimal && (unlimited || limit.Float() < value.Float()) ||
+			f.kind == whole && (unlimited || limit.Int() < value.Int()) {
 			now = limit
 		}
 	case "adds":
@@ -251,7 +253,8 @@ func (f *field) bound(value, limit reflect.Value) (now reflect.Value, changed bo
 		now = reflect.ValueOf(all)
 	case "fewer":
 		may := limit.Interface().([]string)
-		now = reflect.ValueOf(slices.DeleteFunc(slices.Clone(value.Interface().([]string)), func(s string) bool { return !slices.Contains(may, s) }))
+		list := slices.Clone(value.Interface().([]string))
+		now = reflect.ValueOf(slices.DeleteFunc(list, func(s string) bool { return !slices.Contains(may, s) }))
 	case "narrower":
 		if value.Interface().(Network).All() {
 			now = limit
@@ -305,7 +308,8 @@ type ManagedKey struct{ Key, Order, Doc string }
 // ManagedKeys are all keys that managed settings may have.
 func ManagedKeys() (keys []ManagedKey) {
 	words := map[string]string{
-		"off": "false before true", "lower": "less", "least": "less; 0 is no limit", "adds": "more", "fewer": "fewer entries", "narrower": "fewer hosts",
+		"off": "false before true", "lower": "less", "least": "less; 0 is no limit",
+		"adds": "more", "fewer": "fewer entries", "narrower": "fewer hosts",
 	}
 	fields().all(func(f *field) {
 		order := f.order()

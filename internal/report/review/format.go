@@ -69,7 +69,9 @@ func (r Report) sarif(version string) object {
 			"partialFingerprints": object{"coderReview/v1": f.fingerprint()},
 		})
 	}
-	rule := object{"id": "review", "name": "Review", "shortDescription": object{"text": "A model reviewed the change. Each finding is at a changed line."}}
+	rule := object{"id": "review", "name": "Review", "shortDescription": object{
+		"text": "A model reviewed the change. Each finding is at a changed line.",
+	}}
 	driver := object{"name": "coder", "version": cmp.Or(version, "dev"), "rules": []object{rule}}
 	return object{
 		"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
@@ -92,7 +94,8 @@ func (r Report) checkRun() object {
 	annotations := []object{}
 	for _, f := range r.Findings[:min(len(r.Findings), maxAnnotations)] {
 		annotations = append(annotations, object{
-			"path": f.File, "start_line": f.Line, "end_line": f.Line, "annotation_level": levels[f.Severity], "title": f.Title, "message": f.Detail,
+			"path": f.File, "start_line": f.Line, "end_line": f.Line,
+			"annotation_level": levels[f.Severity], "title": f.Title, "message": f.Detail,
 		})
 	}
 	conclusion, title := "success", "No findings"

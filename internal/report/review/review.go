@@ -97,7 +97,8 @@ func (c *Change) find(f Finding) (line int, text string, ok bool) {
 		return 0, "", false
 	}
 	consider := func(at int, candidate string) {
-		if distance := abs(at - f.Line); quotes(candidate, quote) && (!ok || distance < abs(line-f.Line) || distance == abs(line-f.Line) && at < line) {
+		distance, best := abs(at-f.Line), abs(line-f.Line)
+		if quotes(candidate, quote) && (!ok || distance < best || distance == best && at < line) {
 			line, text, ok = at, strings.TrimSpace(candidate), true
 		}
 	}
