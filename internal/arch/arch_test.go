@@ -35,6 +35,7 @@ var plan = []struct {
 	{"core/display", "jsonx lazy"},
 	{"core/uip", "display jsonx"},
 	{"core/event", "chat display jsonx uip"},
+	{"core/paths", "jsonx"},
 	{"core/task", "event uip"},
 	{"core/lists", ""},
 	{"core/secret", "jsonx lists"},
@@ -137,13 +138,14 @@ var plan = []struct {
 	{"agent/hooks", "bash chat clip dialect event jsonx nearest tool toolrun uip"},
 	{"agent/orchestrator", "chat clock clip compact complexity conversation display event frontmatter hooks jsonx mention mode nearest prompt provider rulefile secret skills tool toolrun uip usercommand verify"},
 	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator sanitize seal session task timeline tool toolrun uip undo"},
-	{"agent/rerun", "atomicfile chat compact event lazy mode orchestrator patch provider repofile secret supervisor tool uip undo"},
+	{"agent/alike", "compact lazy patch"},
+	{"agent/rerun", "alike atomicfile chat compact event lazy mode orchestrator paths provider repofile secret supervisor tool uip undo"},
 
 	// what is read of a session
 	{"report/telemetry", "chat event"},
 	{"report/provenance", "chat event jsonx patch uip"},
 	{"report/asof", "event provenance uip"},
-	{"report/bundle", "audit event jsonx"},
+	{"report/bundle", "audit event jsonx paths"},
 	{"report/fulltext", "chat display event jsonx uip"},
 	{"report/export", "chat display event frontmatter lazy sanitize secret session uip"},
 	{"report/usage", "chat event"},
@@ -171,7 +173,7 @@ var plan = []struct {
 	{"slash", "atomicfile chat compact config conversation display event fulltext git ledger mcp mode orchestrator patch prompt provenance sanitize session skills tool trust undo"},
 	{"app", "anthropic asof atomicfile audit authkey bang bash bundle catalogue chat codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex gitstate hooks inbox jsonl jsonx judge keychain ledger lsp mcp mem meter mode nearest openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule rulefile sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usage usercommand verify web workspace worktree"},
 	{"serve", "app drive event inbox orchestrator sanitize supervisor uip"},
-	{"cli", "acp app asof atomicfile audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy program provenance provider repl repofile rerun rule sanitize scripted serve session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo usage verify worktree"},
+	{"cli", "acp alike app asof atomicfile audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy program provenance provider repl repofile rerun rule sanitize scripted serve session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo usage verify worktree"},
 
 	// beyond one machine: the second program, coder-fleet, in a module of its own
 	{"fleet/jetstore", "event jsonx session"},

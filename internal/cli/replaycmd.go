@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/agent/alike"
 	"coder/internal/agent/rerun"
 	"coder/internal/app"
 	"coder/internal/core/chat"
@@ -135,7 +136,7 @@ func (inv *invocation) shortDifference(text string) string {
 // normalised lists what may differ.
 func (inv *invocation) normalised() string {
 	var list []string
-	for _, name := range rerun.Normalisations {
+	for _, name := range alike.Names {
 		list = append(list, inv.words.T(name))
 	}
 	if inv.words.Lang() == i18n.Chinese {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/agent/alike"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/lazy"
@@ -258,14 +259,14 @@ func kind(e event.Event, filesOnly bool) string {
 
 // same reports whether two leaves say the same but for what may differ.
 func (l leaf) same(as leaf) bool {
-	return l.text == as.text || alike(l.text, as.text) || l.holds != nil && as.holds != nil && alike(l.held(), as.held())
+	return l.text == as.text || alike.Texts(l.text, as.text) || l.holds != nil && as.holds != nil && alike.Texts(l.held(), as.held())
 }
 
 // explained reports whether l differs from is no more than is and again do, which were
 // made in the same world.
 func (l leaf) explained(is, again leaf) bool {
-	return fits(l.text, common(is.text, again.text)) ||
-		l.holds != nil && is.holds != nil && again.holds != nil && fits(l.held(), common(is.held(), again.held()))
+	return alike.Explains(l.text, is.text, again.text) ||
+		l.holds != nil && is.holds != nil && again.holds != nil && alike.Explains(l.held(), is.held(), again.held())
 }
 
 // processIDs are the ways in which a command names processes by their numbers.
@@ -341,8 +342,8 @@ func (c *comparison) noticed(side *reader, path string, change leaf) (same, othe
 	}
 	for _, s := range found {
 		if side.change(s.Path) == path {
-			alike := side.state(s).held() == change.held()
-			same, other = same || alike, other || !alike
+			equal := side.state(s).held() == change.held()
+			same, other = same || equal, other || !equal
 		}
 	}
 	return same, other

@@ -13,8 +13,10 @@ import (
 	"strings"
 	"sync"
 
+	"coder/internal/agent/alike"
 	"coder/internal/agent/supervisor"
 	"coder/internal/core/event"
+	"coder/internal/core/paths"
 	"coder/internal/core/uip"
 	"coder/internal/tool"
 )
@@ -88,8 +90,8 @@ func mayDiffer(record, path string) string {
 
 // Side is one of the two that are compared: the session as it was, or its rerun.
 type Side struct {
-	Paths map[string]string // what stands for a path in texts that are compared
-	Kept  Contents          // nil if there is nothing to look up
+	Paths paths.Map // what stands for a path in texts that are compared
+	Kept  Contents  // nil if there is nothing to look up
 }
 
 // Contents is what was kept of files.
@@ -216,12 +218,12 @@ func inOneOrder(result any) any {
 
 // text is a text without what may differ everywhere.
 func (r *reader) text(text string) string {
-	return r.except.without(normal(withoutKeys().Text(r.side.swap(text))))
+	return r.except.without(alike.Masked(withoutKeys().Text(r.side.Paths.Text(text))))
 }
 
 func (r *reader) states(list map[string]leaf, what string, states []event.FileState) {
 	for _, s := range states {
-		list[what+withoutKeys().Text(r.side.swap(s.Path))] = r.state(s)
+		list[what+withoutKeys().Text(r.side.Paths.Text(s.Path))] = r.state(s)
 	}
 }
 
@@ -240,7 +242,9 @@ func (r *reader) changes(list map[string]leaf, changes []event.FileChange) {
 }
 
 // change is the path of what a call did to a file.
-func (r *reader) change(name string) string { return "files " + withoutKeys().Text(r.side.swap(name)) }
+func (r *reader) change(name string) string {
+	return "files " + withoutKeys().Text(r.side.Paths.Text(name))
+}
 
 // cache reports whether a file is one that a program writes for itself, with times in it.
 func cache(name string) bool {

@@ -1,8 +1,8 @@
 package rerun
 
 import (
+	"encoding/json"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -238,33 +238,29 @@ func TestHowFarAnInterruptedCallGotIsChance(t *testing.T) {
 	}
 }
 
-// TestACommonTextHasGaps wherever two texts differ, and others fit it or do not.
-func TestACommonTextHasGaps(t *testing.T) {
-	for _, tt := range []struct {
-		a, b      string
-		fit, miss []string
-	}{
-		{"n 5\n", "n 17\n", []string{"n 3\n", "n abc\n"}, []string{"m 3\n", "n 3\nmore\n", "n"}},
-		{"same\n", "same\n", nil, []string{"same\n", "other\n"}},
-		{"a\nx\nb\n", "a\nb\n", []string{"a\nb\n", "a\ny\nz\nb\n"}, []string{"a\nx\n", "x\na\nb\n"}},
-		{"", "a\n", []string{"", "b"}, nil},
-		{"x=1 y=1\n", "x=2 y=1\n", []string{"x=9 y=1\n"}, []string{"x=9 y=2\n", "y=1\n"}},
-		{"one\n1\n", "one\n2\n", []string{"one\n3\n"}, []string{"two\n3\n"}},
-	} {
-		text := common(tt.a, tt.b)
-		for _, fit := range append(slices.Clone(tt.fit), tt.fit...) {
-			if !fits(fit, text) {
-				t.Errorf("%q does not fit %q", fit, text)
-			}
+// What a pattern finds comes the newest first, and a copy's files are not as old: the
+// order is not compared, what was found is. A commit is made at another time, so its
+// name is another, even if both look like numbers.
+func TestTheOrderOfTimesMayDiffer(t *testing.T) {
+	same := func(tool, a, b string) bool {
+		c := newComparison(New("s", "/ws", nil), Side{}, Side{}, Exceptions{})
+		done := func(output string) event.Record {
+			return event.Record{Event: event.ToolCallCompleted{Tool: tool, Output: json.RawMessage(output)}}
 		}
-		for _, miss := range tt.miss {
-			if fits(miss, text) {
-				t.Errorf("%q fits %q", miss, text)
-			}
-		}
+		return c.differing(pair{done(a), done(b)}) == nil
 	}
-	long := strings.Repeat("x\n", 9000)
-	if text := common(long, long+"y\n"); !fits(long+"z\n", text) || fits("z\n"+long, text) {
-		t.Error("in a long text more than what varied may differ")
+	one, two := `{"matches":["a","b"],"count":2}`, `{"matches":["b","a"],"count":2}`
+	if !same("glob", one, two) {
+		t.Error("the order of a glob is compared")
+	}
+	if same("glob", one, `{"matches":["a","c"],"count":2}`) || same("grep", one, two) {
+		t.Error("what was found is not compared, or the order of a tool that has one")
+	}
+	one, two = `{"commit":"5256490","files":1}`, `{"commit":"2673219","files":1}`
+	if !same("git_commit", one, two) {
+		t.Error("the name of a commit is compared")
+	}
+	if same("git_commit", one, `{"commit":"5256490","files":2}`) {
+		t.Error("what was committed is not compared")
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/paths"
 	"coder/internal/core/secret"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
@@ -137,19 +138,16 @@ func (f *Follower) portable(ctx context.Context, r event.Record, g *Golden) (eve
 	if err != nil {
 		return r, err
 	}
-	text := f.moved(string(line), g)
-	for from, to := range f.is.Paths {
-		if from != f.world.root() {
-			text = swap(text, from, to)
-		}
-	}
-	again, _, err := event.Decode([]byte(text), event.LogOf(r.Event))
+	at := make(paths.Map)
+	maps.Copy(at, f.is.Paths)
+	maps.Copy(at, f.moved(g))
+	again, _, err := event.Decode([]byte(at.Text(string(line))), event.LogOf(r.Event))
 	return again, err
 }
 
-// moved is a text with the path that stands for the workspace in a golden session.
-func (f *Follower) moved(text string, g *Golden) string {
-	return swap(swap(text, f.world.root(), g.Root), f.take.Root, g.Root)
+// moved puts the path that stands for the workspace in a golden session in place of others.
+func (f *Follower) moved(g *Golden) paths.Map {
+	return paths.Map{f.world.root(): g.Root, f.take.Root: g.Root}
 }
 
 // outcome takes in what a call left in a file, if that can be compared.
@@ -161,7 +159,7 @@ func (f *Follower) outcome(ctx context.Context, s event.FileState, g *Golden) ev
 	if err != nil {
 		return s
 	}
-	data = []byte(withoutKeys().Text(f.moved(string(data), g)))
+	data = []byte(withoutKeys().Text(f.moved(g).Text(string(data))))
 	if !bytes.Equal(g.files[s.Path], data) { // else it is there by its path
 		f.world.use(data)
 	}

@@ -2,6 +2,7 @@ package rerun
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -293,6 +294,26 @@ func TestWhatThePersonSaidInBetweenIsSaidAgain(t *testing.T) {
 		}
 		if got != tt.want {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestCallsThatAreNotMadeAgain: what left the bounds of this machine is known by
+// its effects and by what it asked for.
+func TestCallsThatAreNotMadeAgain(t *testing.T) {
+	for _, tt := range []struct {
+		call event.ToolCallRequested
+		want bool
+	}{
+		{event.ToolCallRequested{Tool: "fetch", Effects: []event.Effect{{Kind: event.EffectNet, Target: "https://x.org"}}}, true},
+		{event.ToolCallRequested{Tool: "mcp__a__b", Effects: []event.Effect{{Target: "mcp__a__b"}}}, true},
+		{event.ToolCallRequested{Tool: "lsp_hover", Effects: []event.Effect{{Kind: event.EffectRead, Target: "a.go"}}}, true},
+		{event.ToolCallRequested{Tool: "bash", Input: json.RawMessage(`{"command":"x","unconfined":true}`), Effects: []event.Effect{{Kind: event.EffectExec, Target: "x"}}}, true},
+		{event.ToolCallRequested{Tool: "bash", Input: json.RawMessage(`{"command":"x","unconfined":false}`), Effects: []event.Effect{{Kind: event.EffectExec, Target: "x"}}}, false},
+		{event.ToolCallRequested{Tool: "read", Effects: []event.Effect{{Kind: event.EffectRead, Target: "a"}}}, false},
+	} {
+		if got := outside(tt.call); got != tt.want {
+			t.Errorf("%s %s: %v", tt.call.Tool, tt.call.Input, got)
 		}
 	}
 }
