@@ -17,6 +17,7 @@ import (
 	"coder/internal/core/secret"
 	"coder/internal/host/repofile"
 	"coder/internal/host/workspace"
+	"coder/internal/record/past"
 	"coder/internal/record/session"
 	"coder/internal/report/asof"
 	"coder/internal/report/bundle"
@@ -38,12 +39,12 @@ func (a *App) Bundle(ctx context.Context, w io.Writer, id string) (left int, err
 
 // bundle is Bundle up to a record; zero stands for the last.
 func (a *App) bundle(ctx context.Context, w io.Writer, id string, at uint64) (left int, err error) {
-	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
+	now, err := a.openPast(0)
 	if err != nil {
-		return 0, inputf("open the workspace: %v", err)
+		return 0, err
 	}
-	defer ws.Close()
-	p := packing{ctx: ctx, kept: a.kept(ws), contents: make(map[string][]byte), known: make(map[string]string)}
+	defer now.Workspace.Close()
+	p := packing{ctx: ctx, kept: now.Now, contents: make(map[string][]byte), known: make(map[string]string)}
 	b := bundle.Bundle{Manifest: bundle.Manifest{Session: id, Root: a.Root, Home: a.Env.Getenv("HOME"), Made: a.Env.Now()}, Contents: p.contents, Output: a.output(id)}
 	for r, err := range asof.Until(a.Store().Logs.Read(ctx, id, 0), at) {
 		if err != nil {
@@ -62,7 +63,7 @@ func (a *App) bundle(ctx context.Context, w io.Writer, id string, at uint64) (le
 // packing takes along what files held.
 type packing struct {
 	ctx      context.Context
-	kept     contents
+	kept     past.Contents
 	contents map[string][]byte
 	known    map[string]string // the name of what a state held, by the name it has here
 	size     int64

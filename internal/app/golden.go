@@ -15,8 +15,9 @@ import (
 	"coder/internal/agent/rerun"
 	"coder/internal/core/event"
 	"coder/internal/core/secret"
-	"coder/internal/host/workspace"
+	"coder/internal/host/worktree"
 	"coder/internal/policy/trust"
+	"coder/internal/record/past"
 )
 
 // GoldenDir is where the golden sessions of the workspace are.
@@ -73,18 +74,18 @@ func (a *App) SaveGolden(
 	if _, err := os.Lstat(dir); err == nil {
 		return nil, inputf("%s already exists; choose another name, or remove it first", dir)
 	}
-	ws, err := workspace.Open(a.Root)
+	then, err := a.openPast(0)
 	if err != nil {
-		return nil, inputf("open the workspace: %v", err)
+		return nil, err
 	}
-	defer ws.Close()
+	defer then.Workspace.Close()
 	mask := secret.Conceal(a.Report.Secrets(a.Env.Environ))
 	for i, r := range records {
 		records[i].Event = event.Masked(r.Event, mask)
 	}
 	take := rerun.New(id, a.recordedRoot(ctx, id), records)
-	kept := &maskedPast{past: &past{contents: a.kept(ws), app: a}, mask: mask}
-	world, state, err := a.worldOf(ctx, take, take, kept, kept.past)
+	kept := &maskedPast{then, mask}
+	world, state, err := a.worldOf(ctx, take, take, kept, then)
 	if err != nil {
 		return nil, err
 	}
@@ -113,12 +114,12 @@ func (a *App) SaveGolden(
 
 // maskedPast is what files held, without keys.
 type maskedPast struct {
-	*past
+	*past.Store
 	mask *secret.Concealer
 }
 
 func (p *maskedPast) Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error) {
-	data, err := p.past.Content(ctx, s, limit)
+	data, err := p.Store.Content(ctx, s, limit)
 	if err != nil || bytes.IndexByte(data, 0) >= 0 {
 		return data, err
 	}
@@ -127,7 +128,7 @@ func (p *maskedPast) Content(ctx context.Context, s event.FileState, limit int64
 
 // withoutSecrets leaves files out that are known to hold secrets, and tells
 // which. The error says that there are too many others.
-func withoutSecrets(world *rerun.World) (left []string, err error) {
+func withoutSecrets(world *past.World) (left []string, err error) {
 	size := int64(0)
 	for name, s := range world.Start {
 		if secret.Is(name) && s.Hash != "" {
@@ -154,7 +155,7 @@ func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Re
 		return nil, inputf("cannot read the golden session in %s: %v", dir, err)
 	}
 	take := rerun.New(g.Session, g.Root, g.Records)
-	report, learnt, err := a.runBare(ctx, take, rerun.NewWorld(g.Start, g.Later), rerun.Kept{Dir: dir}, *g, update)
+	report, learnt, err := a.runBare(ctx, take, past.NewWorld(g.Start, g.Later), rerun.Kept{Dir: dir}, *g, update)
 	if err != nil || learnt == nil {
 		return report, err
 	}
@@ -164,13 +165,13 @@ func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Re
 // runBare runs a take again with the settings of the command line and the
 // project, as a stranger to this machine.
 func (a *App) runBare(
-	ctx context.Context, take *rerun.Take, world *rerun.World, kept rerun.Contents, g rerun.Golden, learn bool,
+	ctx context.Context, take *rerun.Take, world *past.World, kept past.Contents, g rerun.Golden, learn bool,
 ) (*rerun.Report, *rerun.Golden, error) {
 	home, err := a.stage()
 	if err != nil {
 		return nil, nil, err
 	}
-	defer removeAll(home)
+	defer worktree.RemoveAll(home)
 	env, o := a.Env, a.Options
 	bare := slices.DeleteFunc(slices.Clone(env.Environ), func(kv string) bool { return strings.HasPrefix(kv, "CODER_") })
 	env.Environ = append(slices.Clip(bare), "CODER_HOME="+home)
@@ -193,7 +194,7 @@ func (a *App) runBare(
 		within: outer(g.Within),
 		was:    map[string]string{g.Platform: "<platform>"}, is: hosts(),
 		furnish: func(ctx context.Context, root string) error {
-			return errors.Join(a.copyAuthored(root), b.unpackRepository(ctx, g, root))
+			return errors.Join(a.copyAuthored(root, "golden"), b.unpackRepository(ctx, g, root))
 		},
 	}
 	s.is[platform()] = "<platform>"

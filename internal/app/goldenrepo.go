@@ -16,6 +16,7 @@ import (
 	"coder/internal/core/jsonx"
 	"coder/internal/core/secret"
 	"coder/internal/host/program"
+	"coder/internal/host/worktree"
 	"coder/internal/record/gitstate"
 )
 
@@ -45,7 +46,7 @@ func (a *App) packRepository(ctx context.Context, g *rerun.Golden, state []byte)
 	if err != nil {
 		return nil, err
 	}
-	defer removeAll(stage)
+	defer worktree.RemoveAll(stage)
 	from, ok := gitstate.Find(a.Root)
 	if !ok {
 		return nil, errors.New("the repository that it began in is no longer here")

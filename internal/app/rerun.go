@@ -13,6 +13,7 @@ import (
 	"coder/internal/host/workspace"
 	"coder/internal/policy/rule"
 	"coder/internal/record/gitstate"
+	"coder/internal/record/past"
 	"coder/internal/record/seal"
 	"coder/internal/record/undo"
 	"coder/internal/report/telemetry"
@@ -28,23 +29,22 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 	if err != nil {
 		return nil, err
 	}
-	ws, err := workspace.Open(a.Root)
+	then, err := a.openPast(0)
 	if err != nil {
-		return nil, inputf("open the workspace: %v", err)
+		return nil, err
 	}
-	defer ws.Close()
-	past := &past{contents: a.kept(ws), app: a}
-	world, state, err := a.worldOf(ctx, whole, take, past, past)
+	defer then.Workspace.Close()
+	world, state, err := a.worldOf(ctx, whole, take, then, then)
 	if err != nil {
 		return nil, err
 	}
 	was, is := hosts(), hosts()
 	report, _, err := a.again(ctx, staging{
-		was: was, is: is, take: take, world: world, kept: past, there: ws, within: a.within(), hidden: []string{a.Home},
+		was: was, is: is, take: take, world: world, kept: then, there: then.Workspace, within: a.within(), hidden: []string{a.Home},
 		furnish: func(ctx context.Context, root string) error {
-			return a.copySettings(ctx, state, root, func(there, here string) {
+			return errors.Join(a.copyAuthored(root), a.copyRepository(ctx, state, root, func(there, here string) {
 				was[there], is[here] = "<repository>", "<repository>"
-			})
+			}))
 		},
 	})
 	if err == nil && report.Difference != nil && report.Difference.Worldly() && len(take.Requests()) > 0 {
@@ -56,31 +56,33 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 // worldOf is what a session began with: its files, and the state of its repository, nil if
 // that was not saved by this user's program on this machine.
 func (a *App) worldOf(
-	ctx context.Context, whole, take *rerun.Take, files rerun.Files, past *past,
-) (*rerun.World, []byte, error) {
+	ctx context.Context, whole, take *rerun.Take, files past.Kept, then *past.Store,
+) (*past.World, []byte, error) {
 	r, name := take.Repository()
-	if _, err := past.State(name); errors.Is(err, undo.ErrDamaged) {
+	if _, err := then.State(name); errors.Is(err, undo.ErrDamaged) {
 		return nil, nil, inputf("session %s: its initial files cannot be read: %v", take.ID, err)
 	}
 	world, err := rerun.Trace(ctx, whole, take, files) // what comes later may tell what was before
-	if err == nil && !world.Whole && len(take.Requests()) > 0 {
-		err = a.completeStart(ctx, take, world, past)
-	}
 	if err != nil {
 		return nil, nil, err
+	}
+	if !world.Whole && len(take.Requests()) > 0 {
+		if err := then.Complete(ctx, world, take.Start()); err != nil {
+			return nil, nil, inputf("session %s: %v", take.ID, err)
+		}
 	}
 	if name == "" || !seal.New(a.Store().Key(), a.Root, take.ID).Vouches(r) {
 		return world, nil, nil
 	}
-	if past.state, err = past.State(name); err != nil {
+	if then.Saved, err = then.State(name); err != nil {
 		return world, nil, nil
 	}
-	for _, f := range notesOf(past.state).Ignored {
+	for _, f := range notesOf(then.Saved).Ignored {
 		if _, known := world.Start[f.Path]; !known {
 			world.Start[f.Path] = f
 		}
 	}
-	return world, past.state, nil
+	return world, then.Saved, nil
 }
 
 // hosts is what stands for the name of this machine.
@@ -97,7 +99,7 @@ const leastHost = 4
 
 // missing is why a rerun may have lacked something that the session began with, "" if
 // nothing says that something was lacking.
-func (a *App) missing(id string, world *rerun.World, state []byte) string {
+func (a *App) missing(id string, world *past.World, state []byte) string {
 	switch _, repository := gitstate.Find(a.Root); {
 	case !world.Whole && a.Store().copied(id):
 		return "it was imported, and an imported session has only the files that it changed"
@@ -136,8 +138,8 @@ func (a *App) recordedRoot(ctx context.Context, id string) string {
 // staging is what a take is run again with.
 type staging struct {
 	take    *rerun.Take
-	world   *rerun.World
-	kept    rerun.Contents
+	world   *past.World
+	kept    past.Contents
 	within  string                                       // where the workspace lies in its repository
 	furnish func(ctx context.Context, root string) error // puts more into the copy than its files
 	there   *workspace.Workspace                         // where the files of then may be still; nil if nowhere

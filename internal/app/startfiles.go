@@ -3,129 +3,48 @@ package app
 import (
 	"bytes"
 	"context"
-	"crypto/sha1"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
-	"coder/internal/agent/rerun"
-	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
 	"coder/internal/host/program"
+	"coder/internal/host/workspace"
+	"coder/internal/host/worktree"
 	"coder/internal/record/gitstate"
-	"coder/internal/tool/git"
+	"coder/internal/record/past"
+	"coder/internal/record/undo"
 )
 
-// past is what files held: by the undo store, by the workspace where they are
-// still the same, and by git.
-type past struct {
-	contents
-	app   *App
-	state []byte // of the repository, as it was saved; nil if it was not
-}
-
-func (p *past) Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error) {
-	oid, inGit := strings.CutPrefix(s.Hash, "git:")
-	if inGit && !s.Lost { // without asking git, if it is still there
-		if now, _, err := p.ws.ReadFile(s.Path, limit); err == nil && int64(len(now)) == s.Size && blobName(now) == oid {
-			return now, nil
-		}
-	}
-	text, err := p.contents.Content(ctx, s, limit)
-	if err != nil && inGit && p.state != nil { // git may have removed it since
-		if data, gone := gitstate.Object(p.state, oid); gone == nil && int64(len(data)) == s.Size {
-			return data, nil
-		}
-	}
-	if err == nil || s.Lost || inGit || len(s.Hash) != sha256.Size*2 {
-		return text, err
-	}
-	found, _ := git.Past(ctx, git.Options{Workspace: p.ws, Door: p.app.Door()}, s.Path, func(text []byte) bool {
-		sum := sha256.Sum256(text)
-		return hex.EncodeToString(sum[:]) == s.Hash
-	})
-	if found != nil {
-		return found, nil
-	}
-	return nil, err
-}
-
-// blobName is the name that git gives a content.
-func blobName(data []byte) string {
-	h := sha1.New()
-	fmt.Fprintf(h, "blob %d\x00", len(data))
-	h.Write(data)
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-// maxStartFiles bounds the files that are copied where the undo store does not have
-// the state of all.
-const maxStartFiles = 20_000
-
-// completeStart adds the files that the record of a session does not name, as they are
-// now. Those changed since the session began are unsure.
-func (a *App) completeStart(ctx context.Context, take *rerun.Take, world *rerun.World, kept *past) error {
-	added := 0
-	for e := range kept.ws.Walk(ctx, ".", 0) {
-		ours := e.Path == ".coder" || e.Path == ".git" || strings.HasPrefix(e.Path, ".coder/") || strings.HasPrefix(e.Path, ".git/")
-		if _, known := world.Start[e.Path]; known || ours || e.Err != nil || e.Path == "." {
-			continue
-		}
-		if added++; added > maxStartFiles {
-			return inputf("session %s: its initial files are unavailable: the undo store does not have all of them, and there are more than %d", take.ID, maxStartFiles)
-		}
-		s, since, ok := kept.now(e.Path, take.Start())
-		if ok && !(since && s.Hash == "dir") {
-			world.Start[e.Path] = s
-		}
-		if since && s.Hash != "dir" {
-			world.Unsure = append(world.Unsure, e.Path)
-		}
-	}
-	return ctx.Err()
-}
-
-// now is a file as it is, and whether it was changed since a time.
-func (p *past) now(name string, then time.Time) (s event.FileState, since, ok bool) {
-	info, err := p.ws.Lstat(name)
+// openPast opens what files held, up to a size; 0 stands for what is usual.
+func (a *App) openPast(maxFile int64) (*past.Store, error) {
+	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
 	if err != nil {
-		return s, false, false
+		return nil, inputf("open the workspace: %v", err)
 	}
-	since = info.ModTime().After(then)
-	if info.Mode()&fs.ModeSymlink != 0 {
-		to, err := p.ws.Readlink(name)
-		return event.FileState{Path: name, Hash: "link", Link: to}, since, err == nil
-	}
-	if info.IsDir() {
-		return event.FileState{Path: name, Hash: "dir"}, since, true
-	}
-	if !info.Mode().IsRegular() {
-		return s, false, false
-	}
-	text, _, err := p.ws.ReadFile(name, maxCopied)
-	if err != nil {
-		return s, false, false
-	}
-	sum := sha256.Sum256(text)
-	return event.FileState{Path: name, Hash: hex.EncodeToString(sum[:]), Mode: uint32(info.Mode().Perm()), Size: info.Size()}, since, true
+	ws.UseGitSettings(a.gitSettings())
+	k := undo.New(ws, a.Store().contents(), undo.Options{Door: a.Door(), Now: a.Env.Now, MaxFile: maxFile})
+	return &past.Store{Now: past.Now{Keeper: k, Workspace: ws}, Door: a.Door()}, nil
 }
 
-// copySettings gives a copy what people wrote for this project, and a repository of its
-// own if there is one, in the state that was saved.
-func (a *App) copySettings(ctx context.Context, state []byte, root string, elsewhere func(was, is string)) error {
-	return errors.Join(a.copyAuthored(root), copyTree(a.GoldenDir(), filepath.Join(root, ".coder", "golden")), a.copyRepository(ctx, state, root, elsewhere))
+// stageDir is where copies lie: a cache of coder's own, which commands of other sessions
+// neither write nor see. Without a home it is a temporary folder.
+func (a *App) stageDir() string {
+	if home := a.Env.Getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".cache", "coder")
+	}
+	return os.TempDir()
 }
 
-// copyAuthored gives a copy what people wrote for this project, but for its golden
-// sessions.
-func (a *App) copyAuthored(root string) error {
+// stage makes a temporary folder for a copy.
+func (a *App) stage() (string, error) {
+	return worktree.Temporary(a.stageDir(), "again-", a.Env.Now())
+}
+
+// copyAuthored gives a copy what people wrote for this project, but for what is left out.
+func (a *App) copyAuthored(root string, leave ...string) error {
 	entries, _ := os.ReadDir(a.data())
 	if info, err := os.Stat(a.data()); err == nil {
 		if err := os.MkdirAll(filepath.Join(root, ".coder"), info.Mode().Perm()|0o700); err != nil {
@@ -133,8 +52,8 @@ func (a *App) copyAuthored(root string) error {
 		}
 	}
 	for _, e := range entries {
-		if !slices.Contains(append([]string{"golden", "tmp", ".gitignore"}, dataFolders...), e.Name()) {
-			if err := copyTree(a.Store().Dir(e.Name()), filepath.Join(root, ".coder", e.Name())); err != nil {
+		if !slices.Contains(slices.Concat(leave, []string{"tmp", ".gitignore"}, dataFolders), e.Name()) {
+			if err := worktree.CopyTree(a.Store().Dir(e.Name()), filepath.Join(root, ".coder", e.Name())); err != nil {
 				return err
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/lazy"
+	"coder/internal/record/past"
 	"coder/internal/tool"
 )
 
@@ -134,13 +135,13 @@ func align(take *Take, rerun []made) (pairs []pair) {
 // what differs between them may differ from the record.
 func (f *Follower) Compare(except Exceptions, again ...*Follower) *Report {
 	c := newComparison(f.take, f.was, f.is, except)
-	c.later = f.world.later
+	c.later = f.copy.Later
 	for _, other := range again {
 		c.add(align(f.take, other.made))
 	}
 	return &Report{
 		Session: f.take.ID, Steps: len(f.take.replies()), Records: len(f.made),
-		Difference: c.first(align(f.take, f.made)), Unsure: f.world.Unsure,
+		Difference: c.first(align(f.take, f.made)), Unsure: f.copy.Unsure,
 	}
 }
 
@@ -329,12 +330,12 @@ func (c *comparison) noticed(side *reader, path string, change leaf) (same, othe
 		}
 		switch e := made.(type) {
 		case event.ToolCallRequested:
-			if kept, ok := side.side.Kept.(Files); ok && e.Tree != "" {
+			if kept, ok := side.side.Kept.(past.Kept); ok && e.Tree != "" {
 				all, _ := kept.Files(ctx, e.Tree)
 				found = append(found, all...)
 			}
 		case event.ToolCallCompleted:
-			changes, _ := expand(ctx, side.side.Kept, e.Changes)
+			changes, _ := past.Expand(ctx, side.side.Kept, e.Changes)
 			for _, one := range changes {
 				found = append(found, one.After)
 			}

@@ -17,7 +17,9 @@ import (
 	"coder/internal/agent/supervisor"
 	"coder/internal/core/event"
 	"coder/internal/core/paths"
+	"coder/internal/core/secret"
 	"coder/internal/core/uip"
+	"coder/internal/record/past"
 	"coder/internal/tool"
 )
 
@@ -90,14 +92,8 @@ func mayDiffer(record, path string) string {
 
 // Side is one of the two that are compared: the session as it was, or its rerun.
 type Side struct {
-	Paths paths.Map // what stands for a path in texts that are compared
-	Kept  Contents  // nil if there is nothing to look up
-}
-
-// Contents is what was kept of files.
-type Contents interface {
-	Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error)
-	Expand(ctx context.Context, c event.FileChange) ([]event.FileChange, error)
+	Paths paths.Map     // what stands for a path in texts that are compared
+	Kept  past.Contents // nil if there is nothing to look up
 }
 
 // leaf is a field of a record that holds no other fields, or a file that it names.
@@ -218,18 +214,18 @@ func inOneOrder(result any) any {
 
 // text is a text without what may differ everywhere.
 func (r *reader) text(text string) string {
-	return r.except.without(alike.Masked(withoutKeys().Text(r.side.Paths.Text(text))))
+	return r.except.without(alike.Masked(secret.Shapes().Text(r.side.Paths.Text(text))))
 }
 
 func (r *reader) states(list map[string]leaf, what string, states []event.FileState) {
 	for _, s := range states {
-		list[what+withoutKeys().Text(r.side.Paths.Text(s.Path))] = r.state(s)
+		list[what+past.Name(r.side.Paths.Text(s.Path))] = r.state(s)
 	}
 }
 
 // changes are what a call did to files, one by one.
 func (r *reader) changes(list map[string]leaf, changes []event.FileChange) {
-	each, _ := expand(context.Background(), r.side.Kept, changes) // what was not kept is compared as it is
+	each, _ := past.Expand(context.Background(), r.side.Kept, changes) // what was not kept is compared as it is
 	for _, c := range each {
 		name := cmp.Or(c.After.Path, c.Before.Path)
 		if c.Before.Hash == "dir" && c.After.Hash == "dir" || cache(name) {
@@ -243,7 +239,7 @@ func (r *reader) changes(list map[string]leaf, changes []event.FileChange) {
 
 // change is the path of what a call did to a file.
 func (r *reader) change(name string) string {
-	return "files " + withoutKeys().Text(r.side.Paths.Text(name))
+	return "files " + past.Name(r.side.Paths.Text(name))
 }
 
 // cache reports whether a file is one that a program writes for itself, with times in it.
@@ -268,6 +264,9 @@ func (r *reader) state(s event.FileState) leaf {
 	return leaf{file: true, text: fmt.Sprintf("%s %04o", s.Hash, s.Mode), holds: holds}
 }
 
+// maxRead is how long a file may be that is compared at all.
+const maxRead = 256 << 20
+
 // maxCompared is how long a file may be of which parts may differ.
 const maxCompared = 1 << 20
 
@@ -276,11 +275,11 @@ func (r *reader) content(s event.FileState) (string, bool) {
 	if text, known := r.kept[s]; known || r.side.Kept == nil {
 		return text, known
 	}
-	data, err := r.side.Kept.Content(context.Background(), s, maxFile)
+	data, err := r.side.Kept.Content(context.Background(), s, maxRead)
 	if err != nil {
 		return "", false
 	}
-	text := hash(data)
+	text := past.Sum(data)
 	if len(data) <= maxCompared && !bytes.ContainsRune(data, 0) {
 		text = r.text(string(data))
 	}

@@ -21,6 +21,7 @@ import (
 	"coder/internal/core/secret"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
+	"coder/internal/record/past"
 )
 
 // Golden is a session that is kept to be run again: a folder with what the model
@@ -77,8 +78,8 @@ func (f *Follower) Golden(ctx context.Context, g Golden) (*Golden, error) {
 	defer f.mu.Unlock()
 	g.Form, g.files, g.Later = goldenForm, make(map[string][]byte), make(map[uint64][]event.FileState)
 	g.Records, g.Start, g.Except = nil, nil, slices.Clone(g.Except)
-	for _, name := range slices.Sorted(maps.Keys(f.world.Start)) {
-		s, data, err := f.world.named(ctx, f.world.Start[name])
+	for _, name := range slices.Sorted(maps.Keys(f.copy.Start)) {
+		s, data, err := f.named(ctx, f.copy.Start[name])
 		if err != nil {
 			return nil, err
 		}
@@ -92,9 +93,9 @@ func (f *Follower) Golden(ctx context.Context, g Golden) (*Golden, error) {
 		}
 		g.Records, became[p.was.Seq] = append(g.Records, r), p.is.Seq
 	}
-	for seq, list := range f.world.later {
+	for seq, list := range f.copy.Later {
 		for _, s := range list {
-			s, _, err := f.world.named(ctx, s)
+			s, _, err := f.named(ctx, s)
 			if err != nil {
 				return nil, err
 			}
@@ -104,17 +105,17 @@ func (f *Follower) Golden(ctx context.Context, g Golden) (*Golden, error) {
 	for i, seq := range g.Except {
 		g.Except[i] = cmp.Or(became[seq], seq)
 	}
-	g.contents = f.world.used
+	g.contents = f.copy.Used()
 	return &g, nil
 }
 
 // named is a file that is named by what it held, and that.
-func (w *World) named(ctx context.Context, s event.FileState) (event.FileState, []byte, error) {
-	if !isFile(s) {
+func (f *Follower) named(ctx context.Context, s event.FileState) (event.FileState, []byte, error) {
+	if !past.IsFile(s) {
 		return s, nil, nil
 	}
-	data, err := w.content(ctx, s)
-	s.Hash, s.Size = hash(data), int64(len(data))
+	data, err := f.copy.Content(ctx, s)
+	s.Hash, s.Size = past.Sum(data), int64(len(data))
 	return s, data, err
 }
 
@@ -126,7 +127,7 @@ func (f *Follower) portable(ctx context.Context, r event.Record, g *Golden) (eve
 		e.Tree, e.Repository, e.Confined, e.Before = "", "", "", slices.Clone(e.Before)
 		r.Event = e
 	case event.ToolCallCompleted:
-		e.Changes, _ = expand(ctx, f.is.Kept, e.Changes)
+		e.Changes, _ = past.Expand(ctx, f.is.Kept, e.Changes)
 		for i, c := range e.Changes {
 			e.Changes[i] = event.FileChange{Before: f.outcome(ctx, c.Before, g), After: f.outcome(ctx, c.After, g)}
 		}
@@ -147,23 +148,23 @@ func (f *Follower) portable(ctx context.Context, r event.Record, g *Golden) (eve
 
 // moved puts the path that stands for the workspace in a golden session in place of others.
 func (f *Follower) moved(g *Golden) paths.Map {
-	return paths.Map{f.world.root(): g.Root, f.take.Root: g.Root}
+	return paths.Map{f.copy.Dir(): g.Root, f.take.Root: g.Root}
 }
 
 // outcome takes in what a call left in a file, if that can be compared.
 func (f *Follower) outcome(ctx context.Context, s event.FileState, g *Golden) event.FileState {
-	if !isFile(s) || s.Lost || secret.Is(s.Path) {
+	if !past.IsFile(s) || s.Lost || secret.Is(s.Path) {
 		return s
 	}
 	data, err := f.is.Kept.Content(ctx, s, maxCompared)
 	if err != nil {
 		return s
 	}
-	data = []byte(withoutKeys().Text(f.moved(g).Text(string(data))))
+	data = []byte(secret.Shapes().Text(f.moved(g).Text(string(data))))
 	if !bytes.Equal(g.files[s.Path], data) { // else it is there by its path
-		f.world.use(data)
+		f.copy.Use(data)
 	}
-	s.Hash, s.Size = hash(data), int64(len(data))
+	s.Hash, s.Size = past.Sum(data), int64(len(data))
 	return s
 }
 
@@ -174,7 +175,7 @@ func (g *Golden) Write(dir string) error {
 		err = os.Mkdir(dir, 0o755)
 	}
 	for _, s := range g.Start {
-		if isFile(s) && err == nil {
+		if past.IsFile(s) && err == nil {
 			err = write(g.files[s.Path], dir, files, filepath.FromSlash(s.Path))
 		}
 	}
@@ -297,7 +298,7 @@ func (k Kept) Content(_ context.Context, s event.FileState, limit int64) ([]byte
 		if !fs.ValidPath(name) || strings.ContainsRune(s.Hash, '/') {
 			continue
 		}
-		if data, err := in.Read(name, limit); err == nil && hash(data) == s.Hash {
+		if data, err := in.Read(name, limit); err == nil && past.Sum(data) == s.Hash {
 			return data, nil
 		}
 	}

@@ -26,8 +26,8 @@ func learnt(t *testing.T) (*rig, *Golden) {
 	later := map[uint64][]event.FileState{4: {file("o", "h3")}}
 	take := New("s", "/ws", numbered(created("t"), replied("t", "look at /ws"), asked, done("h2"), replied("t", "end")))
 	r := follow(t, take, kept, later, file("a", "h1"), file("b", "h1"))
-	kept.contents["h2"] = strings.Replace(kept.contents["h2"], "COPY", r.world.root(), 1)
-	here := strings.NewReplacer("/ws", r.world.root())
+	kept.contents["h2"] = strings.Replace(kept.contents["h2"], "COPY", r.copy.Dir(), 1)
+	here := strings.NewReplacer("/ws", r.copy.Dir())
 	for _, rec := range take.Records {
 		line, err := event.Encode(rec)
 		if err != nil {
@@ -80,7 +80,7 @@ func TestAGoldenSessionTellsNothingOfWhereItWasMade(t *testing.T) {
 	}
 	kept := Kept{Dir: dir}
 	content := func(s event.FileState) string {
-		text, err := kept.Content(context.Background(), s, maxFile)
+		text, err := kept.Content(context.Background(), s, maxRead)
 		if err != nil {
 			t.Errorf("%s: %v", s.Path, err)
 		}
@@ -96,7 +96,7 @@ func TestAGoldenSessionTellsNothingOfWhereItWasMade(t *testing.T) {
 	if got := content(read.Start[0]) + content(changes[1].After); got != "oneone" {
 		t.Errorf("the start holds %q", got)
 	}
-	if _, err := kept.Content(t.Context(), changes[2].After, maxFile); err == nil {
+	if _, err := kept.Content(t.Context(), changes[2].After, maxRead); err == nil {
 		t.Error("a secret file is in it")
 	}
 	if list, err := kept.Expand(t.Context(), changes[0]); len(list) != 1 || err != nil {
@@ -130,7 +130,7 @@ func TestAFileThatIsNotAsItWasCannotBeHad(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range []event.FileState{g.Start[0], {Path: "../" + manifest, Hash: "x"}, {Path: "a", Hash: "../" + manifest}, {Path: "n", Hash: "x"}} {
-		if text, err := (Kept{Dir: dir}).Content(t.Context(), s, maxFile); err == nil {
+		if text, err := (Kept{Dir: dir}).Content(t.Context(), s, maxRead); err == nil {
 			t.Errorf("%s of %s is %q", s.Path, s.Hash, text)
 		}
 	}

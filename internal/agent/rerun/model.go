@@ -105,7 +105,7 @@ func (f *Follower) streamFor(callID string) string {
 }
 
 // here is a text of the record with the paths of the rerun.
-func (f *Follower) here(text string) string { return paths.Map{f.take.Root: f.world.root()}.Text(text) }
+func (f *Follower) here(text string) string { return paths.Map{f.take.Root: f.copy.Dir()}.Text(text) }
 
 // deltas are a reply as it arrives, but for its end.
 func (f *Follower) deltas(e event.MessageAdded) (list []provider.Delta) {

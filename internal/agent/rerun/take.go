@@ -11,6 +11,7 @@ package rerun
 
 import (
 	"cmp"
+	"context"
 	"iter"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/policy/mode"
+	"coder/internal/record/past"
 )
 
 // Take is a session on record that can be run again.
@@ -71,6 +73,15 @@ func New(id, root string, records []event.Record) *Take {
 		t.streams[stream] = append(t.streams[stream], r)
 	}
 	return t
+}
+
+// Trace finds out from the whole record what the files of a take of its beginning were.
+func Trace(ctx context.Context, whole, take *Take, kept past.Kept) (*past.World, error) {
+	end := uint64(0)
+	if n := len(take.Records); n > 0 {
+		end = take.Records[n-1].Seq
+	}
+	return past.Trace(ctx, whole.Records, end, kept, skipped)
 }
 
 // isOpen reports whether the session is in a turn after an event, if it was before.

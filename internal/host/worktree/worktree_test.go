@@ -67,6 +67,20 @@ func (k keeper) content(_ context.Context, s event.FileState) ([]byte, error) {
 	return []byte(text), nil
 }
 
+// fill makes a folder hold these files and no others.
+func fill(t *testing.T, dir string, files worktree.Files, kept keeper, spared ...string) (lost []string, err error) {
+	t.Helper()
+	f, err := worktree.OpenFolder(dir, kept.content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Clear(files, spared...); err != nil {
+		return nil, err
+	}
+	return f.Fill(t.Context(), files)
+}
+
 // What a worktree is filled with is all that is there, byte for byte, with modes and
 // links; what git has already is not asked for.
 func TestAWorktreeIsFilledWithTheFilesOfThen(t *testing.T) {
@@ -94,7 +108,7 @@ func TestAWorktreeIsFilledWithTheFilesOfThen(t *testing.T) {
 		"lost":    {Path: "lost", Hash: "h3"},
 		"absent":  {Path: "absent"},
 	}
-	lost, err := worktree.Fill(t.Context(), into, files, keeper{"h1": "\x00\xff\n", "h2": "in"}.content, spared...)
+	lost, err := fill(t, into, files, keeper{"h1": "\x00\xff\n", "h2": "in"}, spared...)
 	if err != nil || !slices.Equal(lost, []string{"lost"}) {
 		t.Fatalf("fill: lost %q, %v", lost, err)
 	}
@@ -176,7 +190,7 @@ func TestNothingOfTheRepositoryRuns(t *testing.T) {
 		t.Error("a program of the repository ran")
 	}
 	for _, s := range []event.FileState{{Path: "sub/.git/config", Hash: "h"}, {Path: "l", Hash: "link", Link: ".git/hooks"}} {
-		_, err := worktree.Fill(t.Context(), into, worktree.Files{s.Path: s}, keeper{"h": "x"}.content)
+		_, err := fill(t, into, worktree.Files{s.Path: s}, keeper{"h": "x"})
 		if !errors.Is(err, repofile.ErrGit) {
 			t.Errorf("%s: %v", s.Path, err)
 		}
@@ -190,13 +204,13 @@ func TestFilesDoNotLeaveTheFolder(t *testing.T) {
 		"a":       {Path: "a", Hash: "link", Link: out},
 		"a/owned": {Path: "a/owned", Hash: "h"},
 	}
-	if _, err := worktree.Fill(t.Context(), dir, files, keeper{"h": "x"}.content); err == nil {
+	if _, err := fill(t, dir, files, keeper{"h": "x"}); err == nil {
 		t.Error("a file went through a link")
 	}
 	if _, err := os.Lstat(filepath.Join(out, "owned")); err == nil {
 		t.Error("a file was written outside")
 	}
-	if _, err := worktree.Fill(t.Context(), dir, worktree.Files{"../up": {Path: "../up", Hash: "h"}}, keeper{"h": "x"}.content); err == nil {
+	if _, err := fill(t, dir, worktree.Files{"../up": {Path: "../up", Hash: "h"}}, keeper{"h": "x"}); err == nil {
 		t.Error("a file went up")
 	}
 }
