@@ -17,6 +17,7 @@ import (
 	"coder/internal/core/secret"
 	"coder/internal/host/worktree"
 	"coder/internal/policy/trust"
+	"coder/internal/record/golden"
 	"coder/internal/record/past"
 )
 
@@ -93,7 +94,7 @@ func (a *App) SaveGolden(
 	if err != nil {
 		return nil, inputf("session %s: %v", id, err)
 	}
-	g := rerun.Golden{
+	g := golden.Golden{
 		Session: id, Root: "/workspace/" + filepath.Base(a.Root), Platform: platform(),
 		Version: Version, Made: a.Env.Now(), Trusted: a.Trusted == trust.Trusted,
 		Except: except.Records, Ignore: except.Ignore,
@@ -147,7 +148,7 @@ func withoutSecrets(world *past.World) (left []string, err error) {
 // RunGolden runs a golden session. With update what happens now is what is
 // expected from now on.
 func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Report, error) {
-	g, err := rerun.ReadGolden(dir)
+	g, err := golden.Read(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, inputf("no golden session in %s", dir)
 	}
@@ -155,7 +156,7 @@ func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Re
 		return nil, inputf("cannot read the golden session in %s: %v", dir, err)
 	}
 	take := rerun.New(g.Session, g.Root, g.Records)
-	report, learnt, err := a.runBare(ctx, take, past.NewWorld(g.Start, g.Later), rerun.Kept{Dir: dir}, *g, update)
+	report, learnt, err := a.runBare(ctx, take, past.NewWorld(g.Start, g.Later), golden.Kept{Dir: dir}, *g, update)
 	if err != nil || learnt == nil {
 		return report, err
 	}
@@ -165,8 +166,8 @@ func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Re
 // runBare runs a take again with the settings of the command line and the
 // project, as a stranger to this machine.
 func (a *App) runBare(
-	ctx context.Context, take *rerun.Take, world *past.World, kept past.Contents, g rerun.Golden, learn bool,
-) (*rerun.Report, *rerun.Golden, error) {
+	ctx context.Context, take *rerun.Take, world *past.World, kept past.Contents, g golden.Golden, learn bool,
+) (*rerun.Report, *golden.Golden, error) {
 	home, err := a.stage()
 	if err != nil {
 		return nil, nil, err

@@ -12,12 +12,12 @@ import (
 	"strings"
 	"unicode"
 
-	"coder/internal/agent/rerun"
 	"coder/internal/core/jsonx"
 	"coder/internal/core/secret"
 	"coder/internal/host/program"
 	"coder/internal/host/worktree"
 	"coder/internal/record/gitstate"
+	"coder/internal/record/golden"
 )
 
 // maxHistory bounds the history that a golden session takes along.
@@ -41,7 +41,7 @@ func (a *App) bareGit(ctx context.Context, dir string) (func(in []byte, args ...
 
 // packRepository gives a golden session the state of a repository and the objects of it. What
 // may hold secrets is left out and named.
-func (a *App) packRepository(ctx context.Context, g *rerun.Golden, state []byte) (left []string, err error) {
+func (a *App) packRepository(ctx context.Context, g *golden.Golden, state []byte) (left []string, err error) {
 	stage, err := a.stage()
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func secretBlobs(git func(in []byte, args ...string) ([]byte, error), ids []byte
 
 // unpackRepository makes a repository of a folder in which there is nothing yet, if the golden
 // session has one. It holds no configuration but our own and no hooks.
-func (a *App) unpackRepository(ctx context.Context, g rerun.Golden, root string) error {
+func (a *App) unpackRepository(ctx context.Context, g golden.Golden, root string) error {
 	if g.State == nil {
 		return nil
 	}

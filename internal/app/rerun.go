@@ -13,6 +13,7 @@ import (
 	"coder/internal/host/workspace"
 	"coder/internal/policy/rule"
 	"coder/internal/record/gitstate"
+	"coder/internal/record/golden"
 	"coder/internal/record/past"
 	"coder/internal/record/seal"
 	"coder/internal/record/undo"
@@ -146,7 +147,7 @@ type staging struct {
 	hidden  []string                                     // folders that commands do not see
 	was, is map[string]string                            // what stands for words of the record, and of the rerun
 	except  rerun.Exceptions
-	learn   *rerun.Golden // becomes what the rerun comes to; nil to compare only
+	learn   *golden.Golden // becomes what the rerun comes to; nil to compare only
 }
 
 // maxAgain is how often a take is run again where it differs: a number made by chance may
@@ -156,7 +157,7 @@ const maxAgain = 3
 // again runs a take again. Where it does not come to the same it is run more often: what
 // differs between two runs in the same world may differ from the record. What is to be learnt
 // is learnt unless the rerun takes another course.
-func (a *App) again(ctx context.Context, s staging) (report *rerun.Report, learnt *rerun.Golden, err error) {
+func (a *App) again(ctx context.Context, s staging) (report *rerun.Report, learnt *golden.Golden, err error) {
 	var runs []*rerun.Follower
 	var after []func()
 	defer func() {

@@ -249,7 +249,7 @@ var kinds = map[string]string{
 
 // kind says in a word what differs.
 func kind(e event.Event, filesOnly bool) string {
-	if _, ok := reply(e); ok {
+	if _, ok := event.Reply(e); ok {
 		return ofReply
 	}
 	if filesOnly {

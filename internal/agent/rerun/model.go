@@ -49,7 +49,7 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 		f.cancel()
 		return ctx.Err()
 	}
-	said, replied := reply(r.Event)
+	said, replied := event.Reply(r.Event)
 	summarises := req.System == compact.SummarySystem
 	switch e := r.Event.(type) {
 	case event.ContextReplaced:

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"coder/internal/agent/supervisor"
-	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/policy/mode"
 	"coder/internal/record/past"
@@ -237,16 +236,10 @@ func (t *Take) Start() time.Time {
 	return t.Records[0].Time
 }
 
-// reply is what a model said, if that is what an event is.
-func reply(e event.Event) (event.MessageAdded, bool) {
-	m, ok := e.(event.MessageAdded)
-	return m, ok && m.Message.Role == chat.Assistant && m.Model != ""
-}
-
 // replies are those on record.
 func (t *Take) replies() (all []event.Record) {
 	for r, e := range each[event.MessageAdded](t.Records) {
-		if _, ok := reply(e); ok {
+		if _, ok := event.Reply(e); ok {
 			all = append(all, r)
 		}
 	}
