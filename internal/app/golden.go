@@ -99,7 +99,7 @@ func (a *App) SaveGolden(
 		Version: Version, Made: a.Env.Now(), Trusted: a.Trusted == trust.Trusted,
 		Except: except.Records, Ignore: except.Ignore,
 	}
-	if notesOf(state).Repository {
+	if past.NotesOf(state).Repository {
 		more, err := a.packRepository(ctx, &g, state)
 		if err != nil {
 			return nil, inputf("session %s: %v", id, err)

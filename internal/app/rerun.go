@@ -78,7 +78,7 @@ func (a *App) worldOf(
 	if then.Saved, err = then.State(name); err != nil {
 		return world, nil, nil
 	}
-	for _, f := range notesOf(then.Saved).Ignored {
+	for _, f := range past.NotesOf(then.Saved).Ignored {
 		if _, known := world.Start[f.Path]; !known {
 			world.Start[f.Path] = f
 		}

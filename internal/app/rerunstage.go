@@ -17,6 +17,7 @@ import (
 	"coder/internal/host/worktree"
 	"coder/internal/policy/judge"
 	"coder/internal/record/gitstate"
+	"coder/internal/record/past"
 )
 
 // once runs a take again in a folder of its own, which is there until what is handed to after
@@ -31,7 +32,11 @@ func (a *App) once(ctx context.Context, s staging, after func(do func())) (*reru
 	if err := errors.Join(os.MkdirAll(root, 0o755), os.MkdirAll(home, 0o700)); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(s.furnish(ctx, root), a.copyHome(s.take, home, root)); err != nil {
+	err = errors.Join(s.furnish(ctx, root), a.copyHome(s.take, home, root))
+	if gone, ok := errors.AsType[*past.CommitError](err); ok {
+		err = inputf("%v", gone)
+	}
+	if err != nil {
 		return nil, err
 	}
 	files, err := s.world.LayOut(ctx, root, s.kept)

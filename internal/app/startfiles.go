@@ -1,16 +1,13 @@
 package app
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"coder/internal/core/jsonx"
-	"coder/internal/host/program"
 	"coder/internal/host/workspace"
 	"coder/internal/host/worktree"
 	"coder/internal/record/gitstate"
@@ -66,7 +63,7 @@ func (a *App) copyAuthored(root string, leave ...string) error {
 // own. Elsewhere is told where a repository is that a worktree is linked to.
 func (a *App) copyRepository(ctx context.Context, state []byte, root string, elsewhere func(was, is string)) error {
 	from, ok := gitstate.Find(a.Root)
-	if state != nil && !notesOf(state).Repository {
+	if state != nil && !past.NotesOf(state).Repository {
 		return nil // it was made since
 	}
 	if info, err := os.Lstat(filepath.Join(from.Top, ".git")); !ok || err != nil || !info.IsDir() && !from.Linked() {
@@ -76,77 +73,20 @@ func (a *App) copyRepository(ctx context.Context, state []byte, root string, els
 	if err != nil {
 		return err
 	}
-	to := gitstate.Repository{Top: strings.TrimSuffix(root, string(filepath.Separator)+rel)}
-	to.Common = filepath.Join(to.Top, ".git")
-	to.Own = to.Common
-	if from.Linked() {
-		within, err := filepath.Rel(from.Top, from.Common)
-		if err != nil {
-			return err
-		}
-		to.Common = filepath.Join(to.Top, within)
-		to.Own = filepath.Join(to.Common, "worktrees", filepath.Base(from.Own))
-		if err := link(to); err != nil {
-			return err
-		}
-		elsewhere(from.Common, to.Common)
-	}
-	if state == nil {
-		if state, err = from.Save(jsonx.Must(startNotes{Repository: true, Seen: a.seenByGit(), Configs: configsOf(from)})); err != nil {
-			return err
-		}
-	}
-	for name, text := range notesOf(state).Configs {
-		file := filepath.Join(to.Common, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, text, 0o644)); err != nil {
-			return err
-		}
-	}
-	return errors.Join(layOutRepository(state, to, rel, filepath.Join(from.Common, "objects")), a.checkRepository(ctx, to, rel))
-}
-
-// link makes a folder a work tree of a repository elsewhere.
-func link(to gitstate.Repository) error {
-	write := func(dir, name, text string) error {
-		return os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o644)
-	}
-	return errors.Join(os.MkdirAll(to.Own, 0o755), os.MkdirAll(to.Top, 0o755), write(to.Own, "gitdir", filepath.Join(to.Top, ".git")),
-		write(to.Own, "commondir", filepath.Join("..", "..")), write(to.Top, ".git", "gitdir: "+to.Own))
-}
-
-// layOutRepository lays a saved state out in a copy, in which git overlooks our data.
-func layOutRepository(state []byte, to gitstate.Repository, rel string, objects ...string) error {
-	if err := to.Borrow(objects...); err != nil {
-		return err
-	}
-	if err := gitstate.LayOut(state, to); err != nil {
-		return err
-	}
-	return to.Ignore(hideData(rel, notesOf(state).Seen)...)
-}
-
-// checkRepository makes sure that the copy has the commit that was checked out, and has git
-// overlook the files that lie outside of the workspace: the copy has none of them.
-func (a *App) checkRepository(ctx context.Context, to gitstate.Repository, rel string) error {
-	disarmed, err := a.Door().Git(ctx, to.Top)
-	if errors.Is(err, program.ErrNotFound) {
-		return nil // there is no git to show where it stands
-	}
+	to, err := past.Beside(from, strings.TrimSuffix(root, string(filepath.Separator)+rel))
 	if err != nil {
 		return err
 	}
-	head, unborn := disarmed.Command(ctx, "rev-parse", "--verify", "--quiet", "HEAD").Output()
-	if unborn == nil && disarmed.Command(ctx, "cat-file", "-e", strings.TrimSpace(string(head))+"^{tree}").Run() != nil {
-		return inputf("the commit that the session began with is no longer in the repository: %s", strings.TrimSpace(string(head)))
+	if from.Linked() {
+		elsewhere(from.Common, to.Common)
 	}
-	if rel == "." {
-		return nil
+	if state == nil {
+		if state, err = from.Save(jsonx.Must(past.Notes{Repository: true, Seen: a.seenByGit(), Configs: past.Configs(from)})); err != nil {
+			return err
+		}
 	}
-	outside, err := disarmed.Command(ctx, "ls-files", "-z", "--cached", "--full-name", "--", ":/", ":(exclude,top)"+filepath.ToSlash(rel)).Output()
-	if err != nil || len(outside) == 0 {
+	if err := past.Configure(to, past.NotesOf(state).Configs); err != nil {
 		return err
 	}
-	skip := disarmed.Command(ctx, "update-index", "-z", "--skip-worktree", "--stdin")
-	skip.Stdin = bytes.NewReader(outside)
-	return skip.Run()
+	return past.LayOutRepository(ctx, state, to, rel, a.Door(), nil, filepath.Join(from.Common, "objects"))
 }

@@ -49,10 +49,11 @@ func (t *Tree) Disarm(ctx context.Context) (err error) {
 // Git runs git in the folder and returns what it prints. Env is added to its
 // environment.
 func (t *Tree) Git(ctx context.Context, env []string, args ...string) (string, error) {
-	return t.Feed(ctx, env, nil, args...)
+	out, err := t.Feed(ctx, env, nil, args...)
+	return strings.TrimSuffix(out, "\n"), err
 }
 
-// Feed is [Tree.Git] with something on git's standard input.
+// Feed is [Tree.Git] with something on git's standard input, and all that git prints.
 func (t *Tree) Feed(ctx context.Context, env []string, in io.Reader, args ...string) (string, error) {
 	cmd := t.git.Command(ctx, args...)
 	cmd.Env, cmd.Stdin = append(cmd.Env, env...), in
@@ -69,7 +70,7 @@ func run(ctx context.Context, cmd *program.Cmd) (string, error) {
 		}
 		return "", err
 	}
-	return strings.TrimSuffix(out.String(), "\n"), nil
+	return out.String(), nil
 }
 
 // CheckRepo makes sure that a repository can be named in a task: no option, no
