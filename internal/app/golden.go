@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"coder/internal/agent/rerun"
 	"coder/internal/core/event"
 	"coder/internal/core/secret"
+	"coder/internal/host/program"
 	"coder/internal/host/worktree"
 	"coder/internal/policy/trust"
 	"coder/internal/record/golden"
@@ -53,12 +53,6 @@ func (a *App) Goldens() (names []string) {
 	return names
 }
 
-// Bounds of what the files of a golden session may be.
-const (
-	maxGoldenFiles = 2000
-	maxGoldenBytes = 32 << 20
-)
-
 // SavedGolden is the result of saving a golden session.
 type SavedGolden struct {
 	*rerun.Report
@@ -90,7 +84,7 @@ func (a *App) SaveGolden(
 	if err != nil {
 		return nil, err
 	}
-	left, err := withoutSecrets(world)
+	left, err := golden.WithoutSecrets(world)
 	if err != nil {
 		return nil, inputf("session %s: %v", id, err)
 	}
@@ -100,7 +94,7 @@ func (a *App) SaveGolden(
 		Except: except.Records, Ignore: except.Ignore,
 	}
 	if past.NotesOf(state).Repository {
-		more, err := a.packRepository(ctx, &g, state)
+		more, err := a.takeRepository(ctx, &g, state)
 		if err != nil {
 			return nil, inputf("session %s: %v", id, err)
 		}
@@ -111,6 +105,27 @@ func (a *App) SaveGolden(
 		return &SavedGolden{report, left, true}, err
 	}
 	return &SavedGolden{report, left, false}, learnt.Write(dir)
+}
+
+// takeRepository gives a golden session the repository that it began in.
+func (a *App) takeRepository(ctx context.Context, g *golden.Golden, state []byte) (left []string, err error) {
+	ask := func(key string) string {
+		out, _ := a.Door().Query(a.Root).Command(ctx, "config", "--get", key).Output()
+		return strings.TrimSpace(string(out))
+	}
+	g.Name, g.Address = ask("user.name"), ask("user.email")
+	stage, err := a.stage()
+	if err != nil {
+		return nil, err
+	}
+	defer worktree.RemoveAll(stage)
+	return g.Take(ctx, state, a.Root, stage, a.bareDoor(stage))
+}
+
+// bareDoor starts git in a folder of a copy, with no settings but those of the copy.
+func (a *App) bareDoor(dir string) program.Door {
+	env := append(a.ChildEnv(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+	return a.door.With(append(env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)))
 }
 
 // maskedPast is what files held, without keys.
@@ -125,24 +140,6 @@ func (p *maskedPast) Content(ctx context.Context, s event.FileState, limit int64
 		return data, err
 	}
 	return []byte(p.mask.Text(string(data))), nil
-}
-
-// withoutSecrets leaves files out that are known to hold secrets, and tells
-// which. The error says that there are too many others.
-func withoutSecrets(world *past.World) (left []string, err error) {
-	size := int64(0)
-	for name, s := range world.Start {
-		if secret.Is(name) && s.Hash != "" {
-			left = append(left, name)
-			delete(world.Start, name)
-		}
-		size += s.Size
-	}
-	slices.Sort(left)
-	if len(world.Start) > maxGoldenFiles || size > maxGoldenBytes {
-		return nil, fmt.Errorf("it started with %d files of %d bytes; a golden session allows %d of %d: record it in a smaller folder", len(world.Start), size, maxGoldenFiles, maxGoldenBytes)
-	}
-	return left, nil
 }
 
 // RunGolden runs a golden session. With update what happens now is what is
@@ -195,7 +192,7 @@ func (a *App) runBare(
 		within: outer(g.Within),
 		was:    map[string]string{g.Platform: "<platform>"}, is: hosts(),
 		furnish: func(ctx context.Context, root string) error {
-			return errors.Join(a.copyAuthored(root, "golden"), b.unpackRepository(ctx, g, root))
+			return errors.Join(a.copyAuthored(root, "golden"), g.Unpack(ctx, root, b.bareDoor(g.Top(root))))
 		},
 	}
 	s.is[platform()] = "<platform>"

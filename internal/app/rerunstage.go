@@ -13,6 +13,7 @@ import (
 	"coder/internal/agent/rerun"
 	"coder/internal/agent/supervisor"
 	"coder/internal/core/event"
+	"coder/internal/host/program"
 	"coder/internal/host/workspace"
 	"coder/internal/host/worktree"
 	"coder/internal/policy/judge"
@@ -35,6 +36,9 @@ func (a *App) once(ctx context.Context, s staging, after func(do func())) (*reru
 	err = errors.Join(s.furnish(ctx, root), a.copyHome(s.take, home, root))
 	if gone, ok := errors.AsType[*past.CommitError](err); ok {
 		err = inputf("%v", gone)
+	}
+	if errors.Is(err, program.ErrNotFound) {
+		err = inputf("git is not installed, and this golden session needs it")
 	}
 	if err != nil {
 		return nil, err

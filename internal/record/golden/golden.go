@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/secret"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 	"coder/internal/record/past"
@@ -70,6 +71,30 @@ const (
 	packFile  = "objects.pack"
 	leftLater = "contents"
 )
+
+// Bounds of what the files of a golden session may be.
+const (
+	maxFiles = 2000
+	maxBytes = 32 << 20
+)
+
+// WithoutSecrets leaves files out that are known to hold secrets, and tells
+// which. The error says that there are too many others.
+func WithoutSecrets(world *past.World) (left []string, err error) {
+	size := int64(0)
+	for name, s := range world.Start {
+		if secret.Is(name) && s.Hash != "" {
+			left = append(left, name)
+			delete(world.Start, name)
+		}
+		size += s.Size
+	}
+	slices.Sort(left)
+	if len(world.Start) > maxFiles || size > maxBytes {
+		return nil, fmt.Errorf("it started with %d files of %d bytes; a golden session allows %d of %d: record it in a smaller folder", len(world.Start), size, maxFiles, maxBytes)
+	}
+	return left, nil
+}
 
 // Write writes the folder, which must not be there yet.
 func (g *Golden) Write(dir string) error {
