@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"slices"
 
 	"coder/internal/core/event"
 	"coder/internal/core/secret"
@@ -51,7 +50,7 @@ func (a *App) bundle(ctx context.Context, w io.Writer, id string, at uint64) (le
 			return 0, err
 		}
 		mask := a.keys.conceals(a)
-		r.Event = maskNames(p.packed(event.Masked(r.Event, mask)), mask.Text)
+		r.Event = maskNames(event.WithStates(event.Masked(r.Event, mask), p.state), mask.Text)
 		b.Records = append(b.Records, r)
 	}
 	if len(b.Records) == 0 {
@@ -70,54 +69,13 @@ type packing struct {
 	left     int // files that hold keys
 }
 
-// packed is an event whose states of files are named as another machine knows
-// them.
-func (p *packing) packed(e event.Event) event.Event {
-	switch e := e.(type) {
-	case event.ToolCallRequested:
-		before := make([]event.FileState, len(e.Before))
-		for i, s := range e.Before {
-			before[i] = p.state(s)
-		}
-		if e.Before != nil {
-			e.Before = before
-		}
-		return e
-	case event.ToolCallCompleted:
-		changes := make([]event.FileChange, len(e.Changes))
-		for i, c := range e.Changes {
-			changes[i] = event.FileChange{Before: p.state(c.Before), After: p.state(c.After), Doubt: c.Doubt}
-		}
-		if e.Changes != nil {
-			e.Changes = changes
-		}
-		return e
-	}
-	return e
-}
-
 // maskNames is an event without keys in the names of files. On record here they are as
 // they are, for what is brought back must be what was there.
 func maskNames(e event.Event, mask func(string) string) event.Event {
-	state := func(s event.FileState) event.FileState {
+	return event.WithStates(e, func(s event.FileState) event.FileState {
 		s.Path, s.Link = mask(s.Path), mask(s.Link)
 		return s
-	}
-	switch e := e.(type) {
-	case event.ToolCallRequested:
-		e.Before = slices.Clone(e.Before)
-		for i, s := range e.Before {
-			e.Before[i] = state(s)
-		}
-		return e
-	case event.ToolCallCompleted:
-		e.Changes = slices.Clone(e.Changes)
-		for i, c := range e.Changes {
-			e.Changes[i] = event.FileChange{Before: state(c.Before), After: state(c.After), Doubt: c.Doubt}
-		}
-		return e
-	}
-	return e
+	})
 }
 
 // state takes along what a file held, as far as it was kept and is no secret.

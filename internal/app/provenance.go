@@ -131,6 +131,20 @@ func (s *Store) read(ctx context.Context, id string, wants func(line []byte) boo
 	return s.logs.ReadWhere(ctx, id, 0, wants, logs...)
 }
 
+// Log reads all records of a session that has some.
+func (s *Store) Log(ctx context.Context, id string) (records []event.Record, err error) {
+	for r, err := range s.Logs.Read(ctx, id, 0) {
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, r)
+	}
+	if len(records) == 0 {
+		return nil, inputf("session %s has no readable log; see coder audit verify %[1]s", id)
+	}
+	return records, nil
+}
+
 // kept is what the undo store and git have of files.
 func (a *App) kept(ws *workspace.Workspace) past.Now { return a.keptIn(a.Store(), ws) }
 

@@ -48,7 +48,7 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 			}))
 		},
 	})
-	if err == nil && report.Difference != nil && report.Difference.Worldly() && len(take.Requests()) > 0 {
+	if err == nil && report.Difference != nil && report.Difference.Worldly() && len(take.Requests) > 0 {
 		report.Missing = a.missing(id, world, state)
 	}
 	return report, err
@@ -59,7 +59,7 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 func (a *App) worldOf(
 	ctx context.Context, whole, take *rerun.Take, files past.Kept, then *past.Store,
 ) (*past.World, []byte, error) {
-	r, name := take.Repository()
+	name := take.State
 	if _, err := then.State(name); errors.Is(err, undo.ErrDamaged) {
 		return nil, nil, inputf("session %s: its initial files cannot be read: %v", take.ID, err)
 	}
@@ -67,12 +67,12 @@ func (a *App) worldOf(
 	if err != nil {
 		return nil, nil, err
 	}
-	if !world.Whole && len(take.Requests()) > 0 {
-		if err := then.Complete(ctx, world, take.Start()); err != nil {
+	if !world.Whole && len(take.Requests) > 0 {
+		if err := then.Complete(ctx, world, take.Begun); err != nil {
 			return nil, nil, inputf("session %s: %v", take.ID, err)
 		}
 	}
-	if name == "" || !seal.New(a.Store().Key(), a.Root, take.ID).Vouches(r) {
+	if name == "" || !seal.New(a.Store().Key(), a.Root, take.ID).Vouches(take.Stated) {
 		return world, nil, nil
 	}
 	if then.Saved, err = then.State(name); err != nil {
@@ -115,8 +115,8 @@ func (a *App) missing(id string, world *past.World, state []byte) string {
 // withSettingsOf is the program with the settings file that a session was run
 // with, if that was this user's own doing and none is named now.
 func (a *App) withSettingsOf(id string, take *rerun.Take) (*App, error) {
-	begun, run := take.FirstRun()
-	if run.Config == "" || a.Options.ConfigFile != "" || !seal.New(a.Store().Key(), a.Root, id).Vouches(begun) {
+	run := take.Flags
+	if run.Config == "" || a.Options.ConfigFile != "" || !seal.New(a.Store().Key(), a.Root, id).Vouches(take.First) {
 		return a, nil
 	}
 	o := a.Options
@@ -201,13 +201,13 @@ func (a *App) another(ctx context.Context, s staging, f *rerun.Follower, root, h
 	b.elsewhere = slices.Concat(a.elsewhere, []string{a.Root, a.Project})
 	b.Root, b.Project, b.Home, b.Trust.Path = root, root, home, filepath.Join(home, "trust.json")
 	b.mcpServers, b.mcpLeft, b.telemetry = nil, nil, telemetry.Settings{}
-	b.Play, b.Recorded = f, &Recorded{Follower: f, calls: s.take.Requests(), hidden: s.hidden}
+	b.Play, b.Recorded = f, &Recorded{Follower: f, calls: s.take.Requests, hidden: s.hidden}
 	if ws, err := workspace.Open(a.Root); err == nil { // else there is nothing to hide
 		b.Recorded.secrets, _ = a.protect(ws).hidden(ctx)
 		ws.Close()
 	}
-	if model := s.take.Model(); model != "" {
-		b.chosen.Store(&model)
+	if s.take.Model != "" {
+		b.chosen.Store(&s.take.Model)
 	}
 	c := &b.Config
 	c.Safety.Sandbox, c.Safety.Network = "require", nil

@@ -48,7 +48,7 @@ func (a *App) once(ctx context.Context, s staging, after func(do func())) (*reru
 		return nil, inputf("session %s: %v", s.take.ID, err)
 	}
 	after(func() { _ = files.Close() })
-	if err := files.Date(s.take.Start(), s.there); err != nil {
+	if err := files.Date(s.take.Begun, s.there); err != nil {
 		return nil, err
 	}
 	copied, err := workspace.Open(root)
@@ -112,5 +112,5 @@ func (a *App) copyHome(take *rerun.Take, home, root string) error {
 			return err
 		}
 	}
-	return judge.Carry(filepath.Join(a.Home, "always"), a.Root, filepath.Join(home, "always"), root, take.Start())
+	return judge.Carry(filepath.Join(a.Home, "always"), a.Root, filepath.Join(home, "always"), root, take.Begun)
 }

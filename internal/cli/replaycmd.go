@@ -35,12 +35,9 @@ func (inv *invocation) runReplay(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	var records []event.Record
-	for r, err := range a.Store().Logs.Read(ctx, id, 0) {
-		if err != nil {
-			return err
-		}
-		records = append(records, r)
+	records, err := a.Store().Log(ctx, id)
+	if err != nil {
+		return err
 	}
 	damage := a.Store().Damage(ctx, id)
 	if _, err := a.Store().Verify(id); err != nil && len(a.Store().Unread()) == 0 {
@@ -48,8 +45,6 @@ func (inv *invocation) runReplay(ctx context.Context, a *app.App) error {
 	}
 	n := cmp.Or(fl.until, len(records))
 	switch {
-	case len(records) == 0:
-		return inputf("session %s has no readable log; see coder audit verify %[1]s", id)
 	case n > len(records):
 		return inputf("session %s has %d records", id, len(records))
 	case fl.verify && damage != "" && fl.until == 0:

@@ -140,7 +140,7 @@ func (f *Follower) Compare(except Exceptions, again ...*Follower) *Report {
 		c.add(align(f.take, other.made))
 	}
 	return &Report{
-		Session: f.take.ID, Steps: len(f.take.replies()), Records: len(f.made),
+		Session: f.take.ID, Steps: len(f.take.replies), Records: len(f.made),
 		Difference: c.first(align(f.take, f.made)), Unsure: f.copy.Unsure,
 	}
 }
@@ -161,7 +161,7 @@ func newComparison(take *Take, was, is Side, except Exceptions) *comparison {
 	reading := func(side Side) *reader { return &reader{side, except, make(map[event.FileState]string)} }
 	c := &comparison{take: take, was: reading(was), is: reading(is), except: except}
 	c.calls = make(map[string]event.ToolCallRequested)
-	for _, e := range take.Requests() {
+	for _, e := range take.Requests {
 		c.calls[e.CallID], c.jobs = e, c.jobs || background(e)
 	}
 	return c

@@ -54,7 +54,7 @@ func Follow(take *Take, was, is Side, copy *past.Copy) *Follower {
 		take: take, was: was, is: is, copy: copy, mode: mode.Build, asked: make(map[string]made),
 		cancel: func() {}, change: func(string) {},
 	}
-	f.clock.Store(take.Start())
+	f.clock.Store(take.Begun)
 	f.begin(0)
 	return f
 }

@@ -66,15 +66,12 @@ func (f *Follower) named(ctx context.Context, s event.FileState) (event.FileStat
 func (f *Follower) portable(ctx context.Context, r event.Record, g *golden.Golden) (event.Record, error) {
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
-		e.Tree, e.Repository, e.Confined, e.Before = "", "", "", slices.Clone(e.Before)
+		e.Tree, e.Repository, e.Confined = "", "", ""
 		r.Event = e
 	case event.ToolCallCompleted:
 		e.Changes, _ = past.Expand(ctx, f.is.Kept, e.Changes)
-		for i, c := range e.Changes {
-			e.Changes[i] = event.FileChange{Before: f.outcome(ctx, c.Before, g), After: f.outcome(ctx, c.After, g)}
-		}
-		e.DurationMs, e.Saw = 0, slices.Clone(e.Saw)
-		r.Event = e
+		e.DurationMs = 0
+		r.Event = event.WithStates(e, func(s event.FileState) event.FileState { return f.outcome(ctx, s, g) })
 	}
 	r.Seal = ""
 	line, err := event.Encode(r)
