@@ -222,8 +222,9 @@ func (c *comparison) differing(p pair) *Difference {
 	for _, path := range slices.Sorted(maps.Keys(both)) {
 		x, before := then[path]
 		y, after := now[path]
-		explains := func(other map[string]leaf) bool { return x.explained(y, other[path]) }
-		if !before && y.older || x.same(y) || c.excused(p.was, path, x, y) || slices.ContainsFunc(again, explains) {
+		explains := func(other map[string]leaf) bool { return alike.Explains(x.text(), y.text(), other[path].text()) }
+		same := x.name == y.name || alike.Texts(x.text(), y.text())
+		if !before && y.older || same || c.excused(p.was, path, x, y) || slices.ContainsFunc(again, explains) {
 			continue
 		}
 		filesOnly = filesOnly && both[path].file
@@ -256,18 +257,6 @@ func kind(e event.Event, filesOnly bool) string {
 		return ofFiles
 	}
 	return cmp.Or(kinds[nameOf(e)], ofCourse)
-}
-
-// same reports whether two leaves say the same but for what may differ.
-func (l leaf) same(as leaf) bool {
-	return l.text == as.text || alike.Texts(l.text, as.text) || l.holds != nil && as.holds != nil && alike.Texts(l.held(), as.held())
-}
-
-// explained reports whether l differs from is no more than is and again do, which were
-// made in the same world.
-func (l leaf) explained(is, again leaf) bool {
-	return alike.Explains(l.text, is.text, again.text) ||
-		l.holds != nil && is.holds != nil && again.holds != nil && alike.Explains(l.held(), is.held(), again.held())
 }
 
 // processIDs are the ways in which a command names processes by their numbers.
@@ -304,7 +293,7 @@ func (c *comparison) excused(r event.Record, path string, was, is leaf) bool {
 	if job && slices.Contains(ofJobs, path[strings.LastIndexByte(path, '.')+1:]) {
 		return true // it ends when it ends
 	}
-	without := func(l leaf) string { return numbers().ReplaceAllString(l.text, "<pid>") }
+	without := func(l leaf) string { return numbers().ReplaceAllString(l.name, "<pid>") }
 	return ok && processIDs().Match(call.Input) && without(was) == without(is)
 }
 
@@ -343,7 +332,7 @@ func (c *comparison) noticed(side *reader, path string, change leaf) (same, othe
 	}
 	for _, s := range found {
 		if side.change(s.Path) == path {
-			equal := side.state(s).held() == change.held()
+			equal := side.state(s).text() == change.text()
 			same, other = same || equal, other || !equal
 		}
 	}

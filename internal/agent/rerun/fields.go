@@ -98,11 +98,11 @@ type Side struct {
 
 // leaf is a field of a record that holds no other fields, or a file that it names.
 type leaf struct {
-	text   string
+	name   string        // what it says, or of a file what its content is called, and its mode
+	held   func() string // of a file: its mode and what it held, "" if that cannot be compared
 	file   bool
-	older  bool                  // records of earlier versions do not have it
-	holds  func() (string, bool) // of a file: what it held, if that can be compared
-	change bool                  // of what a call did
+	older  bool // records of earlier versions do not have it
+	change bool // of what a call did
 }
 
 // reader reads the leaves of records on one side.
@@ -142,7 +142,7 @@ func (r *reader) leaves(e event.Event) map[string]leaf {
 	}
 	data, err := json.Marshal(e)
 	if err != nil {
-		list["event"] = leaf{text: err.Error()}
+		list["event"] = leaf{name: err.Error()}
 		return list
 	}
 	r.walk(list, name, "", "", decoded(string(data)))
@@ -193,9 +193,9 @@ func (r *reader) walk(list map[string]leaf, record, path, shown string, value an
 			r.walk(list, record, path, shown, inner)
 			return
 		}
-		list[shown] = leaf{text: r.text(v), older: why != ""}
+		list[shown] = leaf{name: r.text(v), older: why != ""}
 	default:
-		list[shown] = leaf{text: fmt.Sprint(v), older: why != ""}
+		list[shown] = leaf{name: fmt.Sprint(v), older: why != ""}
 	}
 }
 
@@ -252,16 +252,15 @@ func cache(name string) bool {
 func (r *reader) state(s event.FileState) leaf {
 	switch {
 	case s.Lost:
-		return leaf{file: true, text: "(not kept)"}
+		return leaf{file: true, name: "(not kept)"}
 	case s.Hash == "":
-		return leaf{file: true, text: "(none)"}
+		return leaf{file: true, name: "(none)"}
 	case s.Link != "":
-		return leaf{file: true, text: r.text("link to " + s.Link)}
+		return leaf{file: true, name: r.text("link to " + s.Link)}
 	case s.Hash == "dir":
-		return leaf{file: true, text: "folder"}
+		return leaf{file: true, name: "folder"}
 	}
-	holds := func() (string, bool) { return r.content(s) }
-	return leaf{file: true, text: fmt.Sprintf("%s %04o", s.Hash, s.Mode), holds: holds}
+	return leaf{file: true, name: fmt.Sprintf("%s %04o", s.Hash, s.Mode), held: func() string { return r.content(s) }}
 }
 
 // maxRead is how long a file may be that is compared at all.
@@ -270,37 +269,35 @@ const maxRead = 256 << 20
 // maxCompared is how long a file may be of which parts may differ.
 const maxCompared = 1 << 20
 
-// content is what a file held, if it can be compared, with its mode.
-func (r *reader) content(s event.FileState) (string, bool) {
+// content is what a file held, after its mode, "" if it cannot be compared.
+func (r *reader) content(s event.FileState) string {
 	if text, known := r.kept[s]; known || r.side.Kept == nil {
-		return text, known
+		return text
 	}
 	data, err := r.side.Kept.Content(context.Background(), s, maxRead)
 	if err != nil {
-		return "", false
+		return ""
 	}
 	text := past.Sum(data)
 	if len(data) <= maxCompared && !bytes.ContainsRune(data, 0) {
 		text = r.text(string(data))
 	}
 	r.kept[s] = fmt.Sprintf("%04o\n%s", s.Mode, text)
-	return r.kept[s], true
+	return r.kept[s]
 }
 
-// held is what a file held, else what the leaf says.
-func (l leaf) held() string {
-	if l.holds != nil {
-		if text, ok := l.holds(); ok {
-			return text
-		}
+// text is what a leaf says, or of a file what it held.
+func (l leaf) text() string {
+	if l.held == nil {
+		return l.name
 	}
-	return l.text
+	return cmp.Or(l.held(), l.name)
 }
 
 // String is a leaf as people read it: a text of several lines on lines of its own.
 func (l leaf) String() string {
-	text := l.held()
-	if l.holds != nil && text != l.text {
+	text := l.text()
+	if text != l.name {
 		_, text, _ = strings.Cut(text, "\n")
 	}
 	if text = strings.TrimRight(text, "\n"); strings.Contains(text, "\n") {

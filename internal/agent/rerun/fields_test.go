@@ -105,7 +105,7 @@ func TestLeavesOfARecord(t *testing.T) {
 	}
 	got := make(map[string]string)
 	for path, l := range r.leaves(e) {
-		got[path] = l.text
+		got[path] = l.name
 		if l.file != strings.Contains(path, " ") || l.change != strings.HasPrefix(path, "files ") {
 			t.Errorf("%s is a file: %v, a change: %v", path, l.file, l.change)
 		}
@@ -122,6 +122,8 @@ func TestFilesAreComparedByWhatTheyHold(t *testing.T) {
 		return event.ToolCallCompleted{Tool: "x", Output: []byte(`{}`), Changes: []event.FileChange{{After: s}}}
 	}
 	kept := keeper{contents: map[string]string{"1": "made 2026-11-16 06:24\n", "2": "made 2027-01-02 09:00\n", "3": "unmade\nhere", "4": "bin\x00 2026-11-16", "5": "bin\x00 2027-01-02"}}
+	gitName := "git:" + strings.Repeat("a", 39) // whose ids are masked in texts
+	kept.contents[gitName+"1"], kept.contents[gitName+"2"] = "one", "two"
 	side := Side{Kept: kept}
 	none := keeper{}
 	for name, tt := range map[string]struct {
@@ -136,6 +138,7 @@ func TestFilesAreComparedByWhatTheyHold(t *testing.T) {
 		"the same":         {file("a", "9"), file("a", "9"), none, true},
 		"not kept":         {file("a", "1"), file("a", "2"), none, false},
 		"gone":             {file("a", "1"), event.FileState{Path: "a"}, kept, false},
+		"named by git":     {file("a", gitName+"1"), file("a", gitName+"2"), kept, false},
 	} {
 		d := differs(left(tt.was), left(tt.is), Side{Kept: tt.kept}, Side{Kept: tt.kept})
 		if (d == "") != tt.same || d != "" && !strings.HasPrefix(d, ofFiles) {
