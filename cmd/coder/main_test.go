@@ -98,8 +98,10 @@ func TestScripts(t *testing.T) {
 			name, value, _ := strings.Cut(noRaceWait, "=")
 			env.Setenv(name, value)
 			env.Setenv("GOCACHE", goCache())
+			top, err := filepath.Abs("../..")
+			env.Setenv("REPOSITORY", top)
 			env.Cd = filepath.Join(env.WorkDir, "w")
-			return errors.Join(os.MkdirAll(home, 0o755), os.MkdirAll(env.Cd, 0o755))
+			return errors.Join(err, os.MkdirAll(home, 0o755), os.MkdirAll(env.Cd, 0o755))
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond != "cchooks" {

@@ -31,11 +31,14 @@ func notForSubagents(name string) bool {
 // loadAgents reads the agents of the project, the person and plugins. What is wrong with
 // them is said once, however many sessions follow each other.
 func (a *App) loadAgents() (subagent.Catalogue, []subagent.Warning) {
-	roots := []subagent.Root{{
-		Path: ".coder/agents", Files: repofile.Below(a.Root).Sub(".coder/agents"), Bounded: a.Trusted != trust.Trusted,
-	}}
-	if a.Home != "" {
-		own := filepath.Join(a.Home, "agents")
+	var roots []subagent.Root
+	if !a.Options.Bare {
+		roots = append(roots, subagent.Root{
+			Path: ".coder/agents", Files: repofile.Below(a.Root).Sub(".coder/agents"), Bounded: a.Trusted != trust.Trusted,
+		})
+	}
+	if home, _ := a.homes(); home != "" {
+		own := filepath.Join(home, "agents")
 		roots = append(roots, subagent.Root{Path: filepath.ToSlash(own), Files: repofile.OwnDir(own)})
 	}
 	roots = append(roots, a.claudeRoots("agents")...)

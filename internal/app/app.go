@@ -30,12 +30,14 @@ import (
 	"coder/internal/host/lsp"
 	"coder/internal/host/program"
 	"coder/internal/host/shell"
+	"coder/internal/host/update"
 	"coder/internal/model/provider"
 	"coder/internal/policy/judge"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
 	"coder/internal/report/export"
 	"coder/internal/report/telemetry"
+	"coder/internal/slash"
 	"coder/internal/tool"
 	"coder/internal/tool/bash"
 	"coder/internal/tool/files"
@@ -55,6 +57,8 @@ type Env struct {
 	// Patience is how many times as long as usual is waited for what should come soon: a
 	// busy machine takes its time. Zero is once.
 	Patience int
+	// Releases, if set, is where newer versions are instead of where the build says.
+	Releases update.Source
 	// WrapStore, if set, wraps the store of sessions. Tests break it.
 	WrapStore func(event.Store) event.Store
 	// Disk, if set, is what sessions, and what can be undone, are written to.
@@ -99,6 +103,7 @@ type Options struct {
 	AppendSystem string // added to the system prompt
 	Script       string // a file that plays the model
 	Ephemeral    bool   // nothing is kept on disk
+	Bare         bool   // no settings, rules, skills and the like of the home and the project are read
 	Attended     bool   // a person is there to be asked
 
 	AllowTools, DenyTools []rule.Spec
@@ -135,6 +140,9 @@ type App struct {
 	Modes   *mode.State // the mode of work
 	// Play, if set, plays the model instead of the one that is configured.
 	Play provider.Provider
+	// JobEnded, if set before a session is opened, is called when a command in the background
+	// has ended that no call waits for.
+	JobEnded func(slash.Job)
 	// Recorded, if set, stands for what a session that is run again must not reach.
 	Recorded *Recorded
 	// Store opens what is kept of the workspace, once.
@@ -165,6 +173,7 @@ type App struct {
 	switched   atomic.Pointer[config.Config] // the settings of the profile that /model chose
 	windows    remembered[heardWindow]       // of models, by the word of their servers
 	beside     provider.Beside               // what servers are asked in the session in use
+	blind      provider.Blind                // the models that refused pictures
 	lists      remembered[[]string]          // of models, by the word of their servers
 	guards     remembered[string]            // of other agents in the project, by their content
 	keys       keyring                       // printed by commands
@@ -175,11 +184,12 @@ type App struct {
 
 	answer *structured.Answer // nil unless answers are to have a certain form
 
-	checks atomic.Pointer[verify.Checks] // of the session that is open
-	turn   atomic.Pointer[tally]         // what its turn takes
-	judge  *judge.Judge                  // once a session is open
-	asked  sync.Map                      // calls by their ids that nobody could be asked about, as they were judged
-	set    tool.Set                      // what the model may call, once a session is open
+	checks      atomic.Pointer[verify.Checks] // of the session that is open
+	turn        atomic.Pointer[tally]         // what its turn takes
+	judge       *judge.Judge                  // once a session is open
+	memoryIndex atomic.Pointer[string]        // nil: not read yet
+	asked       sync.Map                      // calls by their ids that nobody could be asked about, as they were judged
+	set         tool.Set                      // what the model may call, once a session is open
 }
 
 // New puts the program together under the settings of a workspace. What is wrong

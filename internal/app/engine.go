@@ -72,13 +72,15 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	}
 	judge.SetLogs(a.Store().relative("runs", sessionID))
 	a.judge = judge
+	ended := kit.ended
 	runner := &toolrun.Runner{
-		Policy: a.notesAsked(asksAboutMarks(a.saysLeftOut(a.inCommands(judge)))), NewID: func() string { return NewID("ui") }, Now: a.Env.Now, Keeper: kit.keeper, Conceals: kit.conceals,
+		Policy: a.notesAsked(a.asksAboutMemory(asksAboutMarks(a.saysLeftOut(a.inCommands(judge))))), NewID: func() string { return NewID("ui") }, Now: a.Env.Now, Keeper: kit.keeper, Conceals: kit.conceals,
 	}
 	start := &sessionStart{app: a, kit: kit}
 	runner.Start = start.keep
 	if a.Recorded != nil {
 		runner.Policy, runner.Recall = a.Recorded.judged(a.inCommands(judge)), a.Recorded.Recall
+		ended = a.Recorded.Ended
 	}
 	if a.Options.Attended {
 		runner.Waiver = a.Store().waiver()
@@ -124,7 +126,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	return supervisor.Engine{
 		Engine: orchestrator.Engine{
 			Provider: start, Runner: runner, Settings: settings, Mode: a.Modes, Commands: commands, Todos: kit.todos.List,
-			Checked: checks.Last, Declined: checks.Declined, Files: kit.project, Library: a.sessionLibrary(kit), PutAside: a.offload(kit, sessionID), Hooks: own, Final: final, Sleep: a.Env.Sleep, Conceals: kit.conceals,
+			Checked: checks.Last, Ended: ended, Declined: checks.Declined, Files: kit.project, Library: a.sessionLibrary(kit), PutAside: a.offload(kit, sessionID), Hooks: own, Final: final, Sleep: a.Env.Sleep, Conceals: kit.conceals,
 		},
 		ModeChosen: a.Options.Mode != "",
 		OnInput:    judge.Hear,
@@ -175,7 +177,7 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 			listed = ofPeople(listed)
 		}
 		facts := prompt.Facts{
-			Dir: a.Root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: date, Rules: book.Rules,
+			Dir: a.Root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: date, Rules: slices.Concat(book.Rules, a.remembered()),
 			Skills: skills.Summary(listed, prompt.SkillsLimit), Append: a.Options.AppendSystem, Instead: a.Options.SystemPrompt,
 			Plan: m.Name == mode.Plan,
 		}

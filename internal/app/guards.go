@@ -40,7 +40,7 @@ type guards struct {
 // tellGuards warns, once for each content, of files by which a project guards itself
 // against other agents: coder does not apply them.
 func (a *App) tellGuards() {
-	if a.Recorded != nil {
+	if a.Recorded != nil || a.Options.Bare {
 		return
 	}
 	var all guards

@@ -91,7 +91,7 @@ func hostList(n config.Network) string {
 // remember gives the judge its memory, with what was said for a session. Where
 // there is no home nothing is remembered.
 func (a *App) remember(j *judge.Judge, sessionID string) *judge.Memory {
-	if a.Home == "" {
+	if home, _ := a.homes(); home == "" {
 		return nil
 	}
 	if a.Options.Ephemeral {

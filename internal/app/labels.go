@@ -35,36 +35,48 @@ type Label struct {
 
 func (l Label) empty() bool { return l.Title == "" && len(l.Tags) == 0 && !l.Archived }
 
-// labels are those of all sessions here. What cannot be read is left out.
-func (s *Store) labels() map[string]Label {
+// labels are those of all sessions here.
+func (s *Store) labels() (map[string]Label, error) {
 	all := make(map[string]Label)
 	if s.ephemeral {
-		return all
+		return all, nil
 	}
 	text, err := repofile.Below(s.dir).Read(labelsFile, maxLabels)
-	if err != nil || json.Unmarshal(text, &all) != nil {
-		return make(map[string]Label)
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
 	}
-	return all
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the labels of sessions in %s: %w", filepath.Join(s.dir, labelsFile), err)
+	}
+	return all, nil
 }
 
-// Relabel changes the label of a session.
+// Relabel changes the label of a session. It changes nothing in a file that it cannot read.
 func (s *Store) Relabel(ctx context.Context, id string, change func(*Label)) error {
 	if s.ephemeral {
 		return inputf("--no-session-persistence saves nothing")
 	}
-	if _, err := repofile.Below(s.dir).Read(labelsFile, maxLabels); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read the labels of sessions: %w", err)
+	beside := s.Dir("sessions") // writing a file holds the folder it is in
+	if err := os.MkdirAll(beside, 0o700); err != nil {
+		return fmt.Errorf("save the labels of sessions: %w", err)
 	}
-	all := s.labels()
+	release, err := atomicfile.Lock(beside)
+	if err != nil {
+		return fmt.Errorf("save the labels of sessions: %w", err)
+	}
+	defer release()
+	all, err := s.labels()
+	if err != nil {
+		return err
+	}
 	l := all[id]
 	if change(&l); l.empty() {
 		delete(all, id)
 	} else {
 		all[id] = l
-	}
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return fmt.Errorf("save the labels of sessions: %w", err)
 	}
 	if err := atomicfile.Write(filepath.Join(s.dir, labelsFile), append(jsonx.Must(all), '\n'), 0o600); err != nil {
 		return fmt.Errorf("save the labels of sessions: %w", err)
@@ -80,9 +92,9 @@ func (s *Store) Rename(ctx context.Context, id, title string) error {
 
 // labelled is heads with what you called them.
 func (s *Store) labelled(heads []session.Head) []session.Head {
-	labels := s.labels()
-	if len(labels) == 0 {
-		return heads
+	labels, err := s.labels()
+	if err != nil || len(labels) == 0 {
+		return heads // without titles and tags; a change of them says what is wrong
 	}
 	for i, h := range heads {
 		l := labels[h.ID]

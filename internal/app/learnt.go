@@ -3,7 +3,6 @@ package app
 import (
 	"encoding/json"
 	"maps"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -36,8 +35,8 @@ const learntFor = 30 * 24 * time.Hour
 func (a *App) learnt() *learnt {
 	c := a.endpoint()
 	l := &learnt{endpoint: c.Kind + " " + c.Address(), now: a.Env.Now}
-	if a.Home != "" && !a.Options.Ephemeral && !a.scripted() {
-		l.path = filepath.Join(a.Home, "models.json")
+	if !a.scripted() {
+		l.path = a.remembers("models.json")
 	}
 	return l
 }

@@ -46,9 +46,11 @@ func (a *App) library() *library {
 	a.lib = &library{skills: skills.New(a.skillRoots()...)}
 	// Those of plugins have names in full that a folder of a project could have, too.
 	roots := a.pluginRoots(func(p plugin.Plugin) []frontmatter.Root { return p.Commands })
-	roots = append(roots, usercommand.Root{Path: ".coder/commands", Files: repofile.Below(a.Root).Sub(".coder/commands")})
-	if a.Home != "" {
-		a.lib.own = filepath.ToSlash(filepath.Join(a.Home, "commands"))
+	if !a.Options.Bare {
+		roots = append(roots, usercommand.Root{Path: ".coder/commands", Files: repofile.Below(a.Root).Sub(".coder/commands")})
+	}
+	if home, _ := a.homes(); home != "" {
+		a.lib.own = filepath.ToSlash(filepath.Join(home, "commands"))
 		roots = append(roots, usercommand.Root{Path: a.lib.own, Files: repofile.OwnDir(a.lib.own)})
 	}
 	roots = append(roots, a.claudeRoots("commands")...)
@@ -70,7 +72,7 @@ func (a *App) claudeRoots(kind string) (roots []frontmatter.Root) {
 	if shown := ".claude/" + kind; a.Trusted == trust.Trusted {
 		roots = append(roots, frontmatter.Root{Path: shown, Files: repofile.Below(a.Root).Sub(shown)})
 	}
-	if home := a.Env.Getenv("HOME"); home != "" {
+	if _, home := a.homes(); home != "" {
 		dir := filepath.ToSlash(filepath.Join(home, ".claude", kind))
 		roots = append(roots, frontmatter.Root{Path: dir, Files: repofile.OwnDir(dir)})
 	}
@@ -105,17 +107,18 @@ func (a *App) skillRoots() []skills.Root {
 	}
 	others := []string{".agents", ".claude"}
 	for _, folder := range slices.Concat([]string{".coder"}, others) {
-		if folder == ".coder" || a.Trusted == trust.Trusted {
+		if folder == ".coder" && !a.Options.Bare || a.Trusted == trust.Trusted {
 			add(folder+"/skills", filepath.Join(a.Root, folder, "skills"))
 		}
 	}
 	for _, dir := range a.Config.Skills.Paths {
 		add(dir, a.resolve(dir))
 	}
-	if a.Home != "" {
-		add(filepath.Join(a.Home, "skills"), filepath.Join(a.Home, "skills"))
+	home, user := a.homes()
+	if home != "" {
+		add(filepath.Join(home, "skills"), filepath.Join(home, "skills"))
 	}
-	if user := a.Env.Getenv("HOME"); user != "" {
+	if user != "" {
 		for _, folder := range others {
 			dir := filepath.Join(user, folder, "skills")
 			add(dir, dir)
@@ -141,6 +144,7 @@ func (a *App) sessionLibrary(t *toolkit) *orchestrator.Library {
 		Exists: func(path string) bool { _, err := os.Lstat(path); return err == nil },
 		Offers: func(c usercommand.Command, tool string) bool { return namesTool(a.allowedBy(c), tool) },
 	}
+	lib.Attach = a.attachments(t)
 	if a.Recorded != nil {
 		lib.Prompts, lib.Resources = a.Recorded, a.Recorded.resources()
 	} else if t.mcp != nil {
@@ -207,6 +211,9 @@ func (a *App) rules() *rulefile.Book {
 		Exists:   func(path string) bool { _, err := os.Lstat(path); return err == nil },
 		Names:    ruleNames,
 		Excluded: a.excludedRules(),
+	}
+	if a.Options.Bare {
+		return &rulefile.Book{Rules: a.instructions(find, nil)}
 	}
 	place := rulefile.Place{Home: a.Env.Getenv("HOME"), Dir: a.Root, Trusted: a.Trusted == trust.Trusted}
 	if place.Home != "" {

@@ -68,7 +68,9 @@ func (a *App) readMCP() error {
 		}
 	}
 	r.configured(true)
-	r.project()
+	if !a.Options.Bare {
+		r.project()
+	}
 	return nil
 }
 

@@ -64,7 +64,7 @@ func (a *App) Provider(m *meter.Meter) (p provider.Provider, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p = provider.Retry(m.Wrap(provider.Steady(provider.Tuned(p, a.tuning()))), provider.Backoff{Retries: c.MaxRetries, Jitter: rand.Float64, Sleep: a.Env.Sleep})
+	p = provider.Retry(m.Wrap(provider.Steady(provider.Tuned(provider.Sight(p, &a.blind), a.tuning()))), provider.Backoff{Retries: c.MaxRetries, Jitter: rand.Float64, Sleep: a.Env.Sleep})
 	p = textcalls.Wrap(p, textcalls.Mode(c.ToolMode), a.learnt())
 	return provider.Fallback(p, c.FallbackModels...), nil
 }

@@ -41,6 +41,8 @@ func (a *App) unspoken(t *toolkit, m mode.Mode, lean bool, listed []skills.Skill
 			return true
 		case strings.HasPrefix(name, "mcp__"), class == tool.FindsTools, class == tool.GivesAnswer:
 			return false // the person wants them
+		case class == tool.KeepsMemory && !a.offersMemory():
+			return true
 		case class == tool.LoadsSkill && lean:
 			return len(listed) == 0
 		}

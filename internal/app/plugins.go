@@ -33,8 +33,8 @@ type usedPlugin struct {
 // PluginBook is where it is written down which plugins the person added.
 func (a *App) PluginBook() plugin.Book {
 	b := plugin.Book{Now: a.Env.Now}
-	if a.Home != "" {
-		b.Dir = filepath.Join(a.Home, pluginsDir)
+	if home, _ := a.homes(); home != "" {
+		b.Dir = filepath.Join(home, pluginsDir)
 	}
 	return b
 }

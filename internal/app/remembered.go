@@ -24,10 +24,11 @@ const mostRemembered = 1 << 20
 
 // remembers is the file of that name where such things are kept; "" if nothing is to be.
 func (a *App) remembers(name string) string {
-	if a.Home == "" || a.Options.Ephemeral {
+	home, _ := a.homes()
+	if home == "" || a.Options.Ephemeral {
 		return ""
 	}
-	return filepath.Join(a.Home, name)
+	return filepath.Join(home, name)
 }
 
 // of is what is known of a key; zero if nothing is.

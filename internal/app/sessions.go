@@ -83,7 +83,7 @@ func (s *Store) Last() (string, error) {
 		used bool
 	}
 	var last candidate
-	labels := s.labels()
+	labels, _ := s.labels() // a change of them says what is wrong
 	for _, id := range s.All() {
 		if labels[id].Archived {
 			continue

@@ -48,13 +48,18 @@ func load(env Env, o Options, state func(trust.Book, string) (trust.State, error
 		return s, err
 	}
 	s.Root = s.Project
-	if s.Trusted, err = state(s.Trust, s.Root); err != nil {
+	if o.Bare {
+		s.Trust.Path = ""
+	} else if s.Trusted, err = state(s.Trust, s.Root); err != nil {
 		s.warnings = append(s.warnings, fmt.Sprintf("the workspace is treated as untrusted: %v", err))
 	}
 	if s.configFile = o.ConfigFile; s.configFile != "" && !filepath.IsAbs(s.configFile) {
 		s.configFile = filepath.Join(env.Dir, s.configFile)
 	}
 	from := config.Options{Home: s.Home, Project: s.Project, File: s.configFile, Getenv: env.Getenv, TrustProject: s.Trusted == trust.Trusted}
+	if o.Bare {
+		from.Home, from.Project = "", ""
+	}
 	set := func(given bool, key string, value any, flag string) {
 		if given {
 			from.Flags = append(from.Flags, config.Override{Key: key, Value: value, Name: flag})
@@ -120,6 +125,14 @@ func absolute(base, dir string) (string, error) {
 		return real, nil // one folder is one project, by whatever name
 	}
 	return filepath.Clean(dir), nil
+}
+
+// homes are the folders with what the user wrote for coder and for all agents; empty where none is read.
+func (a *App) homes() (coders, all string) {
+	if a.Options.Bare {
+		return "", ""
+	}
+	return a.Home, a.Env.Getenv("HOME")
 }
 
 // resolve is where a path of the settings is: from home behind ~/, else from the

@@ -22,6 +22,7 @@ import (
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/sanitize"
 	"coder/internal/core/secret"
 	"coder/internal/host/codeindex"
 	"coder/internal/host/lsp"
@@ -39,6 +40,7 @@ import (
 	"coder/internal/tool/files"
 	"coder/internal/tool/git"
 	"coder/internal/tool/mcp"
+	"coder/internal/tool/memory"
 	"coder/internal/tool/plan"
 	"coder/internal/tool/search"
 	"coder/internal/tool/skill"
@@ -100,6 +102,20 @@ func (t *toolkit) background() (all []slash.Job) {
 	return all
 }
 
+// ended is what the model needs to know of commands that ended in the background, and the names
+// under which the record keeps that.
+func (t *toolkit) ended() (text string, names []string) {
+	var lines []string
+	for _, e := range t.jobs.Ended() {
+		line := fmt.Sprintf("The background command %s (%s) ended after %s: %s.", e.Job, e.Command, display.Duration(e.Took), e.How)
+		if last := sanitize.Line(e.Last, 200); last != "" {
+			line += fmt.Sprintf(" Its last line: %q", last)
+		}
+		lines, names = append(lines, line), append(names, event.JobReminder+e.Job)
+	}
+	return strings.Join(lines, "\n"), names
+}
+
 // newToolkit builds the tools of one session, with the one that hands work to
 // other agents. Nothing is started yet; what a killed program left is looked for.
 func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
@@ -139,6 +155,11 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 		OutputLimit:    a.Config.Safety.OutputLimitBytes,
 		Analyse:        a.analyse, Confine: a.dated(t.confiner.Command), Holds: t.confiner.Holds, Attended: t.confiner.Attended, Conceals: t.conceals,
 	}
+	running.Ended = func(e bash.End) {
+		if a.JobEnded != nil {
+			a.JobEnded(slash.Job{ID: e.Job, Command: e.Command, State: e.How, Runs: display.Duration(e.Took)})
+		}
+	}
 	running.Callback = a.Options.Driver.Callback
 	commands, jobs := bash.All(running)
 	t.jobs = jobs
@@ -161,7 +182,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 		[]tool.Tool{plan.Question(), plan.ExitPlan(plan.ExitOptions{
 			Modes: a.afterPlan, FromYolo: a.Modes.FromYolo, Save: func(text string) (string, error) { return a.savePlan(sessionID, text) },
 		})},
-		[]tool.Tool{skill.Skill(a.library().skills), task},
+		[]tool.Tool{skill.Skill(a.library().skills), memory.Memory(a.memoryTool(ws)), task},
 	)
 	if a.answer != nil {
 		tools = append(tools, a.answer)

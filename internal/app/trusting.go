@@ -133,7 +133,7 @@ func (a *App) Trustable() bool { return !a.trusts() && !a.PassesOver() }
 // PassesOver reports whether settings of the project do not hold, because it is not
 // trusted with them.
 func (a *App) PassesOver() bool {
-	return a.Trusted != trust.Trusted && (len(a.Report.Warnings) > 0 || slices.Contains(trust.Settings(a.Project), mcpFile))
+	return a.Trusted != trust.Trusted && !a.Options.Bare && (len(a.Report.Warnings) > 0 || slices.Contains(trust.Settings(a.Project), mcpFile))
 }
 
 // trusts reports whether the folder was trusted at the start and the person has not taken

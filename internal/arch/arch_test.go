@@ -49,6 +49,7 @@ var plan = []struct {
 	{"host/authkey", "atomicfile disk"},
 	{"host/repofile", "secret"},
 	{"host/program", "atomicfile repofile"},
+	{"host/update", "atomicfile disk lazy program repofile"},
 	{"host/workspace", "disk lazy nearest repofile"},
 	{"host/worktree", "atomicfile event jsonx program repofile sanitize"},
 	{"host/shell", "program sanitize"},
@@ -66,6 +67,7 @@ var plan = []struct {
 	// what people write for the agent
 	{"authored/frontmatter", ""},
 	{"authored/rulefile", "frontmatter"},
+	{"authored/notes", "clip frontmatter"},
 	{"authored/skills", "clip frontmatter"},
 	{"authored/usercommand", "frontmatter"},
 	{"authored/mention", "frontmatter workspace"},
@@ -74,7 +76,7 @@ var plan = []struct {
 	// what the model can do: the contract, and the tools
 	{"tool", "chat display event jsonx"},
 	{"tool/dialect", "jsonx lazy"},
-	{"tool/files", "chat display patch tool workspace"},
+	{"tool/files", "chat display patch repofile tool workspace"},
 	{"tool/search", "tool workspace"},
 	{"tool/bash", "clip display secret shell tool workspace"},
 	{"tool/git", "display program repofile sanitize tool workspace"},
@@ -84,6 +86,7 @@ var plan = []struct {
 	{"tool/plan", "display event tool uip"},
 	{"tool/delegate", "clip display tool uip"},
 	{"tool/skill", "display event skills tool"},
+	{"tool/memory", "display notes patch tool workspace"},
 	{"tool/structured", "clip display jsonx tool"},
 	{"tool/mcp", "chat child clip clock display event jsonx lazy program sanitize tool uip"},
 
@@ -121,7 +124,7 @@ var plan = []struct {
 	{"record/gitstate", "gitindex repofile"},
 	{"record/undo", "blob clip disk event gitindex gitstate program repofile secret tool workspace"},
 	{"record/past", "event git gitstate program repofile secret undo workspace worktree"},
-	{"record/golden", "atomicfile event past repofile"},
+	{"record/golden", "atomicfile event gitstate jsonx past program repofile secret worktree"},
 	{"record/store/mem", "event session"},
 	{"record/store/jsonl", "atomicfile audit authkey disk event jsonx repofile session"},
 	{"record/store/failover", "event session"},
@@ -151,6 +154,7 @@ var plan = []struct {
 	{"report/fulltext", "chat display event jsonx uip"},
 	{"report/export", "chat display event frontmatter lazy sanitize secret session uip"},
 	{"report/usage", "chat event"},
+	{"report/review", "jsonx sanitize"},
 	{"report/ledger", "chat compact conversation event lazy prompt sanitize"},
 
 	// what people see, and how they answer
@@ -172,10 +176,10 @@ var plan = []struct {
 	{"ui/repl", "cells chat event ink lazy lineedit sanitize term tool tty uip"},
 
 	// what people type, and what puts it all together
-	{"slash", "atomicfile chat compact config conversation display event fulltext git ledger mcp mode orchestrator patch prompt provenance sanitize session skills tool trust undo"},
-	{"app", "anthropic asof atomicfile audit authkey bang bash bundle catalogue chat codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex gitstate golden hooks inbox jsonl jsonx judge keychain ledger lsp mcp mem meter mode nearest openai orchestrator past patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule rulefile sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo usage usercommand verify web workspace worktree"},
+	{"slash", "atomicfile chat compact config conversation display event frontmatter fulltext git ledger mcp mode notes orchestrator patch prompt provenance sanitize session skills tool trust undo"},
+	{"app", "anthropic asof atomicfile audit authkey bang bash bundle catalogue chat codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex gitstate golden hooks inbox jsonl jsonx judge keychain ledger lsp mcp mem memory meter mode nearest notes openai orchestrator past patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule rulefile sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls tool toolrun transport trust typed uip undo update usage usercommand verify web workspace worktree"},
 	{"serve", "app drive event inbox orchestrator sanitize supervisor uip"},
-	{"cli", "acp alike app asof atomicfile audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy program provenance provider repl repofile rerun rule sanitize scripted serve session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo usage verify worktree"},
+	{"cli", "acp alike app asof atomicfile audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy program provenance provider repl repofile rerun review rule sanitize scripted serve session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo usage verify worktree"},
 
 	// beyond one machine: the second program, coder-fleet, in a module of its own
 	{"fleet/jetstore", "event jsonx session"},
@@ -462,6 +466,7 @@ var unfound = map[string][]string{"program": {"Exactly", "Confined", "Fork", "Be
 var mayStart = map[string]string{
 	"host/sandbox/":              "is the sandbox: runs this program as the helper, and what is confined",
 	"host/shell/":                "what puts a command into the sandbox, and a shell of a fixed list",
+	"host/update/install.go":     "this program itself, the newer one before it takes its place",
 	"host/child/":                "servers within the sandbox; those outside are found again by Door.Admit",
 	"testkit/lsptest/lsptest.go": "a server for tests",
 	"fleet/worker/worker.go":     "this program itself",

@@ -23,10 +23,11 @@ var mayNameTools = []struct{ pkg, names, why string }{
 // otherWords are words that mean something else than the tool of that name, in these packages.
 var otherWords = map[string]string{
 	"bash":     "agent/bang cli host/shell policy/risk",
-	"edit":     "cli policy/risk ui/acp",
+	"edit":     "cli policy/risk slash ui/acp",
 	"fetch":    "host/program fleet/checkout fleet/fleetcli ui/acp",
 	"grep":     "policy/risk policy/rule",
 	"jobs":     "cli slash",
+	"memory":   "app cli host/sandbox slash",
 	"list":     "cli host/program policy/risk ui/acp",
 	"lsp":      "app",
 	"patch":    "fleet/checkout fleet/fleetcli fleet/worker report/export report/fulltext ui/term/markdown",

@@ -107,6 +107,7 @@ func ExitCode(err error) int {
 		command *orchestrator.CommandError
 		newer   *event.NewerError
 		untold  serve.Refusal
+		unsent  *orchestrator.AttachError
 	)
 	switch {
 	case err == nil:
@@ -125,7 +126,7 @@ func ExitCode(err error) int {
 		return ExitSandbox
 	case errors.Is(err, toolrun.ErrRefused), errors.Is(err, toolrun.ErrHook), errors.Is(err, orchestrator.ErrPromptRefused):
 		return ExitRefused
-	case errors.As(err, &command), errors.As(err, &newer), errors.As(err, &untold), errors.Is(err, session.ErrNotFound):
+	case errors.As(err, &command), errors.As(err, &unsent), errors.As(err, &newer), errors.As(err, &untold), errors.Is(err, session.ErrNotFound):
 		return ExitInput
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return ExitInterrupted

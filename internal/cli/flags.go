@@ -55,11 +55,13 @@ type flags struct {
 	until                  int    // the last record to play
 	speed                  float64
 	update                 bool // what happens now is right
+	check, rollback        bool // of an update
 	except                 []uint64
 	ignore                 []string
 	junit                  string
 	step, verify           bool // at each step wait for the person; run it again
 	against, format        string
+	failOn                 string // the least severity of a finding that fails a review
 	full, revoke           bool
 	olderThan              string // what prune looks for
 	since, by              string // what usage adds up
@@ -158,6 +160,7 @@ func options() []option {
 		resume,
 		text("session-id", "ID", "use this id for the new session", func(f *flags) *string { return &f.session.ID }),
 		flag("no-session-persistence", "", "save nothing on disk", func(f *flags) *bool { return &f.Ephemeral }),
+		flag("bare", "", "read no settings, rules, commands, skills, agents, plugins or MCP servers of your home and the project", func(f *flags) *bool { return &f.Bare }),
 		text("profile", "NAME", "use this profile of the settings", func(f *flags) *string { return &f.Profile }),
 		text("provider", "NAME", "endpoint: openai, anthropic, ollama, … or a URL", func(f *flags) *string { return &f.Provider }),
 		needed(several("set", "s", "KEY=VALUE", "use this setting for this run; repeatable", func(f *flags) *[]string { return &f.Set })),
@@ -254,7 +257,9 @@ func options() []option {
 		of("restore, worktree remove", flag("force", "", "include files and folders with other changes", func(f *flags) *bool { return &f.force })),
 		of("show", text("file", "PATH", "print this file of the session", func(f *flags) *string { return &f.file })),
 		of("tasks", flag("full", "", "show open questions in full", func(f *flags) *bool { return &f.full })),
-		of("export", choice("format", "output format (default md)", func(f *flags) *string { return &f.format }, "json", "md", "html", "bundle", "request")),
+		of("export, review", choice("format", "output format; of export: json, md (default), html, bundle, request; of review: text (default), json, sarif, github", func(f *flags) *string { return &f.format },
+			"json", "md", "html", "bundle", "request", "text", "sarif", "github")),
+		of("review", choice("fail-on", "exit 57 if a finding is at least this bad (default error)", func(f *flags) *string { return &f.failOn }, "error", "warning", "note", "never")),
 		of("trust", flag("revoke", "", "stop trusting the folder", func(f *flags) *bool { return &f.revoke })),
 		of("usage", text("since", "DAY|AGE", "count from this day or age, such as 2026-11-01, 2w or 30d (default)", func(f *flags) *string { return &f.since })),
 		of("usage", choice("by", "group by (default day)", func(f *flags) *string { return &f.by }, "day", "project", "model")),
@@ -268,6 +273,8 @@ func options() []option {
 		of("setup", flag("api-key-stdin", "", "read the API key from stdin", func(f *flags) *bool { return &f.keyOnStdin })),
 		of("config", flag("project", "", "use the settings of the project", func(f *flags) *bool { return &f.inProject })),
 		of("web", text("listen", "HOST:PORT", "address to listen on (default: a free port on this machine); other addresses use TLS", func(f *flags) *string { return &f.listen })),
+		of("update", flag("check", "", "only look for a newer version", func(f *flags) *bool { return &f.check })),
+		of("update", flag("rollback", "", "restore the program that the last update replaced", func(f *flags) *bool { return &f.rollback })),
 		of("uninstall", flag("data", "", "remove all data that coder created, in your home and in projects", func(f *flags) *bool { return &f.data })),
 		of("sessions", flag("all", "", "include archived sessions", func(f *flags) *bool { return &f.all })),
 		of("prune, setup, plugin, bug, uninstall, sessions", flag("yes", "", "do not ask for confirmation", func(f *flags) *bool { return &f.yes })),

@@ -64,15 +64,15 @@ var (
 	commandGroups = []use{
 		{"demo setup models doctor", "Start"},
 		{"sessions watch web tasks respond export import prune acp", "Sessions"},
-		{"why blame search usage show diff context audit", "History"},
+		{"why blame review search usage show diff context audit", "History"},
 		{"fork restore worktree replay golden", "Go back and run again"},
 		{"policy trust config mcp plugin", "Settings and permissions"},
 		{"fleet", "Many machines"},
-		{"completion man help version bug uninstall", "This program"},
+		{"completion man help version update bug uninstall", "This program"},
 	}
 	flagGroups = []use{
 		{"print output-format input-format events json-schema include-partial-messages verbose", "Input and output"},
-		{"continue resume fork-session session-id no-session-persistence cwd", "Session"},
+		{"continue resume fork-session session-id no-session-persistence bare cwd", "Session"},
 		{"provider profile model fallback-model effort max-steps max-budget-usd wait-limit script", "Model and limits"},
 		{"mode permission-mode yolo allowed-tools disallowed-tools tools on-ask auto-approve require-verified", "Permissions"},
 		{"add-dir system-prompt system-prompt-file append-system-prompt mcp-config strict-mcp-config plugin-dir", "Context and tools"},
@@ -101,6 +101,7 @@ var examples = map[string][]string{
 	"replay":     {"coder replay SESSION --speed 4", "coder replay SESSION --verify"},
 	"golden":     {"coder golden save SESSION login", "coder golden run --junit golden.xml"},
 	"context":    {"coder context SESSION"},
+	"review":     {"coder review", "coder review main...HEAD --format sarif > review.sarif", "coder review --fail-on warning < change.diff"},
 	"search":     {"coder search empty password"},
 	"usage":      {"coder usage --by project --since 7d"},
 	"tasks":      {"coder tasks", "coder tasks --full"},
@@ -119,6 +120,7 @@ var examples = map[string][]string{
 	"completion": {`eval "$(coder completion bash)"`, "coder completion fish | source", "coder completion powershell | Out-String | Invoke-Expression"},
 	"man":        {"coder man | man -l -"},
 	"bug":        {"coder bug", "coder bug SESSION"},
+	"update":     {"coder update --check", "coder update", "coder update --rollback"},
 	"uninstall":  {"coder uninstall"},
 	"help":       {"coder help all", "coder help fork"},
 	"version":    {"coder version --json"},
@@ -139,7 +141,7 @@ var exitCodes = []use{
 	{"54", "the provider failed"},
 	{"55", "the folder is not trusted"},
 	{"56", "done, but not everything could be saved on disk"},
-	{"57", "done, but the last changes did not pass a check (--require-verified)"},
+	{"57", "done, but the last changes did not pass a check (--require-verified) or a review (coder review)"},
 	{"58", "budget used up"},
 	{"130", "interrupted"},
 }

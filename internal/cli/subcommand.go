@@ -93,6 +93,7 @@ func subcommands() []subcommand {
 			{"list", "list the golden sessions of this project"},
 		}},
 		{"context", one, nil, inWorkspace("coder context needs the id of one session; coder sessions lists them", (*invocation).runContext), []use{{"SESSION [--json]", "show what filled the model's window, by source, and what each part cost"}}},
+		{"review", upTo(1), nil, (*invocation).runReview, []use{{"[RANGE|-] [--format text|json|sarif|github] [--fail-on error|warning|note|never]", "review the uncommitted change, a range such as main...HEAD, or a diff on stdin"}}},
 		{"search", func(args []string) bool { return len(args) > 0 }, nil, (*invocation).runSearch, []use{{"WORDS [--json]", "search the sessions of all projects, newest first"}}},
 		{"usage", none, nil, (*invocation).runUsage, []use{{"[--since DAY|AGE] [--by day|project|model] [--json]", "show tokens and cost in all projects"}}},
 		{"tasks", upTo(1), nil, (*invocation).runTasks, []use{{"[--json] [--full [INTERACTION]]", "list tasks and open questions; --full shows whole questions"}}},
@@ -149,6 +150,7 @@ func subcommands() []subcommand {
 		{"acp", none, nil, (*invocation).runACP, []use{{"", "serve an editor over the Agent Client Protocol on stdin and stdout"}}},
 		{"doctor", none, nil, (*invocation).runDoctor, []use{{"[--json]", "check what coder needs, and how to fix it"}}},
 		{"bug", upTo(1), nil, (*invocation).runBug, []use{{"[SESSION] [--yes]", "write versions, settings and a session to a folder for a bug report, keys masked"}}},
+		{"update", none, nil, (*invocation).runUpdate, []use{{"[--check] [--rollback]", "update coder, or show how; the replaced program is kept"}}},
 		{"uninstall", none, nil, (*invocation).runUninstall, []use{{"[--data] [--yes]", "show how to remove coder and its data, and remove what you choose"}}},
 		{"completion", oneOf(shellNames...), shellNames, (*invocation).runCompletion, []use{{"bash|zsh|fish|powershell", "print a shell completion script"}}},
 		{"man", none, nil, (*invocation).runMan, []use{{"", "print the manual page; coder man | man -l -"}}},
@@ -310,7 +312,7 @@ func (f *flags) oneWord() bool {
 // other programs have: neither alone is anything that somebody would ask a model.
 var (
 	inSession = []string{"agents", "auto-edit", "build", "clear", "compact", "cost", "create-skill", "default", "diff", "exit", "init", "jobs", "keys", "mode", "model", "new", "permissions", "plan", "quit", "redo", "resume", "rewind", "skills", "status", "todos", "tools", "undo", "yolo"}
-	elsewhere = []string{"account", "attach", "auth", "cache", "chat", "clean", "configure", "connect", "daemon", "continue", "debug", "detach", "env", "exec", "feedback", "gc", "history", "hook", "hooks", "info", "install", "list", "log", "login", "logout", "logs", "ls", "memory", "open", "ping", "plugins", "profile", "profiles", "provider", "providers", "proxy", "ps", "reset", "restart", "server", "serve", "session", "settings", "start", "stats", "stop", "theme", "themes", "tokens", "update", "upgrade", "usage", "whoami"}
+	elsewhere = []string{"account", "attach", "auth", "cache", "chat", "clean", "configure", "connect", "daemon", "continue", "debug", "detach", "env", "exec", "feedback", "gc", "history", "hook", "hooks", "info", "install", "list", "log", "login", "logout", "logs", "ls", "memory", "open", "ping", "plugins", "profile", "profiles", "provider", "providers", "proxy", "ps", "reset", "restart", "server", "serve", "session", "settings", "start", "stats", "stop", "theme", "themes", "tokens", "upgrade", "usage", "whoami"}
 
 	// withName are those that a name follows, things the subcommands that are no verbs, and
 	// elsewhereVerbs what other programs do with such.

@@ -23,6 +23,7 @@ import (
 	"coder/internal/policy/mode"
 	"coder/internal/record/typed"
 	"coder/internal/serve"
+	"coder/internal/slash"
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/repl"
 	"coder/internal/ui/term"
@@ -49,6 +50,7 @@ type terminal struct {
 	early   []string           // said before there was a face to say it
 	next    *orchestrator.Next // where the person wants to go
 	again   string             // what they may want to say in other words
+	newer   chan string        // a newer version of coder, once one was looked for
 	watch   string             // the session of another process that they want to look on at
 	// ends, if set, is told of the end of an input instead of the usual.
 	ends func(ctx context.Context, input string, err error) error
@@ -85,6 +87,7 @@ func (inv *invocation) runInteractive(ctx context.Context) error {
 	if t.app, err = inv.newApp(t.warn); err != nil {
 		return err
 	}
+	t.app.JobEnded = t.jobEnded
 	if err := t.askTrust(ctx); err != nil {
 		return err
 	}
@@ -143,7 +146,7 @@ func (t *terminal) openLines(ctx context.Context) (err error) {
 		Terminal: keys, Page: page, Render: term.New(term.Options{
 			Out: page, Width: func() int { return width(t.out) }, Words: t.inv.words, Now: t.inv.Now, ASCII: t.inv.ascii(), Spoken: t.inv.settings.Config.UI.Plain, AtOnce: true,
 		}),
-		Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", After: t.after, Sent: t.sent, Unsent: t.unsent, Leaving: t.inv.exit.leave,
+		Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", After: t.after, Sent: t.sent, Unsent: t.unsent, Running: t.app.Running, Leaving: t.inv.exit.leave,
 	}
 	return t.converse(ctx)
 }
@@ -362,6 +365,12 @@ func (t *terminal) sayEnded(commands []string) {
 	}
 }
 
+// jobEnded shows that a command in the background has ended.
+func (t *terminal) jobEnded(j slash.Job) {
+	w := t.inv.words
+	_ = t.say(ink.Dim, w.T("%s finished: %s", j.ID, strings.Join([]string{oneLine(j.Command), w.Said(j.State), j.Runs}, t.apart()))) // said if it can be
+}
+
 // banner says what the session is, and what the person has to know of it.
 func (t *terminal) banner() error {
 	model, mode := t.status()
@@ -414,6 +423,7 @@ func (t *terminal) after(ctx context.Context, input string, err error) error {
 	if said := t.sumUp(ctx); said != nil {
 		return said
 	}
+	t.sayNewer()
 	t.retheme()
 	if t.ends != nil {
 		return t.ends(ctx, input, err)
@@ -445,6 +455,9 @@ func (s replSession) Continue(ctx context.Context, out event.Sink) (string, erro
 func (s replSession) Run(ctx context.Context, input chat.Words, out event.Sink) (string, error) {
 	if t, ok := s.Session.Unfinished(); ok {
 		s.terminal.warn(fmt.Sprintf("closed the turn that was cut off: %s", oneLine(t.Title)))
+	}
+	if !isCommand(input.Text()) {
+		s.terminal.lookForUpdate(ctx)
 	}
 	done, err := s.terminal.host.Say(ctx, orchestrator.Say(input), out)
 	s.terminal.next, s.terminal.again = done.Next, done.Draft

@@ -56,6 +56,7 @@ type Config struct {
 	MCPServers   map[string]json.RawMessage `json:"mcpServers" doc:"MCP servers by name: {command, args, env} or {url, headers}, and trust_hints, confined, timeout, alwaysLoad, disabled"`
 	Hooks        map[string]json.RawMessage `json:"hooks" doc:"commands run on events, by event: lists of {matcher, hooks: [{type: command, command, timeout}]}" shell:"yes" layers:"join"`
 	UI           UI                         `json:"ui" doc:"language and colours"`
+	Update       Update                     `json:"update" doc:"newer versions of coder"`
 }
 
 // Provider is the model and how to reach it.
@@ -232,6 +233,11 @@ type UI struct {
 	CtrlC  string `json:"ctrl_c" doc:"what Ctrl+C does while a turn runs: quit ends coder, stop stops the turn and a second press ends coder" enum:"quit|stop" project:"never"`
 	Title  bool   `json:"title" doc:"show in the window title where coder is, whether it is working (*) and whether it is asking (?)" project:"free"`
 	Notify string `json:"notify" doc:"how to alert you when coder asks something or a long turn ends while you look elsewhere: bell, osc9 and osc777 (desktop notifications, where the terminal supports them), off" enum:"bell|osc9|osc777|off" project:"free"`
+}
+
+// Update is how coder looks for newer versions of itself.
+type Update struct {
+	Check bool `json:"check" doc:"look for a newer version once a day, beside the first request at a terminal; nothing is installed" project:"never"`
 }
 
 // Default returns the settings that hold where nobody says otherwise.

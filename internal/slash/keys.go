@@ -20,7 +20,7 @@ var keys = [][2]string{
 	{"Ctrl+Z", "suspend; fg resumes"},
 	{"Ctrl+S", "put the draft away, or bring it back"},
 	{"Tab", "complete; on an empty line: plan mode on or off"},
-	{"Shift+Tab", "next mode"},
+	{"Shift+Tab", "next mode; at an edit: yes, and allow edits"},
 	{"Up, Down", "earlier input; during a turn: queued input"},
 	{"Ctrl+R", "search the input history of this project"},
 	{"Ctrl+G", "edit the draft in your editor"},

@@ -31,6 +31,7 @@ const (
 	Delegates   // to another agent
 	FindsTools  // that are not offered yet
 	GivesAnswer // in the form that was asked for
+	KeepsMemory // that the person owns
 )
 
 type ours struct {
@@ -67,6 +68,7 @@ var own = []ours{
 	{"todoread", ReadsTodos, "", "read the todo list"},
 	{"todowrite", WritesTodos, "", "write the todo list"},
 	{"skill", LoadsSkill, "", "load instructions for one kind of work"},
+	{"memory", KeepsMemory, "", "read your memory, or propose an entry"},
 	{"write", EditsFile, "", "create or replace a file"},
 	{"edit", EditsFile, "", "replace text in a file"},
 	{"patch", PatchesFiles, "", "change several places or files at once, all or nothing"},

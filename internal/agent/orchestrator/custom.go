@@ -22,7 +22,8 @@ import (
 // Library is what the person and the project have written down for use in a
 // session. Every field may be nil.
 type Library struct {
-	Files mention.Files // where files that a message names are looked up
+	Files  mention.Files // where files that a message names are looked up
+	Attach *Attachments  // may be nil
 	// Exists, which may be nil, reports whether there is a file or folder with an absolute path.
 	Exists   func(path string) bool
 	Commands *written.Catalogue

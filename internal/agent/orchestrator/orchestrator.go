@@ -68,6 +68,9 @@ type Engine struct {
 	Todos func() []event.Todo
 	// Checked, which may be nil, is what the session checked last, and what was changed since.
 	Checked func() verify.Check
+	// Ended, which may be nil, is what the model needs to know of commands in the background
+	// that ended since it was called last, with the names under which the record keeps that.
+	Ended func() (text string, names []string)
 	// Declined, which may be nil, reports whether the person turned a check down.
 	Declined func(command string) bool
 	// Files, which may be nil, is where checks of edited work are chosen from.
@@ -207,6 +210,8 @@ type Said struct {
 	Pictures []chat.Image
 	// AsWritten says that it is for the model as it stands: no command, no files.
 	AsWritten bool
+	// Anyway sends it without the files that cannot be attached.
+	Anyway bool
 }
 
 // Say is an input of words alone.

@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"coder/internal/authored/mention"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
-	"coder/internal/core/jsonx"
 	"coder/internal/tool"
 )
 
@@ -38,7 +36,7 @@ func (o *Orchestrator) addSaid(ctx context.Context, st *turnState, said Said, no
 }
 
 func (o *Orchestrator) addWords(ctx context.Context, st *turnState, words Said, refs []mention.Ref, notes []toolrun.Note) error {
-	said, err := o.compose(ctx, st, words.Text(), refs)
+	said, err := o.compose(ctx, st, words, refs)
 	if err != nil {
 		return err
 	}
@@ -53,13 +51,13 @@ func (o *Orchestrator) addWords(ctx context.Context, st *turnState, words Said, 
 
 // compose makes the message for what the person wrote, which names these files:
 // their own words, and beside them what the model gets with these.
-func (o *Orchestrator) compose(ctx context.Context, st *turnState, text string, refs []mention.Ref) (event.MessageAdded, error) {
-	said := event.MessageAdded{Message: chat.Say(chat.User, text)}
+func (o *Orchestrator) compose(ctx context.Context, st *turnState, words Said, refs []mention.Ref) (event.MessageAdded, error) {
+	said := event.MessageAdded{Message: chat.Say(chat.User, words.Text())}
 	if o.Library == nil || o.Child != nil {
 		return said, nil
 	}
 	resources, refs := o.Library.resources(refs)
-	files, pictures, err := o.readNamed(ctx, st, refs)
+	files, pictures, err := o.readNamed(ctx, st, words, refs)
 	if err != nil {
 		return said, err
 	}
@@ -99,62 +97,6 @@ func joinReminders(all, one string) string {
 		return one
 	}
 	return all + "\n" + one
-}
-
-// readNamed reads the files that a message names, as calls of the person's own
-// through the same gate as all others. What would have to be asked about is
-// not read: the message says so, and the model may ask for it.
-func (o *Orchestrator) readNamed(ctx context.Context, st *turnState, refs []mention.Ref) (text string, pictures []chat.Part, err error) {
-	if len(refs) == 0 || o.Library.Files == nil {
-		return "", nil, nil
-	}
-	targets, left := mention.Resolve(o.Library.Files, refs)
-	readings := make([]mention.Reading, len(targets))
-	var (
-		calls []chat.ToolCall
-		of    []*mention.Reading // what each call reads
-	)
-	for i, t := range targets {
-		readings[i].Target = t
-		if t.Note != "" {
-			continue
-		}
-		args, class := map[string]any{"path": t.Path}, tool.ReadsFile
-		switch {
-		case t.Dir:
-			class = tool.ListsFolder
-		case t.From > 0:
-			args["offset"], args["limit"] = t.From, min(t.To-t.From+1, mention.MaxLines)
-		}
-		name, _ := st.set.Tools.First(class)
-		call := chat.ToolCall{ID: o.NewID("mention"), Name: name, Args: jsonx.Must(args)}
-		if err := o.Runner.Unasked(ctx, st.set.Tools, call); err != nil {
-			readings[i].Note = notRead(err)
-			continue
-		}
-		calls, of = append(calls, call), append(of, &readings[i])
-	}
-	if err := o.tellUnread(ctx, st, readings); err != nil || len(calls) == 0 {
-		return mention.Write(readings, left), nil, err
-	}
-	pictures, err = o.runNamed(ctx, st, st.set.Tools, calls, of)
-	return mention.Write(readings, left), pictures, err
-}
-
-// runNamed reads what a message names, each by its call.
-func (o *Orchestrator) runNamed(ctx context.Context, st *turnState, set tool.Set, calls []chat.ToolCall, of []*mention.Reading) (pictures []chat.Part, err error) {
-	err = o.Runner.Run(ctx, toolrun.Round{
-		Task: st.task, Actor: ActorUser, Set: set, Calls: calls, Person: o.Person(st.sink), Sink: st.sink,
-		Deliver: func(_ context.Context, out toolrun.Outcome) error {
-			of[out.Index].Result = out.Result.Text
-			st.reached.add(out)
-			for _, img := range out.Images {
-				pictures = append(pictures, img)
-			}
-			return nil
-		},
-	})
-	return pictures, err
 }
 
 // resources are those of the names that stand for what other programs have, and
@@ -204,27 +146,6 @@ func (o *Orchestrator) readResources(ctx context.Context, st *turnState, reading
 		}
 	}
 	return mention.Write(readings, 0), pictures, o.tellUnread(ctx, st, readings)
-}
-
-func notRead(err error) string {
-	if errors.Is(err, toolrun.ErrNeedsApproval) {
-		return "not read: it needs the user's approval; ask for it with the read tool if it matters"
-	}
-	return "not read: " + err.Error()
-}
-
-// tellUnread tells the person of the files that were named and not read.
-func (o *Orchestrator) tellUnread(ctx context.Context, st *turnState, readings []mention.Reading) error {
-	var missing []string
-	for _, r := range readings {
-		if r.Note != "" {
-			missing = append(missing, fmt.Sprintf("%s: %s", r.Ref, r.Note))
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	return o.warn(ctx, st, strings.Join(missing, "\n"))
 }
 
 // beginTodos starts a list of things to do for a complex request, if the mode

@@ -70,7 +70,7 @@ const planWords = "Mode: plan. Change nothing."
 func lastSaid(t *testing.T, b *bench, input string) event.MessageAdded {
 	t.Helper()
 	st := b.newState(b)
-	said, err := b.compose(t.Context(), st, input, mention.Find(input))
+	said, err := b.compose(t.Context(), st, Say(chat.From(chat.Unknown, input)), mention.Find(input))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -158,6 +158,9 @@ func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 		if err := o.takeChanges(ctx, st); err != nil {
 			return err
 		}
+		if err := o.reportEnded(ctx, st); err != nil {
+			return err
+		}
 		if o.Steer != nil && (st.steps > 1 || st.settled) {
 			for _, words := range o.Steer() {
 				notes, err := o.hookPrompt(ctx, st, words)
@@ -199,6 +202,18 @@ func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 		}
 	}
 	return &stepLimitError{st.set.MaxSteps}
+}
+
+// reportEnded shows the model how commands in the background ended, each once.
+func (o *Orchestrator) reportEnded(ctx context.Context, st *turnState) error {
+	if o.Ended == nil || o.Child != nil || st.answered {
+		return nil
+	}
+	text, names := o.Ended()
+	if text == "" {
+		return nil
+	}
+	return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.User, joinReminders("", text)), Reminded: names})
 }
 
 // takeChanges goes on with the settings that the person changed since the last

@@ -10,13 +10,15 @@ import (
 // on Chinese prose: it is a tenth off at most there, and the provider's own
 // count replaces it as soon as there is one.
 const (
-	asciiPerToken   = 3.6
-	tokensPerWide   = 0.7
-	perMessage      = 4
-	tokensPerImage  = 1000
-	tokensPerOthers = 0.5
-	tokensPerDigit  = 0.42 // numbers and short lines are dense
-	tokensPerLine   = 0.5
+	asciiPerToken  = 3.6
+	tokensPerWide  = 0.7
+	perMessage     = 4
+	tokensPerImage = 1000
+
+	bytesPerPDFToken = 50
+	tokensPerOthers  = 0.5
+	tokensPerDigit   = 0.42 // numbers and short lines are dense
+	tokensPerLine    = 0.5
 )
 
 // Tokens estimates how many tokens a text takes.
@@ -63,7 +65,9 @@ func MessageTokens(m chat.Message) int {
 		case chat.Reasoning:
 			n += Tokens(p.Text)
 		case chat.Image:
-			n += tokensPerImage
+			if n += tokensPerImage; p.MediaType == chat.PDF {
+				n += len(p.Data) / bytesPerPDFToken
+			}
 		case chat.ToolCall:
 			n += Tokens(p.Name) + Tokens(string(p.Args))
 		case chat.ToolResult:

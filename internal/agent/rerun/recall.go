@@ -211,3 +211,16 @@ func (f *Follower) steer() []chat.Words {
 	}
 	return nil
 }
+
+// Ended is what the model was told of commands in the background that had ended.
+func (f *Follower) Ended() (text string, names []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, _ := f.next(main)
+	m, ok := r.Event.(event.MessageAdded)
+	if !ok || len(m.Reminded) == 0 || !strings.HasPrefix(m.Reminded[0], event.JobReminder) {
+		return "", nil
+	}
+	text = strings.TrimSuffix(strings.TrimPrefix(m.Message.Text(), "<reminder>\n"), "\n</reminder>")
+	return f.here(text), m.Reminded
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -21,9 +22,22 @@ type Files interface {
 // cannot.
 type Target struct {
 	Ref
-	Dir  bool
-	Note string
+	Named   Ref // as it is written in the message
+	Dir     bool
+	Missing bool // there is no such file, so it may be no name at all
+	Note    string
 }
+
+// Certain reports whether nothing but a file can be meant, even if there is none.
+func (t Target) Certain() bool {
+	p := t.Named.Path
+	beginning := func(s string) bool { return strings.HasPrefix(p, s) }
+	return !t.Missing || t.Named.Quoted || slices.ContainsFunc([]string{"/", "~/", "./", "../"}, beginning) ||
+		slices.Contains(shown, strings.ToLower(path.Ext(p)))
+}
+
+// shown are the endings of files that are shown to a model rather than read.
+var shown = []string{".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"}
 
 // tries is how many words are looked up to find Limit names.
 const tries = 10 * Limit
@@ -41,12 +55,12 @@ func Resolve(files Files, refs []Ref) (found []Target, left int) {
 		for i, try := range readings(r) {
 			dir, err := lookup(files, try.Path)
 			if err == nil {
-				t = Target{Ref: try, Dir: dir}
+				t = Target{Ref: try, Named: r, Dir: dir}
 				break
 			}
 			if i == 0 {
 				first = err
-				t = Target{Ref: r, Note: explain(err)}
+				t = Target{Ref: r, Named: r, Missing: errors.Is(err, fs.ErrNotExist), Note: explain(err)}
 			}
 		}
 		isThere := errors.Is(first, workspace.ErrOutside) || errors.Is(first, errNotFile) || errors.Is(first, fs.ErrPermission)

@@ -45,11 +45,14 @@ type Reasoning struct {
 	Details json.RawMessage
 }
 
-// Image is picture data shown to the model.
+// Image is picture data shown to the model, or a [PDF].
 type Image struct {
 	MediaType string
 	Data      []byte
 }
+
+// PDF is the media type of an [Image] that is a PDF.
+const PDF = "application/pdf"
 
 // ToolCall is the model's request to run a tool.
 type ToolCall struct {

@@ -64,7 +64,16 @@ type wireLink struct {
 func (m Message) MarshalJSON() ([]byte, error) { return jsonx.JSON(m.wire()) }
 
 // Wire is what MarshalJSON writes, for who writes a large message within another value.
-func (m Message) Wire() any { return m.wire() }
+func (m Message) Wire(h *jsonx.Holes) any { return m.wire().with(h) }
+
+// with is w with holes for its large texts.
+func (w wireMessage) with(h *jsonx.Holes) wireMessage {
+	if text, ok := w.Content.(string); ok {
+		w.Content = h.Put(text)
+	}
+	w.Reasoning = h.Put(w.Reasoning)
+	return w
+}
 
 // Strict writes m with the six keys of the OpenAI chat form and no others.
 func (m Message) Strict() (json.RawMessage, error) {
@@ -73,7 +82,9 @@ func (m Message) Strict() (json.RawMessage, error) {
 	for i := range w.ToolCalls {
 		w.ToolCalls[i].Broken, w.ToolCalls[i].Extra = "", nil
 	}
-	return jsonx.JSON(w)
+	var large jsonx.Holes
+	w = w.with(&large)
+	return large.Append(nil, w)
 }
 
 func (m Message) wire() wireMessage {

@@ -51,9 +51,17 @@ func (w Words) Commands() bool {
 
 // Naming is the text in which names of files count: all but what others wrote.
 func (w Words) Naming() string {
+	return w.without(func(o Origin) bool { return o == Attached || o == Composed })
+}
+
+// Own is the text in which names of files count that are outside the workspace: what was typed.
+func (w Words) Own() string { return w.without(func(o Origin) bool { return o != Typed }) }
+
+// without is the text with a line end in the place of each piece that drop names.
+func (w Words) without(drop func(Origin) bool) string {
 	w = slices.Clone(w)
 	for i, p := range w {
-		if p.Origin == Attached || p.Origin == Composed {
+		if drop(p.Origin) {
 			w[i].Text = "\n"
 		}
 	}

@@ -287,6 +287,10 @@ const ModeReminder = "mode:"
 // RulesReminder begins the names of reminders of rule files; the path follows.
 const RulesReminder = "rules:"
 
+// JobReminder begins the names of reminders of how commands in the background ended; the
+// command's name follows.
+const JobReminder = "job:"
+
 // ReplaceReason is why a context was replaced.
 type ReplaceReason string
 

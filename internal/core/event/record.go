@@ -227,10 +227,12 @@ func Encode(r Record) ([]byte, error) {
 func appendPayload(b []byte, e Event) ([]byte, error) {
 	switch e := e.(type) {
 	case MessageAdded:
-		return jsonx.Append(b, struct {
+		var large jsonx.Holes
+		message := e.Message.Wire(&large)
+		return large.Append(b, struct {
 			Message any `json:"message"`
 			*MessageAdded
-		}{e.Message.Wire(), &e})
+		}{message, &e})
 	case Unknown:
 		if e.Payload == nil {
 			return append(b, "null"...), nil

@@ -167,7 +167,11 @@ func (form) Append(h head, b []byte, s state, m chat.Message) ([]byte, state) {
 		case chat.Text:
 			b = appendText(b, &s, user, string(p))
 		case chat.Image:
-			b = append(s.open(b, user), `"type":"image","source":{"type":"base64","media_type":`...)
+			kind := `"type":"image"`
+			if p.MediaType == chat.PDF {
+				kind = `"type":"document"`
+			}
+			b = append(append(s.open(b, user), kind...), `,"source":{"type":"base64","media_type":`...)
 			b = append(transport.Quote(b, p.MediaType), `,"data":"`...)
 			b = append(base64.StdEncoding.AppendEncode(b, p.Data), `"}`...)
 		}

@@ -97,6 +97,12 @@ func Lookup(name string, own ...Model) (Model, bool) {
 	return m, isMine || isKnown
 }
 
+// Known reports whether the table has a model.
+func Known(name string) bool {
+	_, ok := inTable(name)
+	return ok
+}
+
 // best is the entry whose name is the longest that name begins with.
 func best[E any](name string, list iter.Seq2[string, E]) (found E, ok bool) {
 	length := -1

@@ -84,6 +84,10 @@ func appendParts(b []byte, m chat.Message) []byte {
 			b = append(transport.Comma(b), `{"type":"text","text":`...)
 			b = append(transport.Quote(b, string(p)), '}')
 		case chat.Image:
+			if p.MediaType == chat.PDF {
+				b = append(transport.Comma(b), `{"type":"text","text":"[a PDF was here; this endpoint does not accept PDFs]"}`...)
+				continue
+			}
 			b = append(transport.Comma(b), `{"type":"image_url","image_url":{"url":"data:`...)
 			media := transport.Quote(nil, p.MediaType)
 			b = append(b, media[1:len(media)-1]...)

@@ -173,6 +173,7 @@ var (
 	ErrCutOff         = errors.New("reply was cut off")
 	ErrBadRequest     = errors.New("request refused")
 	ErrNoTools        = errors.New("the server does not support tools")
+	ErrNoImages       = errors.New("the model does not accept images")
 )
 
 // codes are short stable names of the failures above, for records and other
@@ -193,6 +194,7 @@ var codes = []struct {
 	{ErrCutOff, "cut_off"},
 	{ErrBadRequest, "bad_request"},
 	{ErrNoTools, "no_tools"},
+	{ErrNoImages, "no_images"},
 }
 
 // Code names the failure err is, "provider_error" if it is one without a name,

@@ -102,7 +102,11 @@ func (form) Append(h head, b []byte, s state, m chat.Message) ([]byte, state) {
 			part(`input_text","text":`)
 			b = append(transport.Quote(b, string(p)), '}')
 		case chat.Image:
-			part(`input_image","image_url":"data:`)
+			kind := `input_image","image_url":"data:`
+			if p.MediaType == chat.PDF {
+				kind = `input_file","filename":"document.pdf","file_data":"data:`
+			}
+			part(kind)
 			media := transport.Quote(nil, p.MediaType)
 			b = append(append(b, media[1:len(media)-1]...), `;base64,`...)
 			b = append(base64.StdEncoding.AppendEncode(b, p.Data), `"}`...)

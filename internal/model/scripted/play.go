@@ -116,6 +116,7 @@ var failures = map[string]provider.Error{
 	"quota":       {Kind: provider.ErrQuota, Status: 429},
 	"model":       {Kind: provider.ErrNoModel, Status: 404},
 	"tools":       {Kind: provider.ErrNoTools, Status: 400},
+	"images":      {Kind: provider.ErrNoImages, Status: 400},
 	"bad":         {Kind: provider.ErrBadRequest, Status: 400},
 	"unreachable": {Kind: provider.ErrUnreachable, Retryable: true},
 	"401":         {Kind: provider.ErrAuth, Status: 401},

@@ -66,6 +66,9 @@ type Options struct {
 	// Callback, which may be nil, has the program that drives the session run one
 	// of its functions on an event, and returns what that says.
 	Callback func(ctx context.Context, id string, input json.RawMessage) (json.RawMessage, error)
+	// Ended, which may be nil, is called when a command in the background has ended
+	// that no call waits for.
+	Ended func(End)
 	// Now tells the time, for durations.
 	Now func() time.Time
 

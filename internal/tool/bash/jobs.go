@@ -21,6 +21,7 @@ const (
 	maxRunning = 16 // commands in the background at a time
 	maxJobs    = 64 // that are remembered, ended ones included
 	maxUnread  = 64 << 10
+	maxLast    = 1 << 10 // bytes in which the last line is looked for
 	// firstLook is how long a call that starts a command waits for its first
 	// words, so that one that fails at once is seen to.
 	firstLook = 300 * time.Millisecond
@@ -80,6 +81,10 @@ type job struct {
 	outcome shell.Outcome
 	err     error
 	stopped bool
+	took    time.Duration
+	waits   int    // calls that wait for it, and report its end themselves
+	heard   bool   // its end has been reported
+	last    []byte // the end of its output
 }
 
 // Write takes output, cleaned, as it comes.
@@ -92,6 +97,8 @@ func (b *job) Write(p []byte) (int, error) {
 		b.missed += over
 		b.unread = append(b.unread[:0:0], b.unread[over:]...)
 	}
+	b.last = append(b.last, p[max(0, len(p)-maxLast):]...)
+	b.last = b.last[max(0, len(b.last)-maxLast):]
 	select {
 	case b.news <- struct{}{}:
 	default:
@@ -109,6 +116,7 @@ func (j *Jobs) start(ctx context.Context, line tool.Line, c Confinement) (tool.R
 	if err != nil {
 		return tool.Result{}, err
 	}
+	defer b.stopWaiting()
 	select {
 	case <-b.started:
 		b.await(ctx, firstLook)
@@ -140,7 +148,7 @@ func (j *Jobs) begin(line tool.Line, c Confinement) (*job, error) {
 	command := line.Written()
 	b := &job{id: fmt.Sprintf("job-%d", j.begun), command: command, stop: stop, log: j.o.newLog(command)}
 	b.started, b.done, b.news = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
-	b.logPath = b.log.keep()
+	b.logPath, b.waits = b.log.keep(), 1
 	if j.o.Now != nil {
 		b.began = j.o.Now()
 	}
@@ -153,6 +161,7 @@ func (j *Jobs) begin(line tool.Line, c Confinement) (*job, error) {
 		}
 	}
 	j.ended.Go(func() {
+		defer j.announce(b)
 		defer close(b.done)
 		defer b.stop()
 		live := newLive(b, nil, j.o.Conceals)
@@ -170,8 +179,80 @@ func (j *Jobs) begin(line tool.Line, c Confinement) (*job, error) {
 		defer b.mu.Unlock()
 		b.log.close()
 		b.outcome, b.err, b.stopped = out, err, ctx.Err() != nil
+		if j.o.Now != nil {
+			b.took = j.o.Now().Sub(b.began)
+		}
 	})
 	return b, nil
+}
+
+// announce reports the end of a command for which no call waits.
+func (j *Jobs) announce(b *job) {
+	j.mu.Lock()
+	closed := j.closed
+	j.mu.Unlock()
+	b.mu.Lock()
+	waits := b.waits > 0
+	end := b.end()
+	b.mu.Unlock()
+	if !closed && !waits && j.o.Ended != nil {
+		j.o.Ended(end)
+	}
+}
+
+// End is how a command in the background ended.
+type End struct {
+	Job, Command string
+	How          string // exit 0
+	Last         string // the last line that it printed
+	Took         time.Duration
+}
+
+// end is how the job ended, with mu held.
+func (b *job) end() End {
+	e := End{Job: b.id, Command: title(b.command), Took: b.took}
+	lines := strings.Split(strings.TrimSpace(string(b.last)), "\n")
+	e.Last = lines[len(lines)-1]
+	switch s := b.status("", true); {
+	case s.ExitCode == nil:
+		e.How = string(s.State)
+	case s.Signal != "":
+		e.How = "signal " + s.Signal
+	default:
+		e.How = fmt.Sprintf("exit %d", *s.ExitCode)
+	}
+	return e
+}
+
+// Ended returns the ends of commands that no result has reported, each once.
+func (j *Jobs) Ended() (all []End) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, b := range j.jobs {
+		if !b.hasEnded() {
+			continue
+		}
+		b.mu.Lock()
+		if !b.heard && b.waits == 0 {
+			b.heard = true
+			all = append(all, b.end())
+		}
+		b.mu.Unlock()
+	}
+	return all
+}
+
+// waitFor notes that a call waits for the job and reports how it is.
+func (b *job) waitFor() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waits++
+}
+
+func (b *job) stopWaiting() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waits--
 }
 
 func (b *job) hasEnded() bool {
@@ -244,6 +325,7 @@ func (j *Jobs) report(b *job) tool.Result {
 	defer b.mu.Unlock()
 	r := jobResult{jobStatus: b.status(b.command, ended), LogPath: b.logPath}
 	r.OK = r.State != notStarted
+	b.heard = b.heard || ended
 	r.Output = strings.ToValidUTF8(string(b.unread), "\ufffd")
 	if b.missed > 0 {
 		r.Output = fmt.Sprintf("[%d bytes left out]\n%s", b.missed, r.Output)
@@ -349,6 +431,9 @@ func (b *job) listing(now func() time.Time) Listing {
 	if now != nil {
 		l.Seconds = int64(now().Sub(b.began).Seconds())
 	}
+	if ended {
+		l.Seconds = int64(b.took.Seconds())
+	}
 	return l
 }
 
@@ -369,6 +454,8 @@ func (j *Jobs) readTool() tool.Tool {
 				return tool.Plan{}, nil, err
 			}
 			return noting("read the output of", b.id), func(ctx context.Context, _ io.Writer) (tool.Result, error) {
+				b.waitFor()
+				defer b.stopWaiting()
 				b.await(ctx, min(time.Duration(min(a.WaitMS, 1<<31))*time.Millisecond, maxWait))
 				if err := ctx.Err(); err != nil {
 					return tool.Result{}, err
@@ -395,6 +482,8 @@ func (j *Jobs) stopTool() tool.Tool {
 				if err := ctx.Err(); err != nil {
 					return tool.Result{}, err
 				}
+				b.waitFor()
+				defer b.stopWaiting()
 				b.stop()
 				<-b.done
 				return j.report(b), nil

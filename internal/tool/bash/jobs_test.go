@@ -340,3 +340,35 @@ func TestJobStates(t *testing.T) {
 		t.Errorf("exit code %v", code)
 	}
 }
+
+func TestTheEndOfAJobIsReportedOnce(t *testing.T) {
+	ends := make(chan bash.End, 2)
+	set, jobs, _ := openAll(t, bash.Options{Ended: func(e bash.End) { ends <- e }})
+	if s, err := use(t, set, "bash", map[string]any{"command": "echo now; exit 4", "background": true}); err != nil {
+		t.Fatal(err)
+	} else if s.Running { // it ended while the call waited, or did not
+		s, err = use(t, set, "job_read", map[string]any{"id": s.ID, "wait_ms": 60000})
+		if err != nil || s.Running {
+			t.Fatal(s, err)
+		}
+	}
+	s, err := use(t, set, "bash", map[string]any{"command": "while ! test -e go-on; do sleep 0.05; done; echo last words; exit 3", "background": true})
+	if err != nil || !s.Running {
+		t.Fatal(s, err)
+	}
+	if list := jobs.Ended(); len(list) != 0 {
+		t.Errorf("none has ended unseen: %+v", list)
+	}
+	if _, err := use(t, set, "bash", map[string]any{"command": "touch go-on"}); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-ends; e.Job != s.ID || e.How != "exit 3" || e.Last != "last words" {
+		t.Errorf("it ended as %+v", e)
+	}
+	if list := jobs.Ended(); len(list) != 1 || list[0].Job != s.ID {
+		t.Errorf("ended: %+v", list)
+	}
+	if list := jobs.Ended(); len(list) != 0 {
+		t.Errorf("reported twice: %+v", list)
+	}
+}

@@ -22,6 +22,7 @@ import (
 // Options say what the tools may count on.
 type Options struct {
 	Vision bool                                                  // the model can be shown pictures
+	Shows  func(mediaType string) error                          // why it cannot be shown a picture or a PDF; nil: by Vision
 	PDF    func(ctx context.Context, pdf []byte) (string, error) // PDF extracts the text of a PDF; nil refuses PDFs
 	Buffer Buffer                                                // what the person has not saved yet; may be nil
 }

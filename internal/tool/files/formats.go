@@ -2,11 +2,11 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -77,8 +77,8 @@ func guessEncoding(b []byte) string {
 	return "Latin-1 or another encoding of one byte to a character"
 }
 
-// maxImage is how many bytes a picture may have that is shown to the model.
-const maxImage = 5 << 20
+// MaxImage is how many bytes a picture or a PDF may have that is shown to the model.
+const MaxImage = 5 << 20
 
 // picture is the media type of a file that begins so, "" if it is no picture
 // that models take.
@@ -104,18 +104,41 @@ type imageResult struct {
 	Note      string `json:"note"`
 }
 
-// image hands the picture to a model that sees, and tells any other what it is.
-func (s *source) image(mediaType string, vision bool) (tool.Result, error) {
-	what := fmt.Sprintf("%s is an image (%s, %d bytes)", s.name, mediaType, s.size)
+// Picture checks that data is a picture that models take, of a size that they take.
+func Picture(data []byte) (chat.Image, error) {
+	kind := picture(data)
 	switch {
-	case !vision:
-		return tool.Result{}, fmt.Errorf("%s; this model does not support images", what)
-	case s.size > maxImage:
-		return tool.Result{}, fmt.Errorf("%s; at most %d bytes can be shown", what, maxImage)
+	case kind == "":
+		return chat.Image{}, errors.New("not a PNG, JPEG, GIF or WebP image")
+	case len(data) > MaxImage:
+		return chat.Image{}, fmt.Errorf("%d bytes are too many: at most %d bytes can be shown", len(data), MaxImage)
 	}
-	data, err := io.ReadAll(io.NewSectionReader(s.file, 0, s.size))
+	return chat.Image{MediaType: kind, Data: data}, nil
+}
+
+// shows is why the model cannot be shown a file of a type; nil if it can.
+func (o Options) shows(mediaType string) error {
+	switch {
+	case o.Shows != nil:
+		return o.Shows(mediaType)
+	case !o.Vision || mediaType == chat.PDF:
+		return errors.New("this model does not support images")
+	}
+	return nil
+}
+
+// image hands the picture to a model that sees, and tells any other what it is.
+func (s *source) image(mediaType string, o Options) (tool.Result, error) {
+	err := o.shows(mediaType)
+	if s.size > MaxImage {
+		err = cmp.Or(err, fmt.Errorf("at most %d bytes can be shown", MaxImage))
+	}
 	if err != nil {
-		return tool.Result{}, fmt.Errorf("read %s: %w", s.name, err)
+		return tool.Result{}, fmt.Errorf("%s is an image (%s, %d bytes); %w", s.name, mediaType, s.size, err)
+	}
+	data, err := s.all()
+	if err != nil {
+		return tool.Result{}, err
 	}
 	return tool.Result{
 		Value:   imageResult{OK: true, Path: s.name, MediaType: mediaType, Size: len(data), Note: "the picture follows"},

@@ -8,11 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"strings"
 	"unicode/utf8"
 
+	"coder/internal/core/chat"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 )
@@ -76,14 +76,8 @@ func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a
 	}
 	defer f.Close()
 	s := source{name: name, file: f, size: info.Size()}
-	s.head = make([]byte, sniffLen)
-	n, err := f.ReadAt(s.head, 0)
-	if err != nil && err != io.EOF {
-		return tool.Result{}, fmt.Errorf("read %s: %w", name, err)
-	}
-	s.head = s.head[:n]
-	if mediaType := picture(s.head); mediaType != "" {
-		return s.image(mediaType, o.Vision)
+	if shown, err := s.shown(o); shown.Value != nil || err != nil {
+		return shown, err
 	}
 	text, err := s.text(ctx, o.PDF)
 	if err != nil {
@@ -99,6 +93,11 @@ func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a
 	case seen != nil && info.Size() <= maxFile: // else it is too large to be changed
 		saw = seen.note(at, hashOf(io.NewSectionReader(f, 0, maxFile)), nil)
 	}
+	return s.page(ctx, text, a, saw)
+}
+
+// page is the lines of text that were asked for.
+func (s *source) page(ctx context.Context, text io.ReaderAt, a readArgs, saw map[string]string) (tool.Result, error) {
 	p, err := readPage(ctx, text, s.size, a.Offset, cmp.Or(a.Limit, defaultLines))
 	if err != nil {
 		return tool.Result{}, err
@@ -112,11 +111,28 @@ func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a
 			"It may be " + guessEncoding(sample) + ": iconv -f ENCODING -t UTF-8 shows it as it is"
 	}
 	r := readResult{
-		OK: true, Path: name, Content: p.text.String(), StartLine: p.start, EndLine: p.end,
+		OK: true, Path: s.name, Content: p.text.String(), StartLine: p.start, EndLine: p.end,
 		HasMore: p.more, TotalLines: p.total, Note: s.note,
 	}
 	summary := tool.OfMore(tool.Count(p.end-p.start+1, "line", "lines"), p.more && a.Limit == 0) // else so many were asked for
 	return tool.Result{Value: r, Summary: summary, Saw: saw}, nil
+}
+
+// shown is the file as a picture or a PDF that the model is shown; none if it is to be read.
+func (s *source) shown(o Options) (tool.Result, error) {
+	s.head = make([]byte, sniffLen)
+	n, err := s.file.ReadAt(s.head, 0)
+	if err != nil && err != io.EOF {
+		return tool.Result{}, fmt.Errorf("read %s: %w", s.name, err)
+	}
+	s.head = s.head[:n]
+	if mediaType := picture(s.head); mediaType != "" {
+		return s.image(mediaType, o)
+	}
+	if isPDF(s.head) && s.size <= MaxImage && o.shows(chat.PDF) == nil {
+		return s.image(chat.PDF, o)
+	}
+	return tool.Result{}, nil
 }
 
 // isPDF reports whether a file that begins so is a PDF. Its mark may stand
@@ -130,7 +146,7 @@ func isPDF(head []byte) bool {
 // source is a file that is being read.
 type source struct {
 	name  string
-	file  *os.File
+	file  io.ReaderAt
 	size  int64 // of the text
 	head  []byte
 	whole []byte // all of it, if it is not large

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,12 +45,11 @@ func (r *repository) diff(ctx context.Context, a diffArgs) (tool.Result, error) 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	args := []string{"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short",
-		"--ignore-submodules=dirty", "--relative", "--src-prefix=a/", "--dst-prefix=b/", "--patch"}
+	args := []string{"--patch"}
 	if a.Staged {
 		args = append(args, "--cached")
 	}
-	out, err := r.must(ctx, append(args, "--", name)...)
+	out, err := r.compared(ctx, maxOutput, append(args, "--", name)...)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -78,12 +78,17 @@ func (r *repository) visible(diff, asked string) (shown string, hidden []string)
 	if r.Hides == nil {
 		return diff, nil
 	}
+	return Visible(diff, func(name string) bool { return name != asked && r.Hides(name) })
+}
+
+// Visible is a diff without some files, and which those are.
+func Visible(diff string, hides func(name string) bool) (shown string, hidden []string) {
 	var kept strings.Builder
 	hide := false
 	for line := range strings.Lines(diff) {
 		if head, ok := strings.CutPrefix(line, "diff --git "); ok {
 			name := changedFile(strings.TrimSuffix(head, "\n"))
-			if hide = name != asked && r.Hides(name); hide {
+			if hide = hides(name); hide {
 				hidden = append(hidden, name)
 			}
 		}
@@ -156,7 +161,7 @@ func ListChanges(ctx context.Context, o Options, path string) (Changes, error) {
 	if err != nil {
 		return Changes{}, err
 	}
-	out, first, err := r.against(ctx, name, "--raw", "--numstat", "-z", "--no-renames")
+	out, first, err := r.against(ctx, name, maxOutput, "--raw", "--numstat", "-z", "--no-renames")
 	if err != nil {
 		return Changes{}, err
 	}
@@ -182,13 +187,51 @@ func Hunks(ctx context.Context, o Options, path string) (diff string, cut bool, 
 	if err != nil {
 		return "", false, err
 	}
-	out, _, err := r.against(ctx, name, "--patch")
+	out, _, err := r.against(ctx, name, maxOutput, "--patch")
 	return text(out), out.cut, err
+}
+
+// maxChange bounds a change that is reviewed.
+const maxChange = 8 << 20
+
+// Change is a diff to review: from revision to revision or, if revisions is empty, from the last commit to
+// the files.
+func Change(ctx context.Context, o Options, revisions string) (diff string, err error) {
+	r, err := open(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	if strings.HasPrefix(revisions, "-") {
+		return "", fmt.Errorf("not a range of commits: %s", title(revisions))
+	}
+	var out output
+	if revisions == "" {
+		out, _, err = r.against(ctx, ".", maxChange, "--patch")
+	} else {
+		out, err = r.compared(ctx, maxChange, "--patch", revisions, "--", ".")
+	}
+	if err == nil && out.cut {
+		err = fmt.Errorf("the change is larger than %d MiB; review it in parts: git diff … | coder review", maxChange>>20)
+	}
+	return text(out), err
+}
+
+// diffForm runs no program that the repository names, and is relative to the workspace.
+var diffForm = []string{"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short",
+	"--ignore-submodules=dirty", "--relative", "--src-prefix=a/", "--dst-prefix=b/"}
+
+// compared runs git diff in that form.
+func (r *repository) compared(ctx context.Context, limit int, args ...string) (output, error) {
+	out, err := r.run(ctx, r.Git, command{args: slices.Concat(diffForm, args), limit: limit})
+	if err == nil && out.code != 0 && !out.cut {
+		err = failure("diff", out)
+	}
+	return out, err
 }
 
 // against compares the files with the last commit; with nothing where the first is yet
 // to come.
-func (r *repository) against(ctx context.Context, name string, form ...string) (out output, first bool, err error) {
+func (r *repository) against(ctx context.Context, name string, limit int, form ...string) (out output, first bool, err error) {
 	base := "HEAD"
 	head, err := r.git(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
 	if err != nil {
@@ -201,9 +244,7 @@ func (r *repository) against(ctx context.Context, name string, form ...string) (
 		}
 		base = strings.TrimSpace(string(empty.stdout))
 	}
-	args := append([]string{"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short",
-		"--ignore-submodules=dirty", "--relative", "--src-prefix=a/", "--dst-prefix=b/"}, form...)
-	out, err = r.must(ctx, append(args, base, "--", name)...)
+	out, err = r.compared(ctx, limit, append(form, base, "--", name)...)
 	return out, first, err
 }
 

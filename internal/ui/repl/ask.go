@@ -215,6 +215,15 @@ func (r *REPL) entered(ctx context.Context, action lineedit.Action) error {
 	if err := s.Unknown(action.Text); err != nil {
 		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: r.Words.Said(err.Error())}})
 	}
+	if isPrompt(r.open.current(), action.Text) {
+		if r.Sent != nil {
+			r.Sent(action.Text)
+			r.editor.Found(action.Draft)
+		}
+		r.queue.add(action.Draft)
+		r.open.back = lineedit.Draft{}
+		return nil
+	}
 	return r.answered(ctx, action.Text, action.Draft)
 }
 

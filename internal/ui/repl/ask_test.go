@@ -245,3 +245,17 @@ func TestTheQueueKeepsItsOrder(t *testing.T) {
 		t.Errorf("left are %q", got)
 	}
 }
+
+// TestAPromptAtAnApproval is words that do not begin as an answer does: a doubtful line is neither.
+func TestAPromptAtAnApproval(t *testing.T) {
+	q := uip.Request{Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction}
+	for line, want := range map[string]bool{
+		"please also rename the file": true, "fix the tests, too": true, "请也重命名这个文件": true,
+		"yes if it is safe": false, "not now": false, "wait, stop": false, "don't do that": false, "hold on": false,
+		"maybe": false, "y": false, "1 and more": false, "u and go": false, "好的然后测试一下": false, "": false,
+	} {
+		if got := isPrompt(q, line); got != want {
+			t.Errorf("%q: %t", line, got)
+		}
+	}
+}

@@ -165,6 +165,10 @@ func (l *Lines) command(ctx context.Context, q uip.Request, line string) (say st
 	if err := s.Unknown(line); err != nil {
 		return l.folded(l.Words.Said(err.Error())), true
 	}
+	if isPrompt(q, line) {
+		l.enqueue(input{line: line})
+		return "", true
+	}
 	return "", false
 }
 

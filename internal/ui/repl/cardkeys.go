@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
@@ -42,7 +44,8 @@ func (r *REPL) cardKey(ctx context.Context, k lineedit.Key) (done bool, err erro
 	if d == nil {
 		return false, nil
 	}
-	if enter && !d.touched && r.answer.Empty() && d.question.Author != event.ActorRecovery && r.Now().Sub(d.since) < calm {
+	fresh := !d.touched && r.Now().Sub(d.since) < calm
+	if enter && fresh && r.answer.Empty() && d.question.Author != event.ActorRecovery {
 		return true, nil
 	}
 	d.touched = true
@@ -53,6 +56,9 @@ func (r *REPL) cardKey(ctx context.Context, k lineedit.Key) (done bool, err erro
 		return true, r.wholeCard()
 	}
 	choices := r.cards().Choices(d.current())
+	if k == (lineedit.Key{Name: lineedit.Tab, Mod: lineedit.Shift}) && d.question.Purpose == uip.ConfirmRiskyAction {
+		return true, r.allowEdits(ctx, choices, fresh)
+	}
 	if len(choices) == 0 && !term.Dangerous(d.current()) {
 		return false, nil
 	}
@@ -89,6 +95,39 @@ func (r *REPL) choiceKey(ctx context.Context, k lineedit.Key, choices []term.Cho
 	}
 	r.swallow = r.Now().Add(calm)
 	return true, r.choice(ctx, choices[i])
+}
+
+// allowEdits says yes to an edit and to those that follow in this session. At any other approval
+// it says how the mode is changed there. A fresh card takes no key that was meant for the prompt.
+func (r *REPL) allowEdits(ctx context.Context, choices []term.Choice, fresh bool) error {
+	d := r.open
+	if !term.Edits(d.question) {
+		return r.remark(dim, r.Words.T("the mode is unchanged; /mode NAME changes it here"))
+	}
+	for _, c := range choices {
+		if (c.Line == "d" || c.Line == "s") && !fresh {
+			r.swallow = r.Now().Add(calm)
+			return r.choice(ctx, c)
+		}
+	}
+	return nil
+}
+
+// isPrompt reports whether a line that was typed at an approval is a prompt: several words that
+// do not begin as an answer does.
+func isPrompt(q uip.Request, line string) bool {
+	line = strings.TrimSpace(line)
+	word, _, rest := firstWord(line)
+	han := 0
+	for _, c := range line {
+		if unicode.Is(unicode.Han, c) {
+			han++
+		}
+	}
+	answers := slices.Concat(yes, no, view, hunks, trust, remembered[uip.Always], remembered[uip.Session], remembered[uip.Below], conditions, putOff)
+	begins := slices.ContainsFunc(answers, func(a string) bool { return word == a || han > 0 && strings.HasPrefix(word, a) })
+	several := rest != "" && utf8.RuneCountInString(word) > 1 || han > 3
+	return q.Purpose == uip.ConfirmRiskyAction && q.Kind != uip.Select && several && !begins && !strings.ContainsAny(word, "0123456789?？")
 }
 
 // choice answers with one of the options.

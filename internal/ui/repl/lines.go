@@ -50,6 +50,8 @@ type Lines struct {
 	// is typed and not sent, now and then and in the end.
 	Sent   func(text string)
 	Unsent func(Unsent)
+	// Running, which may be nil, is the commands that end with the program.
+	Running func() []string
 	// Leaving, which may be nil, is told that the person ends the program while
 	// something may still have to be stopped.
 	Leaving func()
@@ -60,6 +62,7 @@ type Lines struct {
 	again   []string // what was answered to its parts before it was left
 	mode    string   // that the person wants from the next step of the turn on
 	parted  bool     // the person left at a question
+	asked   bool     // before the commands in the background end
 	keys    chan input
 	program context.Context         // ends when the program is to end
 	end     context.CancelCauseFunc // ends it
@@ -134,6 +137,11 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 			words = chat.From(chat.Typed, same)
 		}
 		line := words.Text()
+		if !l.Session().Leaves(strings.TrimSpace(line)) {
+			l.asked = false
+		} else if l.asksBefore() {
+			continue
+		}
 		l.keepDraft() // there is none any more, and the session may become another
 		if l.Sent != nil {
 			l.Sent(line)
@@ -215,6 +223,10 @@ func (l *Lines) next(ctx context.Context) (chat.Words, error) {
 		switch {
 		case err != nil:
 			return nil, err
+		case h.kind == left && l.asksBefore():
+			if err := l.ready(false); err != nil {
+				return nil, err
+			}
 		case h.kind == left:
 			return nil, errLeave
 		case h.kind == entered && !h.asked:
@@ -223,6 +235,19 @@ func (l *Lines) next(ctx context.Context) (chat.Words, error) {
 			return h.draft().Words(), nil
 		}
 	}
+}
+
+// asksBefore reports whether commands run in the background, and asks once before they end with
+// the program: the person leaves again, or stays.
+func (l *Lines) asksBefore() bool {
+	if l.asked || l.Running == nil {
+		return false
+	}
+	if running := l.Running(); len(running) > 0 {
+		l.asked = true
+		l.note(l.Words.T("running in the background: %s; leave again to stop", l.oneLine(strings.Join(running, ", "))))
+	}
+	return l.asked
 }
 
 // repeat prints behind the prompt what was typed before it stood there.

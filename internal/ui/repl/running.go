@@ -161,6 +161,9 @@ func (r *REPL) over(ctx context.Context, f finished) error {
 		return nil
 	}
 	for _, d := range r.queue.take(one) {
+		if r.Session().Leaves(strings.TrimSpace(d.Text())) && r.list(leaveInput) {
+			return nil // it asks first
+		}
 		return r.begin(ctx, lineedit.Action{Kind: lineedit.Submit, Text: d.Text(), Draft: d})
 	}
 	return nil

@@ -63,7 +63,7 @@ func (r *REPL) line() *lineedit.Editor {
 }
 
 // takeBack puts what is queued last back where it was typed: before the draft of the next
-// message, or at a question on its empty line if it is a command. There it may also be what
+// message, or at a question on its empty line if it is no answer to that. There it may also be what
 // was no answer.
 func (r *REPL) takeBack() bool {
 	switch {
@@ -72,7 +72,7 @@ func (r *REPL) takeBack() bool {
 		r.open.back = lineedit.Draft{}
 		return true
 	case r.open != nil && r.answer.Empty():
-		d, ok := r.queue.takeBack(func(d lineedit.Draft) bool { return !words(0, d) })
+		d, ok := r.queue.takeBack(func(d lineedit.Draft) bool { return !words(0, d) || isPrompt(r.open.current(), d.Text()) })
 		if ok {
 			r.answer.SetDraft(d)
 		}

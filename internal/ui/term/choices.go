@@ -59,6 +59,15 @@ func Dangerous(q uip.Request) bool {
 	return q.Purpose == uip.ConfirmRiskyAction && !remembers && slices.ContainsFunc(strings.Split(q.Display.Description, "; "), isRisk)
 }
 
+// Edits reports whether q asks about changes to files and nothing else.
+func Edits(q uip.Request) bool {
+	if q.Kind == uip.Composite {
+		return !slices.ContainsFunc(q.Parts, func(part uip.Request) bool { return !Edits(part) })
+	}
+	_, diff := q.Display.Content.(display.Diff)
+	return diff && q.Purpose == uip.ConfirmRiskyAction
+}
+
 var remembering = []string{uip.Session, uip.Always, uip.Below}
 
 func isRisk(why string) bool { return strings.HasPrefix(why, "risk: ") }

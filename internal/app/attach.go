@@ -1,0 +1,70 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"coder/internal/agent/orchestrator"
+	"coder/internal/core/chat"
+	"coder/internal/model/catalogue"
+	"coder/internal/tool"
+	"coder/internal/tool/files"
+)
+
+// attachments read the files that messages name.
+func (a *App) attachments(t *toolkit) *orchestrator.Attachments {
+	o := files.Options{Shows: a.shows, PDF: a.pdfReader(t.confiner), Buffer: a.Options.Driver.Buffer}
+	tools := []tool.Tool{files.Read(t.project.ws, &t.seen.files, o), files.List(t.project.ws), files.Attach(o)}
+	if a.Recorded != nil {
+		tools = a.Recorded.with(tools)
+	}
+	set, err := tool.NewSet(tools...)
+	if err != nil {
+		panic(err) // three tools with three names
+	}
+	return &orchestrator.Attachments{Set: set, Tool: files.AttachTool, Outside: outside{a}, Blind: func() error { return a.shows("image/png") }}
+}
+
+// shows is why the model cannot be shown a picture or a PDF that a person attached. A model of
+// which nothing is known may be: its server says so if not.
+func (a *App) shows(mediaType string) error {
+	model := a.ModelName()
+	switch {
+	case mediaType == chat.PDF && !slices.Contains([]string{"anthropic", "gemini", "responses"}, a.endpoint().Kind):
+		return errors.New("this endpoint does not accept PDFs")
+	case a.sees() && !a.blind.Is(model):
+		return nil
+	case catalogue.Known(model), a.blind.Is(model):
+		return fmt.Errorf("%s does not accept images (if it does, set provider.vision = true)", oneLine(model))
+	}
+	return nil
+}
+
+// outside finds the files that a person names outside the workspace and its further folders.
+type outside struct{ *App }
+
+var errInside = errors.New("in the workspace")
+
+// Locate is the absolute path of a file outside.
+func (a outside) Locate(path string) (string, error) {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		path = filepath.Join(a.Env.Getenv("HOME"), rest)
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(a.Root, path)
+	}
+	path = filepath.Clean(path)
+	for _, root := range append([]string{a.Root}, a.Options.AddDirs...) {
+		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
+			return "", errInside
+		}
+	}
+	return path, nil
+}
+
+func (a outside) Stat(path string) (fs.FileInfo, error) { return os.Stat(path) }

@@ -1,0 +1,229 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"coder/internal/authored/frontmatter"
+	"coder/internal/authored/notes"
+	"coder/internal/authored/rulefile"
+	"coder/internal/core/display"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+	"coder/internal/core/secret"
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/patch"
+	"coder/internal/host/repofile"
+	"coder/internal/host/workspace"
+	"coder/internal/policy"
+	"coder/internal/policy/risk"
+	"coder/internal/policy/trust"
+	"coder/internal/record/undo"
+	"coder/internal/slash"
+	"coder/internal/tool"
+	"coder/internal/tool/memory"
+)
+
+// memoryIntro stands before the index of the memory.
+const memoryIntro = "What earlier sessions had to remember. […] marks an entry with more text, which the memory tool reads.\n\n"
+
+// memories are the entries of the project's memory, where it is trusted, and of the person's own.
+func (a *App) memories() ([]notes.Entry, []frontmatter.Warning) {
+	var project, own frontmatter.Root
+	if a.Trusted == trust.Trusted {
+		project = frontmatter.Root{Path: memory.Dir, Files: repofile.Below(a.Root).Sub(memory.Dir)}
+	}
+	if dir := a.ownMemory(); dir != "" {
+		own = frontmatter.Root{Path: filepath.ToSlash(dir), Files: repofile.OwnDir(dir)}
+	}
+	return notes.List(project, own)
+}
+
+// ownMemory is the folder of the person's own entries; "" without a home.
+func (a *App) ownMemory() string {
+	if a.Home == "" {
+		return ""
+	}
+	return filepath.Join(a.Home, "memory")
+}
+
+// remembered is the index of the memory as a rule. It is read once, and again when the person
+// changes the memory.
+func (a *App) remembered() []rulefile.Rule {
+	if text := a.memoryIndex.Load(); text != nil {
+		return memoryAsRule(*text)
+	}
+	entries, bad := a.memories()
+	for _, w := range bad {
+		a.warn(fmt.Sprintf("memory %s", w))
+	}
+	text := notes.Index(entries)
+	a.memoryIndex.Store(&text)
+	return memoryAsRule(text)
+}
+
+func memoryAsRule(index string) []rulefile.Rule {
+	if index == "" {
+		return nil
+	}
+	return []rulefile.Rule{{Path: memory.Name, Text: memoryIntro + index}}
+}
+
+// memoryTool are the options of the tool for the memory.
+func (a *App) memoryTool(ws *workspace.Workspace) memory.Options {
+	o := memory.Options{
+		Workspace: ws, Entries: func() []notes.Entry { all, _ := a.memories(); return all },
+		Secret: func(text string) bool { return secret.Marked(text) || a.keys.conceals(a).Text(text) != text },
+	}
+	if a.Trusted != trust.Trusted {
+		o.Closed = "the memory of this folder is not used: the user does not trust the folder"
+	}
+	return o
+}
+
+// offersMemory reports whether the model can use the memory: somebody can approve entries,
+// or there is one with more text than its line.
+func (a *App) offersMemory() bool {
+	if a.Options.Attended && a.Trusted == trust.Trusted {
+		return true
+	}
+	rules := a.remembered()
+	return len(rules) > 0 && strings.Contains(strings.TrimPrefix(rules[0].Text, memoryIntro), "[…]")
+}
+
+// asksAboutMemory is p, but asks about every call that would write an entry of memory, in
+// every mode: nobody but the person decides what is remembered.
+func (a *App) asksAboutMemory(p policy.Policy) policy.Policy {
+	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
+		o, err := p.Judge(ctx, c)
+		if err == nil && o.Verdict != policy.Deny && a.writesMemory(c.Plan) {
+			why := policy.Reason{By: "memory", Text: "only you decide what is remembered"}
+			if o.Verdict == policy.Allow {
+				o.Reasons, o.Unasked = nil, event.Unasked("")
+			}
+			o.Verdict, o.Reasons = policy.Ask, append(slices.Clip(o.Reasons), why)
+		}
+		return o, err
+	})
+}
+
+// writesMemory reports whether a call writes into a folder of memory.
+func (a *App) writesMemory(plan tool.Plan) bool {
+	inside := func(file string) bool {
+		at := a.resolve(file)
+		for _, dir := range []string{filepath.Join(a.Root, memory.Dir), a.ownMemory()} {
+			rel, err := filepath.Rel(strings.ToLower(dir), strings.ToLower(at))
+			if dir != "" && err == nil && filepath.IsLocal(rel) {
+				return true
+			}
+		}
+		return false
+	}
+	line, _ := plan.Line.(risk.Report)
+	return slices.ContainsFunc(line.Writes, inside) ||
+		slices.ContainsFunc(plan.Effects, func(e tool.Effect) bool { return e.Kind == tool.Write && inside(e.Target) })
+}
+
+// memoryFor is the memory as commands use it.
+type memoryFor struct {
+	app *App
+	kit *toolkit
+}
+
+// Entries are what is remembered, and what is wrong with other files.
+func (m memoryFor) Entries() ([]notes.Entry, []frontmatter.Warning) { return m.app.memories() }
+
+// Remember writes an entry that the person typed, of the project or for all projects.
+func (m memoryFor) Remember(ctx context.Context, c undo.Call, text string, own bool) (display.Diff, error) {
+	o := m.app.memoryTool(m.kit.project.ws)
+	if !own {
+		change, err := o.Change("", text)
+		if err != nil {
+			return display.Diff{}, err
+		}
+		return change.Diff(), m.write(ctx, c, change)
+	}
+	name, err := o.Check("", text)
+	if err == nil && m.app.Home == "" {
+		err = errors.New("nothing is saved without a home folder")
+	}
+	if err != nil {
+		return display.Diff{}, err
+	}
+	at := filepath.Join(m.app.ownMemory(), name+".md")
+	change := memory.Change{Name: name, At: at, Text: []byte(strings.TrimSpace(text) + "\n")}
+	err = errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), atomicfile.Write(at, change.Text, 0o600))
+	m.app.memoryIndex.Store(nil)
+	return change.Diff(), err
+}
+
+// Forget removes an entry.
+func (m memoryFor) Forget(ctx context.Context, c undo.Call, e notes.Entry) (diff display.Diff, err error) {
+	defer m.app.memoryIndex.Store(nil)
+	if e.Own {
+		diff.Unified, diff.Added, diff.Deleted = patch.Unified(e.Path, []byte(e.Text+"\n"), nil)
+		return diff, os.Remove(filepath.FromSlash(e.Path))
+	}
+	change := memory.Change{Name: e.Name, At: e.Path}
+	if change.Old, err = m.app.memoryTool(m.kit.project.ws).Old(e.Path); err != nil {
+		return diff, err
+	}
+	return change.Diff(), m.write(ctx, c, change)
+}
+
+// write makes a change of the project's memory. It is a call on record, so that undo takes it
+// back and why explains it.
+func (m memoryFor) write(ctx context.Context, c undo.Call, change memory.Change) (err error) {
+	defer m.app.memoryIndex.Store(nil)
+	id, now := c.NewID(), m.app.Env.Now
+	effects := []tool.Effect{{Kind: tool.Write, Target: change.At}}
+	var kept tool.Kept
+	if m.kit.keeper != nil {
+		if kept, err = m.kit.keeper.Keep(ctx, effects); err != nil {
+			return err
+		}
+	}
+	asked := event.ToolCallRequested{
+		CallID: id, Tool: memory.Name, Author: event.ActorUser, TaskID: id, Timestamp: now().UnixMilli(), Verdict: event.Allowed,
+		DecidedBy: event.ActorUser, Effects: effects, Before: kept.Before, Input: jsonx.Must(map[string]string{"name": change.Name, "text": string(change.Text)}),
+	}
+	if err := c.Emit(ctx, asked); err != nil {
+		return err
+	}
+	if change.Text == nil {
+		err = m.kit.project.ws.Remove(change.At, workspace.Holding(change.Old))
+	} else {
+		err = m.kit.project.ws.Swap(change.At, change.Old, change.Text)
+	}
+	done := event.ToolCallCompleted{CallID: id, Tool: memory.Name, Author: event.ActorUser, TaskID: id, Timestamp: now().UnixMilli(), IsError: err != nil}
+	done.Output = jsonx.Must(map[string]bool{"ok": err == nil})
+	if m.kit.keeper != nil {
+		changes, lost := m.kit.keeper.Changes(ctx, kept)
+		done.Changes, err = changes, errors.Join(err, lost)
+	}
+	return errors.Join(err, c.Emit(context.WithoutCancel(ctx), done))
+}
+
+// Edit opens an entry in the person's editor.
+func (m memoryFor) Edit(ctx context.Context, e notes.Entry) error {
+	at := m.app.resolve(filepath.FromSlash(e.Path))
+	lend := tool.TerminalOf(tool.WithTerminal(ctx))
+	if lend == nil {
+		return fmt.Errorf("an editor needs a terminal; the file is %s", at)
+	}
+	defer m.app.memoryIndex.Store(nil)
+	words := strings.Fields(cmp.Or(m.app.Env.Getenv("VISUAL"), m.app.Env.Getenv("EDITOR"), "vi"))
+	return lend(ctx, func(terminal *os.File) error {
+		cmd := m.app.Door().Command(ctx, words[0], append(words[1:], at)...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = terminal, terminal, terminal, m.app.Root
+		return cmd.Run()
+	})
+}
+
+var _ slash.Memory = memoryFor{}

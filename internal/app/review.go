@@ -1,0 +1,58 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"coder/internal/host/repofile"
+	"coder/internal/host/workspace"
+	"coder/internal/policy/rule"
+	"coder/internal/tool"
+	"coder/internal/tool/git"
+)
+
+// maxReviewed bounds a file of a change.
+const maxReviewed = 64 << 20
+
+// Change is the diff of a range of commits or, if revisions is empty, of what is not committed. It warns of
+// files that git does not track.
+func (a *App) Change(ctx context.Context, revisions string) (diff string, err error) {
+	ws, err := workspace.Open(a.Root)
+	if err != nil {
+		return "", err
+	}
+	defer ws.Close()
+	o := git.Options{Workspace: ws, Door: a.Door()}
+	if diff, err = git.Change(ctx, o, revisions); err != nil {
+		return "", inputf("%v", err)
+	}
+	if revisions == "" {
+		if now, err := git.ListChanges(ctx, o, ""); err == nil && len(now.Untracked) > 0 {
+			a.warn(fmt.Sprintf("not reviewed, since git does not track them (git add -N adds them): %s", oneLine(strings.Join(now.Untracked, ", "))))
+		}
+	}
+	return diff, nil
+}
+
+// Shown is a diff without the files that the model does not see unasked. It warns of them.
+func (a *App) Shown(diff string) string {
+	shown, hidden := git.Visible(diff, func(file string) bool { return a.judge == nil || a.judge.Hides(file) })
+	if len(hidden) > 0 {
+		a.warn(fmt.Sprintf("not reviewed, since these files usually hold secrets: %s", oneLine(strings.Join(hidden, ", "))))
+	}
+	return shown
+}
+
+// Reviewed is a file of the workspace as it is now.
+func (a *App) Reviewed(name string) ([]byte, error) {
+	return repofile.Below(a.Root).Read(name, maxReviewed)
+}
+
+// ReadOnly are the tools with which a model reads the workspace, and nothing else.
+func ReadOnly() (specs []rule.Spec) {
+	for _, name := range tool.Names(tool.ReadsFile, tool.ListsFolder, tool.FindsFiles, tool.SearchesText, tool.SearchesCode, tool.ReadsGit) {
+		specs = append(specs, rule.Spec{Tool: name})
+	}
+	return Ours(specs)
+}

@@ -1,0 +1,104 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/repofile"
+	"coder/internal/host/update"
+)
+
+// Where newer versions of coder are, and the public key that signs them: a release build
+// sets both with -ldflags -X. A build without them looks nowhere and changes nothing.
+var updateAddress, updateKey string
+
+// Updater looks for newer versions of this program and installs them.
+type Updater struct {
+	By     Installation
+	source update.Source
+}
+
+// NewUpdater is the updater of this program.
+func NewUpdater(env Env) Updater {
+	s := env.Releases
+	s.Address, s.Key = cmp.Or(s.Address, updateAddress), cmp.Or(s.Key, updateKey)
+	s.Web = http.DefaultTransport
+	return Updater{By: Installed(env), source: s}
+}
+
+// Look asks for the newest release. Newer reports whether it comes after this program.
+func (u Updater) Look(ctx context.Context) (r update.Release, newer bool, err error) {
+	if !u.source.Known() {
+		return r, false, errors.New("this build of coder does not know where newer versions are, so nothing was changed")
+	}
+	r, err = u.source.Newest(ctx, runtime.GOOS+"/"+runtime.GOARCH)
+	switch {
+	case err != nil:
+		return r, false, err
+	case r.Version == Version:
+		return r, false, nil
+	case !update.Newer(r.Version, Version):
+		return r, false, fmt.Errorf("the newest release is coder %s, which is not newer than this coder (%s)", r.Version, Version)
+	}
+	return r, true, nil
+}
+
+// lookedFile, in the user's folder, has the time of the last look for a newer version.
+var lookedFile = filepath.Join("cache", "update")
+
+const lookEvery = 24 * time.Hour
+
+// NewerVersion is the newest release, if it is newer than this program. coder looks only
+// where update.check is on, once a day. A look that fails finds nothing.
+func (a *App) NewerVersion(ctx context.Context) string {
+	if !a.Config.Update.Check || a.Home == "" {
+		return ""
+	}
+	note, now := filepath.Join(a.Home, lookedFile), a.Env.Now()
+	text, _, _ := repofile.OwnHead(note, 64)
+	if last, err := time.Parse(time.RFC3339, string(text)); err == nil && now.Sub(last).Abs() < lookEvery {
+		return ""
+	}
+	err := errors.Join(os.MkdirAll(filepath.Dir(note), 0o700), atomicfile.Cache(note, now.AppendFormat(nil, time.RFC3339), 0o600))
+	if err != nil {
+		return "" // every start would look
+	}
+	r, newer, err := NewUpdater(a.Env).Look(ctx)
+	if err != nil || !newer {
+		return ""
+	}
+	return r.Version
+}
+
+// Replaceable says why this program cannot be replaced by itself, if it cannot.
+func (u Updater) Replaceable() error {
+	if u.By.How != "archive" {
+		return fmt.Errorf("coder does not know how %s was installed, so it does not replace it", u.By.Path)
+	}
+	return update.Replaceable(u.By.Path)
+}
+
+// Install puts a release in the place of this program.
+func (u Updater) Install(ctx context.Context, r update.Release) error {
+	archive, err := u.source.Download(ctx, r)
+	if err != nil {
+		return err
+	}
+	return archive.Install(ctx, u.By.Path)
+}
+
+// Rollback exchanges this program with the one that the last update replaced.
+func (u Updater) Rollback(ctx context.Context) (version string, err error) {
+	if err := u.Replaceable(); err != nil {
+		return "", err
+	}
+	return update.Rollback(ctx, u.By.Path)
+}

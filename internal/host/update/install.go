@@ -1,0 +1,200 @@
+package update
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/disk"
+	"coder/internal/host/program"
+	"coder/internal/host/repofile"
+
+	"golang.org/x/sys/unix"
+)
+
+// Archive is an unpacked release.
+type Archive struct {
+	version string
+	program []byte
+	share   map[string][]byte // manual page and completions, by their path below the prefix
+}
+
+const (
+	maxProgram = 256 << 20
+	startTime  = 30 * time.Second
+)
+
+// unpack reads the program and what belongs to it. Everything else is skipped.
+func (a *Archive) unpack(r io.Reader) error {
+	zr, err := gzip.NewReader(r)
+	if err != nil {
+		return err
+	}
+	tr := tar.NewReader(io.LimitReader(zr, maxProgram))
+	a.share = make(map[string][]byte)
+	for {
+		h, err := tr.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		_, name, _ := strings.Cut(h.Name, "/")
+		if h.Typeflag != tar.TypeReg || !filepath.IsLocal(name) || name != "bin/coder" && !strings.HasPrefix(name, "share/") {
+			continue
+		}
+		text, err := io.ReadAll(tr)
+		if err != nil {
+			return err
+		}
+		if name == "bin/coder" {
+			a.program = text
+		} else {
+			a.share[name] = text
+		}
+	}
+	if a.program == nil {
+		return errors.New("the archive holds no program")
+	}
+	return nil
+}
+
+// Replaceable says why the program at path cannot be replaced, if it cannot.
+func Replaceable(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return err
+	case unix.Getuid() != unix.Geteuid() || unix.Getgid() != unix.Getegid() || info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0:
+		return errors.New("coder runs with the rights of another user (setuid), so it replaces nothing")
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", path)
+	}
+	if err := unix.Access(filepath.Dir(path), unix.W_OK); err != nil {
+		return fmt.Errorf("you cannot write to %s: %w", filepath.Dir(path), err)
+	}
+	return nil
+}
+
+// Old is where the program at path is kept when it is replaced.
+func Old(path string) string { return path + ".old" }
+
+// Install puts the program of the archive in the place of the one at path, which it
+// keeps at [Old]. Manual page and completions follow where the old ones are.
+func (a Archive) Install(ctx context.Context, path string) error {
+	if err := Replaceable(path); err != nil {
+		return err
+	}
+	before, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	atomicfile.Sweep(filepath.Dir(path), ".") // of killed updates
+	next := path + ".new"
+	defer os.Remove(next) // it is gone if all went well
+	if err := atomicfile.Write(next, a.program, before.Mode().Perm()); err != nil {
+		return err
+	}
+	version, err := start(ctx, next)
+	if err == nil && version != a.version {
+		err = fmt.Errorf("it says that it is %q", version)
+	}
+	if err != nil {
+		return fmt.Errorf("coder %s does not start here, so coder did not install it: %w", a.version, err)
+	}
+	if now, err := os.Lstat(path); err != nil || !os.SameFile(before, now) {
+		return fmt.Errorf("another process replaced %s meanwhile", path)
+	}
+	if err := keep(path, before); err != nil {
+		return fmt.Errorf("keep the old program: %w", err)
+	}
+	if err := disk.System.Rename(next, path); err != nil {
+		return err
+	}
+	return errors.Join(disk.SyncFolder(filepath.Dir(path)), a.follow(filepath.Dir(filepath.Dir(path))))
+}
+
+// keep gives the program at path a second name, or copies it where files have one
+// name only.
+func keep(path string, info fs.FileInfo) error {
+	second := path + ".keep"
+	_ = os.Remove(second) // a killed update left it
+	if os.Link(path, second) == nil {
+		return disk.System.Rename(second, Old(path))
+	}
+	text, err := repofile.Own(path, maxProgram)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(Old(path), text, info.Mode().Perm())
+}
+
+// follow replaces the manual page and the completions that are below prefix.
+func (a Archive) follow(prefix string) (err error) {
+	for name, text := range a.share {
+		at := filepath.Join(prefix, filepath.FromSlash(name))
+		if info, gone := os.Lstat(at); gone == nil && info.Mode().IsRegular() {
+			err = errors.Join(err, atomicfile.Write(at, text, info.Mode().Perm()))
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("the program is updated, but not its manual page and completions: %w", err)
+	}
+	return err
+}
+
+// start runs a program once and returns the version that it prints.
+func start(ctx context.Context, path string) (version string, err error) {
+	ctx, stop := context.WithTimeout(ctx, startTime)
+	defer stop()
+	cmd := program.Exactly(ctx, path, "--version")
+	cmd.Dir, cmd.Env, cmd.WaitDelay = "/", []string{"HOME=/nonexistent"}, time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		return "", err
+	}
+	words := strings.Fields(string(out))
+	if len(words) < 2 || words[0] != "coder" {
+		return "", errors.New("it does not print its version")
+	}
+	return words[1], nil
+}
+
+// Rollback exchanges the program at path with the one that the last update kept, and
+// returns the version that is now at path.
+func Rollback(ctx context.Context, path string) (version string, err error) {
+	if err := Replaceable(path); err != nil {
+		return "", err
+	}
+	if info, err := os.Lstat(Old(path)); err != nil || !info.Mode().IsRegular() {
+		return "", fmt.Errorf("there is no older program at %s", Old(path))
+	}
+	if version, err = start(ctx, Old(path)); err != nil {
+		return "", fmt.Errorf("%s does not start here: %w", Old(path), err)
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return "", err
+	}
+	next := path + ".new"
+	if err := disk.System.Rename(Old(path), next); err != nil {
+		return "", err
+	}
+	if err := keep(path, info); err != nil {
+		return "", errors.Join(err, disk.System.Rename(next, Old(path)))
+	}
+	if err := disk.System.Rename(next, path); err != nil {
+		return "", err
+	}
+	return version, disk.SyncFolder(filepath.Dir(path))
+}

@@ -1,0 +1,150 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"coder/internal/core/chat"
+)
+
+// Blind is the models that refused pictures in this process. The zero value is ready for use.
+type Blind struct {
+	mu     sync.Mutex // guards the fields below
+	models map[string]bool
+	bare   map[*chat.Part]chat.Message // messages without their pictures, by those with them
+}
+
+// Is reports whether a model refused pictures.
+func (b *Blind) Is(model string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.models[model]
+}
+
+func (b *Blind) learn(model string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.models == nil {
+		b.models, b.bare = make(map[string]bool), make(map[*chat.Part]chat.Message)
+	}
+	b.models[model] = true
+}
+
+// pictureGone stands where a picture stood that the model does not take.
+const pictureGone = chat.Text("[an image was here; this model does not accept images]")
+
+// without is messages without their pictures. The same message always becomes the same.
+func (b *Blind) without(messages []chat.Message) []chat.Message {
+	if !slices.ContainsFunc(messages, hasImage) {
+		return messages
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	messages = slices.Clone(messages)
+	for i, m := range messages {
+		if !hasImage(m) {
+			continue
+		}
+		bare, known := b.bare[&m.Parts[0]]
+		if !known {
+			bare = chat.Message{Role: m.Role, Parts: slices.Clone(m.Parts)}
+			for j, p := range bare.Parts {
+				if _, ok := p.(chat.Image); ok {
+					bare.Parts[j] = pictureGone
+				}
+			}
+			b.bare[&m.Parts[0]] = bare
+		}
+		messages[i] = bare
+	}
+	return messages
+}
+
+func hasImage(m chat.Message) bool {
+	return slices.ContainsFunc(m.Parts, func(p chat.Part) bool { _, ok := p.(chat.Image); return ok })
+}
+
+// Sight wraps p, whose models may not take pictures. One that refuses pictures is not sent any
+// again. Where the pictures are older than the model's last reply the request is sent without
+// them, else the error is [ErrNoImages].
+func Sight(p Provider, blind *Blind) Provider { return sight{p, blind} }
+
+type sight struct {
+	next  Provider
+	blind *Blind
+}
+
+func (s sight) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
+	return func(yield func(Delta, error) bool) {
+		if s.blind.Is(req.Model) {
+			req.Messages = s.blind.without(req.Messages)
+		}
+		for d, err := range s.next.Stream(ctx, req) {
+			e, ok := errors.AsType[*Error](err)
+			if !ok || !refusesImages(e) || !slices.ContainsFunc(req.Messages, hasImage) {
+				if !yield(d, err) {
+					return
+				}
+				continue
+			}
+			s.blind.learn(req.Model)
+			if !newImage(req.Messages) {
+				for d, err := range s.Stream(ctx, req) {
+					if !yield(d, err) {
+						return
+					}
+				}
+				return
+			}
+			yield(d, &Error{Kind: ErrNoImages, Status: e.Status, Err: e.Err})
+			return
+		}
+	}
+}
+
+// newImage reports whether the model has not replied since a picture.
+func newImage(messages []chat.Message) bool {
+	for _, m := range slices.Backward(messages) {
+		if m.Role == chat.Assistant {
+			return false
+		}
+		if hasImage(m) {
+			return true
+		}
+	}
+	return false
+}
+
+// refusesImages reports whether a server says that a model takes no pictures, rather than that
+// something is wrong with one.
+func refusesImages(e *Error) bool {
+	if e.Kind == ErrNoImages {
+		return true
+	}
+	if e.Err == nil || e.Status < 400 || e.Retryable && e.Status != 500 || errors.Is(e, ErrAuth) || errors.Is(e, ErrRateLimited) {
+		return false
+	}
+	p, text := imageWords(), strings.ToLower(e.Err.Error())
+	return p.refusal.MatchString(text) && !p.flaw.MatchString(text)
+}
+
+type imageWordings struct{ refusal, flaw *regexp.Regexp }
+
+// imageWords knows the words of vendors, in lower case.
+var imageWords = sync.OnceValue(func() imageWordings {
+	const image = "(images?|image[_ ]urls?|input_image|image[_ ]inputs?|vision|multi-?modal\\w*|pictures?|pdfs?|documents?|input_file)\\b"
+	return imageWordings{
+		refusal: regexp.MustCompile(strings.Join([]string{
+			`(not|n't|n’t|no)( currently)? (support|accept|allow|take)\w*[^.]{0,40}\b` + image,
+			`\b` + image + `[^.]{0,60}(not (currently )?(supported|enabled|allowed|available|accepted)|unsupported|only supported by)`,
+			`no endpoints found that support (image|pdf|file)`, `not a (multi-?modal|vision)`, `unknown variant .{0,3}(image|file|input_)`,
+			`at most 0 image`, `missing data required for image`, `content must be a string`, `不支持.{0,8}(图|image|多模态|视觉)`,
+		}, "|")),
+		flaw: regexp.MustCompile(`format|media[_ ]type|mime|pixels|dimension|too large|exceeds|corrupt|decode`),
+	}
+})

@@ -1,0 +1,166 @@
+// Package review checks what a model found in a change against the code, and writes the
+// findings for people and for services that show them beside the lines. A finding that is
+// not found in the change is never written.
+package review
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"coder/internal/core/sanitize"
+)
+
+// Change is a unified diff, with the new text of each file.
+type Change struct {
+	files map[string]*file
+	names []string
+}
+
+// file is the part of a change in one file that exists after the change.
+type file struct {
+	lines   map[int]string // of the new file, as far as the diff shows it
+	changed map[int]bool   // the lines that the change added
+	removed map[int]string // the removed text, by the line of the new file that is now in its place
+	last    int            // the last line that the diff shows
+}
+
+// Parse reads a diff as git writes it. Text before the first file is skipped.
+func Parse(diff string) (*Change, error) {
+	c := &Change{files: map[string]*file{}}
+	var in *file
+	oldLeft, newLeft, at, old := 0, 0, 0, ""
+	for line := range strings.Lines(diff) {
+		line = strings.TrimRight(line, "\r\n")
+		switch head, body := first(line); {
+		case oldLeft+newLeft > 0 && in != nil && (head == '+' || head == '-' || head == ' '):
+			if head != '+' {
+				oldLeft--
+			}
+			if head != '-' {
+				newLeft--
+			}
+			at = in.take(head, body, at)
+		case strings.HasPrefix(line, "--- "):
+			old = line[4:]
+		case strings.HasPrefix(line, "+++ "):
+			in = c.open(nameOf(old, line[4:]))
+		case strings.HasPrefix(line, "@@ "):
+			var err error
+			if at, oldLeft, newLeft, err = hunk(line); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(c.files) == 0 && strings.TrimSpace(diff) != "" && !strings.Contains(diff, "diff --git ") {
+		return nil, fmt.Errorf("this is not a diff: no line begins with +++")
+	}
+	return c, nil
+}
+
+func first(line string) (head byte, body string) {
+	if line == "" {
+		return ' ', "" // some programs cut the space off an empty line
+	}
+	return line[0], line[1:]
+}
+
+// take adds one line of a hunk, where at is the next line of the new file.
+func (f *file) take(head byte, body string, at int) (next int) {
+	if head == '-' {
+		f.removed[at] += body + "\n"
+		return at
+	}
+	f.lines[at], f.changed[at] = body, head == '+'
+	f.last = max(f.last, at)
+	return at + 1
+}
+
+// open is the entry of a file; nil for a deleted one, which has no lines to point at.
+func (c *Change) open(name string) *file {
+	if name == "" {
+		return &file{lines: map[int]string{}, changed: map[int]bool{}, removed: map[int]string{}}
+	}
+	if c.files[name] == nil {
+		c.names = append(c.names, name)
+		c.files[name] = &file{lines: map[int]string{}, changed: map[int]bool{}, removed: map[int]string{}}
+	}
+	return c.files[name]
+}
+
+// nameOf is the name of the new file in a heading, without the letter that git puts before it.
+func nameOf(old, now string) string {
+	plain := func(s string) string {
+		s, _, _ = strings.Cut(s, "\t")
+		if name, err := strconv.Unquote(s); err == nil {
+			return name
+		}
+		return s
+	}
+	old, now = plain(old), plain(now)
+	if now == "/dev/null" {
+		return ""
+	}
+	if len(now) > 2 && now[1] == '/' && (old == "/dev/null" || len(old) > 2 && old[1] == '/') {
+		now = now[2:]
+	}
+	return path.Clean(now)
+}
+
+// hunk reads "@@ -1,2 +3,4 @@": the first line in the new file, and how many lines follow.
+func hunk(line string) (at, oldLines, newLines int, err error) {
+	words := strings.Fields(line)
+	if len(words) < 3 || words[1][0] != '-' || words[2][0] != '+' {
+		return 0, 0, 0, notHeading(line)
+	}
+	span := func(s string) (from, n int) {
+		start, count, has := strings.Cut(s[1:], ",")
+		from, err1 := strconv.Atoi(start)
+		n = 1
+		if has {
+			var err2 error
+			if n, err2 = strconv.Atoi(count); err2 != nil {
+				err1 = err2
+			}
+		}
+		if err1 != nil || from < 0 || n < 0 {
+			err = notHeading(line)
+		}
+		return from, n
+	}
+	_, oldLines = span(words[1])
+	at, newLines = span(words[2])
+	if newLines == 0 {
+		at++ // git names the line before
+	}
+	return at, oldLines, newLines, err
+}
+
+func notHeading(line string) error {
+	return fmt.Errorf("not a heading of a diff: %s", sanitize.Line(line, 80))
+}
+
+// Files are the files of the change that exist after it.
+func (c *Change) Files() []string { return c.names }
+
+// CheckedOut returns an error if the files that read returns are not those of the change.
+func (c *Change) CheckedOut(read func(name string) ([]byte, error)) error {
+	for _, name := range c.names {
+		f := c.files[name]
+		text, err := read(name)
+		if err != nil {
+			return fmt.Errorf("the change is not checked out here: %w", err)
+		}
+		lines := strings.Split(string(text), "\n")
+		for at, line := range f.lines {
+			if at > len(lines) || words(lines[at-1]) != words(line) {
+				return fmt.Errorf("the change is not checked out here: %s is different at line %d", name, at)
+			}
+		}
+	}
+	return nil
+}
+
+// words is a line without differences in white space and in signs that are never shown.
+func words(line string) string { return sanitize.Text(strings.Join(strings.Fields(line), " ")) }

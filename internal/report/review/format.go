@@ -1,0 +1,113 @@
+package review
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"path"
+	"strings"
+
+	"coder/internal/core/jsonx"
+)
+
+// Formats are the forms in which a report can be written.
+var Formats = []string{"text", "json", "sarif", "github"}
+
+// Write writes the report in one of [Formats]; version is that of the program.
+func (r Report) Write(w io.Writer, format, version string) error {
+	var text []byte
+	switch format {
+	case "json":
+		text = jsonx.Must(r)
+	case "sarif":
+		text = jsonx.Must(r.sarif(version))
+	case "github":
+		text = jsonx.Must(r.checkRun())
+	default:
+		_, err := io.WriteString(w, r.lines())
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s\n", text)
+	return err
+}
+
+// lines is the report in the form of compilers: file:line: severity: title.
+func (r Report) lines() string {
+	var b strings.Builder
+	for _, f := range r.Findings {
+		fmt.Fprintf(&b, "%s:%d: %s: %s\n", f.File, f.Line, f.Severity, f.Title)
+		for line := range strings.Lines(f.Detail) {
+			b.WriteString("    " + strings.TrimRight(line, "\n") + "\n")
+		}
+	}
+	if r.Summary != "" {
+		b.WriteString(r.Summary + "\n")
+	}
+	return b.String()
+}
+
+type object = map[string]any
+
+// sarif is the report as SARIF 2.1.0.
+func (r Report) sarif(version string) object {
+	results := []object{}
+	for _, f := range r.Findings {
+		uri := (&url.URL{Path: f.File}).EscapedPath()
+		if first, _, _ := strings.Cut(uri, "/"); strings.Contains(first, ":") {
+			uri = "./" + uri
+		}
+		results = append(results, object{
+			"ruleId": "review", "ruleIndex": 0, "level": f.Severity, "message": object{"text": f.Title + "\n\n" + f.Detail},
+			"locations": []object{{"physicalLocation": object{
+				"artifactLocation": object{"uri": uri},
+				"region":           object{"startLine": f.Line, "snippet": object{"text": f.Quote}},
+			}}},
+			"partialFingerprints": object{"coderReview/v1": f.fingerprint()},
+		})
+	}
+	rule := object{"id": "review", "name": "Review", "shortDescription": object{"text": "A model reviewed the change. Each finding is at a changed line."}}
+	driver := object{"name": "coder", "version": cmp.Or(version, "dev"), "rules": []object{rule}}
+	return object{
+		"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
+		"runs": []object{{"tool": object{"driver": driver}, "columnKind": "utf16CodeUnits", "results": results}},
+	}
+}
+
+// fingerprint names a finding wherever its line moves to.
+func (f Finding) fingerprint() string {
+	sum := sha256.Sum256(json.RawMessage(strings.Join([]string{path.Clean(f.File), words(f.Quote), f.Severity}, "\x00")))
+	return hex.EncodeToString(sum[:16])
+}
+
+// maxAnnotations is how many annotations GitHub takes in one request.
+const maxAnnotations = 50
+
+// checkRun is the report as the body of a request that creates a check run at GitHub, but for head_sha.
+func (r Report) checkRun() object {
+	levels := map[string]string{"error": "failure", "warning": "warning", "note": "notice"}
+	annotations := []object{}
+	for _, f := range r.Findings[:min(len(r.Findings), maxAnnotations)] {
+		annotations = append(annotations, object{
+			"path": f.File, "start_line": f.Line, "end_line": f.Line, "annotation_level": levels[f.Severity], "title": f.Title, "message": f.Detail,
+		})
+	}
+	conclusion, title := "success", "No findings"
+	if n := len(r.Findings); n > 0 {
+		conclusion, title = "neutral", fmt.Sprintf("%d finding(s)", n)
+	}
+	if r.Reaches("error") {
+		conclusion = "failure"
+	}
+	summary := r.Summary
+	if more := len(r.Findings) - len(annotations); more > 0 {
+		summary += fmt.Sprintf("\n\n%d more findings are not shown.", more)
+	}
+	return object{
+		"name": "coder review", "status": "completed", "conclusion": conclusion,
+		"output": object{"title": title, "summary": cmp.Or(summary, title), "annotations": annotations},
+	}
+}

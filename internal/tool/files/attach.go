@@ -1,0 +1,54 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"coder/internal/host/repofile"
+	"coder/internal/tool"
+)
+
+// AttachTool is the name of the tool that reads a file which you named outside the workspace.
+const AttachTool = "attach"
+
+// maxAttached is how many bytes such a file may have.
+const maxAttached = 16 << 20
+
+// Attach is the tool that reads a file which you named outside the workspace. The model does not
+// have the tool, and no other tool may read the file because of it.
+func Attach(o Options) tool.Tool {
+	return tool.Func[readArgs]{
+		Name: AttachTool, Doc: "reads a file that a message names",
+		Work: func(_ context.Context, a readArgs) (tool.Plan, tool.Run, error) {
+			if !filepath.IsAbs(a.Path) {
+				return tool.Plan{}, nil, fmt.Errorf("%s is not an absolute path", a.Path)
+			}
+			plan, real := tool.Plan{Title: a.Path, Effects: []tool.Effect{{Kind: tool.Read, Target: a.Path}}}, a.Path
+			if led, err := filepath.EvalSymlinks(a.Path); err == nil && led != real {
+				real = led
+				plan.Effects = append(plan.Effects, tool.Effect{Kind: tool.Read, Target: real})
+			}
+			return plan, func(ctx context.Context, _ io.Writer) (tool.Result, error) { return attach(ctx, o, a, real) }, nil
+		},
+	}
+}
+
+// attach reads the file at real, where the links in its name lead.
+func attach(ctx context.Context, o Options, a readArgs, real string) (tool.Result, error) {
+	data, err := repofile.Own(real, maxAttached)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	s := source{name: a.Path, file: bytes.NewReader(data), size: int64(len(data))}
+	if shown, err := s.shown(o); shown.Value != nil || err != nil {
+		return shown, err
+	}
+	text, err := s.text(ctx, o.PDF)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return s.page(ctx, text, a, nil)
+}

@@ -1,0 +1,175 @@
+// Package memory holds the tool by which the model reads the entries of the person's memory
+// and proposes new ones. Nothing is written that the person did not say yes to.
+package memory
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"coder/internal/authored/notes"
+	"coder/internal/core/display"
+	"coder/internal/host/patch"
+	"coder/internal/host/workspace"
+	"coder/internal/tool"
+)
+
+//go:embed memory.md
+var doc string
+
+// Name is what the tool is called.
+const Name = "memory"
+
+// Dir is where the memory of a project lies, below the workspace.
+const Dir = ".coder/memory"
+
+// Options are what the tool works with.
+type Options struct {
+	Workspace *workspace.Workspace
+	Entries   func() []notes.Entry
+	// Closed, if not empty, is why nothing can be proposed here.
+	Closed string
+	// Secret reports whether a text holds a secret.
+	Secret func(text string) bool
+}
+
+type args struct {
+	Name string `json:"name,omitzero" also:"entry title key" doc:"the entry"`
+	Text string `json:"text,omitzero" also:"content memory fact value" doc:"to propose: what it says in one line, details below"`
+}
+
+// Memory is the tool that reads an entry, or proposes one.
+func Memory(o Options) tool.Tool {
+	return tool.Func[args]{
+		Name: Name, Doc: doc,
+		Aliases: []tool.Alias{{Name: "save_memory"}, {Name: "remember"}},
+		Work: func(_ context.Context, a args) (tool.Plan, tool.Run, error) {
+			if strings.TrimSpace(a.Text) == "" {
+				return o.read(a.Name)
+			}
+			return o.propose(a)
+		},
+	}
+}
+
+type entry struct {
+	OK   bool   `json:"ok"`
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// read plans a call that reads an entry. It is the program's own memory that it looks at.
+func (o Options) read(name string) (tool.Plan, tool.Run, error) {
+	name = strings.TrimSuffix(strings.TrimSpace(name), ".md")
+	all := o.Entries()
+	i := slices.IndexFunc(all, func(e notes.Entry) bool { return e.Name == name })
+	if i < 0 {
+		return tool.Plan{Title: name}, nil, fmt.Errorf("no entry %q", name)
+	}
+	plan := tool.Plan{Title: name, Effects: []tool.Effect{{Kind: tool.Note, Target: "memory"}}, Preview: display.Text("read the entry " + name)}
+	return plan, func(ctx context.Context, _ io.Writer) (tool.Result, error) {
+		text := all[i].Text
+		return tool.Result{Value: entry{true, name, text}, Summary: tool.Count(strings.Count(text, "\n")+1, "line", "lines")}, ctx.Err()
+	}, nil
+}
+
+type saved struct {
+	OK   bool   `json:"ok"`
+	Name string `json:"name"`
+	Path string `json:"path"`
+}
+
+// propose plans a call that writes an entry, which the person sees as a diff.
+func (o Options) propose(a args) (plan tool.Plan, run tool.Run, err error) {
+	c, err := o.Change(a.Name, a.Text)
+	if err != nil {
+		return tool.Plan{Title: a.Name}, nil, err
+	}
+	diff := c.Diff()
+	plan = tool.Plan{Title: c.At, Effects: []tool.Effect{{Kind: tool.Write, Target: c.At}}, Preview: diff}
+	return plan, func(ctx context.Context, _ io.Writer) (tool.Result, error) {
+		if err := ctx.Err(); err != nil {
+			return tool.Result{}, err
+		}
+		if !tool.Approved(ctx) {
+			return tool.Result{}, errors.New("only the user can approve an entry of memory")
+		}
+		if err := o.Workspace.Swap(c.At, c.Old, c.Text); err != nil {
+			return tool.Result{}, err
+		}
+		summary := fmt.Sprintf("+%d -%d", diff.Added, diff.Deleted)
+		return tool.Result{Value: saved{true, c.Name, c.At}, Summary: summary, Show: diff}, nil
+	}, nil
+}
+
+// Change is an entry of the project's memory about to be written.
+type Change struct {
+	Name, At  string
+	Old, Text []byte // nil for no file
+}
+
+// Diff shows what becomes of the entry.
+func (c Change) Diff() display.Diff {
+	diff, added, deleted := patch.Unified(c.At, c.Old, c.Text)
+	return display.Diff{Unified: diff, Added: added, Deleted: deleted}
+}
+
+// Change plans an entry. Without a name it gets one by its text.
+func (o Options) Change(name, text string) (c Change, err error) {
+	if o.Closed != "" {
+		return c, errors.New(o.Closed)
+	}
+	if name, err = o.Check(name, text); err != nil {
+		return c, err
+	}
+	if slices.ContainsFunc(o.Entries(), func(e notes.Entry) bool { return e.Name == name && e.Own }) {
+		return c, fmt.Errorf("the entry %s belongs to the user and holds for all projects; choose another name", name)
+	}
+	c = Change{Name: name, At: path.Join(Dir, name+".md"), Text: []byte(strings.TrimSpace(text) + "\n")}
+	c.Old, err = o.Old(c.At)
+	return c, err
+}
+
+// Old is what a file of the project's memory holds, nil if there is none. It must not be a link.
+func (o Options) Old(at string) ([]byte, error) {
+	real, err := o.Workspace.Locate(at)
+	if err != nil {
+		return nil, err
+	}
+	if real != at {
+		return nil, fmt.Errorf("%s leads to %s, which is not memory", at, real)
+	}
+	old, _, err := o.Workspace.ReadFile(at, maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return append([]byte{}, old...), err
+}
+
+// maxFile bounds what is read of a file that is to be replaced.
+const maxFile = 64 << 10
+
+// Check reports what is wrong with the text of an entry or with its name, which it makes
+// of the text where there is none.
+func (o Options) Check(name, text string) (string, error) {
+	switch {
+	case len(text) > notes.MaxEntry:
+		return "", fmt.Errorf("an entry has at most %d bytes", notes.MaxEntry)
+	case o.Secret(text):
+		return "", errors.New("the text holds a secret; memory holds none")
+	}
+	if name = strings.TrimSuffix(strings.TrimSpace(name), ".md"); name == "" {
+		all := o.Entries()
+		name = notes.Name(text, func(n string) bool { return slices.ContainsFunc(all, func(e notes.Entry) bool { return e.Name == n }) })
+	}
+	if !notes.ValidName(name) {
+		return "", fmt.Errorf("%q is not a name of an entry: use letters, digits and -", name)
+	}
+	return name, nil
+}
