@@ -19,7 +19,7 @@ func (f *Follower) Golden(ctx context.Context, g golden.Golden) (*golden.Golden,
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	g.Form, g.Files, g.Later = golden.Form, make(map[string][]byte), make(map[uint64][]event.FileState)
-	g.Records, g.Start, g.Except = nil, nil, slices.Clone(g.Except)
+	g.Records, g.Start, g.Contents, g.Except = nil, nil, make(map[string][]byte), slices.Clone(g.Except)
 	for _, name := range slices.Sorted(maps.Keys(f.copy.Start)) {
 		s, data, err := f.named(ctx, f.copy.Start[name])
 		if err != nil {
@@ -37,9 +37,12 @@ func (f *Follower) Golden(ctx context.Context, g golden.Golden) (*golden.Golden,
 	}
 	for seq, list := range f.copy.Later {
 		for _, s := range list {
-			s, _, err := f.named(ctx, s)
+			s, data, err := f.named(ctx, s)
 			if err != nil {
 				return nil, err
+			}
+			if past.IsFile(s) {
+				g.Contents[s.Hash] = data
 			}
 			g.Later[became[seq]] = append(g.Later[became[seq]], s)
 		}
@@ -47,7 +50,6 @@ func (f *Follower) Golden(ctx context.Context, g golden.Golden) (*golden.Golden,
 	for i, seq := range g.Except {
 		g.Except[i] = cmp.Or(became[seq], seq)
 	}
-	g.Contents = f.copy.Used()
 	return &g, nil
 }
 
@@ -71,7 +73,11 @@ func (f *Follower) portable(ctx context.Context, r event.Record, g *golden.Golde
 	case event.ToolCallCompleted:
 		e.Changes, _ = past.Expand(ctx, f.is.Kept, e.Changes)
 		e.DurationMs = 0
-		r.Event = event.WithStates(e, func(s event.FileState) event.FileState { return f.outcome(ctx, s, g) })
+		limit := int64(maxCompared)
+		if asked, ok := f.asked[e.CallID].Event.(event.ToolCallRequested); ok && (outside(asked) || interrupted(e)) { // it is not made again
+			limit = maxRead
+		}
+		r.Event = event.WithStates(e, func(s event.FileState) event.FileState { return f.outcome(ctx, s, limit, g) })
 	}
 	r.Seal = ""
 	line, err := event.Encode(r)
@@ -91,17 +97,17 @@ func (f *Follower) moved(g *golden.Golden) paths.Map {
 }
 
 // outcome takes in what a call left in a file, if that can be compared.
-func (f *Follower) outcome(ctx context.Context, s event.FileState, g *golden.Golden) event.FileState {
+func (f *Follower) outcome(ctx context.Context, s event.FileState, limit int64, g *golden.Golden) event.FileState {
 	if !past.IsFile(s) || s.Lost || secret.Is(s.Path) {
 		return s
 	}
-	data, err := f.is.Kept.Content(ctx, s, maxCompared)
+	data, err := f.is.Kept.Content(ctx, s, limit)
 	if err != nil {
 		return s
 	}
 	data = []byte(secret.Shapes().Text(f.moved(g).Text(string(data))))
 	if !bytes.Equal(g.Files[s.Path], data) { // else it is there by its path
-		f.copy.Use(data)
+		g.Contents[past.Sum(data)] = data
 	}
 	s.Hash, s.Size = past.Sum(data), int64(len(data))
 	return s

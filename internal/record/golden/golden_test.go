@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -148,5 +149,20 @@ func TestAGoldenSessionLiesInItsRepository(t *testing.T) {
 		if _, err := Read(dir); (err == nil) != ok {
 			t.Errorf("%q: %v", within, err)
 		}
+	}
+}
+
+// TestAGoldenSessionHasNoSecretFiles, neither of its start nor of what others left since.
+func TestAGoldenSessionHasNoSecretFiles(t *testing.T) {
+	at := func(name string) event.FileState { return event.FileState{Path: name, Hash: "h", Size: 1} }
+	w := past.NewWorld([]event.FileState{at(".env"), at("a")}, map[uint64][]event.FileState{3: {at("b"), at("sub/.env")}, 4: {{Path: "sub/.env"}}})
+	left, err := WithoutSecrets(w)
+	if err != nil || !slices.Equal(left, []string{".env", "sub/.env"}) || len(w.Start) != 1 || len(w.Later[3]) != 1 || len(w.Later[4]) != 1 {
+		t.Errorf("left out %q of %v and %v: %v", left, w.Start, w.Later, err)
+	}
+	big := at("big")
+	big.Size = maxBytes + 1
+	if _, err := WithoutSecrets(past.NewWorld([]event.FileState{big}, nil)); err == nil {
+		t.Error("it may be of any size")
 	}
 }

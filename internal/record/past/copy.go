@@ -13,7 +13,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"coder/internal/core/event"
@@ -121,23 +120,20 @@ func IsFile(s event.FileState) bool {
 // Name is how a copy calls a file: as calls do, which are on record without keys.
 func Name(path string) string { return secret.Shapes().Text(path) }
 
-// Copy is a folder that a world was laid out in. It is safe for concurrent use.
+// Copy is a folder that a world was laid out in.
 type Copy struct {
 	*World
 	dir    string
 	folder worktree.Folder
 	kept   Contents
-
-	mu   sync.Mutex        // guards used
-	used map[string][]byte // by hash
 }
 
-// LayOut puts the files that a session began with into a folder that coder made, and has the
-// later ones at hand. Nothing is written anywhere else.
+// LayOut puts the files that a session began with into a folder that coder made, and sees that the
+// later ones can be had, too. Nothing is written anywhere else.
 func (w *World) LayOut(ctx context.Context, dir string, kept Contents) (*Copy, error) {
 	c := &Copy{World: w, dir: dir, kept: kept}
 	var err error
-	if c.folder, err = worktree.OpenFolder(dir, c.read); err != nil {
+	if c.folder, err = worktree.OpenFolder(dir, c.Content); err != nil {
 		return nil, err
 	}
 	states, names, missing := make(worktree.Files), make(map[string]string), []string(nil)
@@ -156,7 +152,6 @@ func (w *World) LayOut(ctx context.Context, dir string, kept Contents) (*Copy, e
 	for _, name := range lost {
 		missing = append(missing, names[name])
 	}
-	c.used = make(map[string][]byte)
 	for _, list := range w.Later {
 		for _, s := range list {
 			if err := worktree.Check(s.Path, s); err != nil && s.Path != dotGit {
@@ -165,7 +160,7 @@ func (w *World) LayOut(ctx context.Context, dir string, kept Contents) (*Copy, e
 			if !IsFile(s) {
 				continue
 			}
-			if _, err := c.read(ctx, s); err != nil {
+			if _, err := c.Content(ctx, s); err != nil {
 				missing = append(missing, s.Path)
 			}
 		}
@@ -194,25 +189,6 @@ func (c *Copy) Content(ctx context.Context, s event.FileState) ([]byte, error) {
 	return c.kept.Content(ctx, s, maxFile)
 }
 
-// read is Content that is used from then on, but for the files of the start.
-func (c *Copy) read(ctx context.Context, s event.FileState) ([]byte, error) {
-	data, err := c.Content(ctx, s)
-	if err == nil && c.used != nil {
-		c.Use(data)
-	}
-	return data, err
-}
-
-// Use has a content at hand.
-func (c *Copy) Use(data []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.used[Sum(data)] = data
-}
-
-// Used are the contents that others left, and calls that were not made again, by hash.
-func (c *Copy) Used() map[string][]byte { return c.used }
-
 // Apply does what others did to files after a record.
 func (c *Copy) Apply(ctx context.Context, seq uint64) error {
 	for _, s := range c.Later[seq] {
@@ -238,7 +214,11 @@ func (c *Copy) put(ctx context.Context, s event.FileState) error {
 	if s.Path == dotGit {
 		return nil
 	}
-	return c.folder.Put(ctx, Name(s.Path), s)
+	err := c.folder.Put(ctx, Name(s.Path), s)
+	if secret.Is(s.Path) && errors.Is(err, worktree.ErrLost) { // a golden session has none
+		return nil
+	}
+	return err
 }
 
 // Date gives files of the start the times of then: those that they still have in the workspace,
