@@ -12,11 +12,9 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/host/workspace"
 	"coder/internal/policy/rule"
-	"coder/internal/record/gitstate"
 	"coder/internal/record/golden"
 	"coder/internal/record/past"
 	"coder/internal/record/seal"
-	"coder/internal/record/undo"
 	"coder/internal/report/telemetry"
 )
 
@@ -54,38 +52,6 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 	return report, err
 }
 
-// worldOf is what a session began with: its files, and the state of its repository, nil if
-// that was not saved by this user's program on this machine.
-func (a *App) worldOf(
-	ctx context.Context, whole, take *rerun.Take, files past.Kept, then *past.Store,
-) (*past.World, []byte, error) {
-	name := take.State
-	if _, err := then.State(name); errors.Is(err, undo.ErrDamaged) {
-		return nil, nil, inputf("session %s: its initial files cannot be read: %v", take.ID, err)
-	}
-	world, err := rerun.Trace(ctx, whole, take, files) // what comes later may tell what was before
-	if err != nil {
-		return nil, nil, err
-	}
-	if !world.Whole && len(take.Requests) > 0 {
-		if err := then.Complete(ctx, world, take.Begun); err != nil {
-			return nil, nil, inputf("session %s: %v", take.ID, err)
-		}
-	}
-	if name == "" || !seal.New(a.Store().Key(), a.Root, take.ID).Vouches(take.Stated) {
-		return world, nil, nil
-	}
-	if then.Saved, err = then.State(name); err != nil {
-		return world, nil, nil
-	}
-	for _, f := range past.NotesOf(then.Saved).Ignored {
-		if _, known := world.Start[f.Path]; !known {
-			world.Start[f.Path] = f
-		}
-	}
-	return world, then.Saved, nil
-}
-
 // hosts is what stands for the name of this machine.
 func hosts() map[string]string {
 	name, err := os.Hostname()
@@ -97,20 +63,6 @@ func hosts() map[string]string {
 
 // leastHost is how long the name of a machine is at least, for it to be told from a word.
 const leastHost = 4
-
-// missing is why a rerun may have lacked something that the session began with, "" if
-// nothing says that something was lacking.
-func (a *App) missing(id string, world *past.World, state []byte) string {
-	switch _, repository := gitstate.Find(a.Root); {
-	case !world.Whole && a.Store().copied(id):
-		return "it was imported, and an imported session has only the files that it changed"
-	case !world.Whole && world.Tree != "":
-		return "the undo store no longer has the state of all files"
-	case repository && state == nil:
-		return "the state of the git repository was not saved, or no longer exists"
-	}
-	return ""
-}
 
 // withSettingsOf is the program with the settings file that a session was run
 // with, if that was this user's own doing and none is named now.

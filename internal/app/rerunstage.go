@@ -7,8 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"coder/internal/agent/rerun"
 	"coder/internal/agent/supervisor"
@@ -17,7 +15,6 @@ import (
 	"coder/internal/host/workspace"
 	"coder/internal/host/worktree"
 	"coder/internal/policy/judge"
-	"coder/internal/record/gitstate"
 	"coder/internal/record/past"
 )
 
@@ -77,28 +74,6 @@ func (a *App) once(ctx context.Context, s staging, after func(do func())) (*reru
 		err = inputf("session %s: %v", s.take.ID, unfit)
 	}
 	return f, err
-}
-
-// within is where the copy of the workspace lies below the folder for it: as deep in its
-// repository as the workspace, and with as many folders above as a linked work tree needs.
-func (a *App) within() string {
-	r, ok := gitstate.Find(a.Root)
-	rel, err := filepath.Rel(r.Top, a.Root)
-	if !ok || err != nil {
-		return ""
-	}
-	var above []string
-	if r.Linked() {
-		out, err := filepath.Rel(r.Top, r.Common)
-		if err != nil {
-			return ""
-		}
-		above = slices.Repeat([]string{"linked"}, max(strings.Count(out, "..")-1, 0))
-	}
-	if rel != "." {
-		above = append(above, "repository", filepath.Dir(rel))
-	}
-	return filepath.Join(above...)
 }
 
 // copyHome gives the rerun what the person wrote for all projects, and what they

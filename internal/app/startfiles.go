@@ -2,16 +2,19 @@ package app
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"coder/internal/agent/rerun"
 	"coder/internal/core/jsonx"
 	"coder/internal/host/workspace"
 	"coder/internal/host/worktree"
 	"coder/internal/record/gitstate"
 	"coder/internal/record/past"
+	"coder/internal/record/seal"
 	"coder/internal/record/undo"
 )
 
@@ -89,4 +92,72 @@ func (a *App) copyRepository(ctx context.Context, state []byte, root string, els
 		return err
 	}
 	return past.LayOutRepository(ctx, state, to, rel, a.Door(), nil, filepath.Join(from.Common, "objects"))
+}
+
+// worldOf is what a session began with: its files, and the state of its repository, nil if
+// that was not saved by this user's program on this machine.
+func (a *App) worldOf(
+	ctx context.Context, whole, take *rerun.Take, files past.Kept, then *past.Store,
+) (*past.World, []byte, error) {
+	name := take.State
+	if _, err := then.State(name); errors.Is(err, undo.ErrDamaged) {
+		return nil, nil, inputf("session %s: its initial files cannot be read: %v", take.ID, err)
+	}
+	world, err := rerun.Trace(ctx, whole, take, files) // what comes later may tell what was before
+	if err != nil {
+		return nil, nil, err
+	}
+	if !world.Whole && len(take.Requests) > 0 {
+		if err := then.Complete(ctx, world, take.Begun); err != nil {
+			return nil, nil, inputf("session %s: %v", take.ID, err)
+		}
+	}
+	if name == "" || !seal.New(a.Store().Key(), a.Root, take.ID).Vouches(take.Stated) {
+		return world, nil, nil
+	}
+	if then.Saved, err = then.State(name); err != nil {
+		return world, nil, nil
+	}
+	for _, f := range past.NotesOf(then.Saved).Ignored {
+		if _, known := world.Start[f.Path]; !known {
+			world.Start[f.Path] = f
+		}
+	}
+	return world, then.Saved, nil
+}
+
+// missing is why a rerun may have lacked something that the session began with, "" if
+// nothing says that something was lacking.
+func (a *App) missing(id string, world *past.World, state []byte) string {
+	switch _, repository := gitstate.Find(a.Root); {
+	case !world.Whole && a.Store().copied(id):
+		return "it was imported, and an imported session has only the files that it changed"
+	case !world.Whole && world.Tree != "":
+		return "the undo store no longer has the state of all files"
+	case repository && state == nil:
+		return "the state of the git repository was not saved, or no longer exists"
+	}
+	return ""
+}
+
+// within is where the copy of the workspace lies below the folder for it: as deep in its
+// repository as the workspace, and with as many folders above as a linked work tree needs.
+func (a *App) within() string {
+	r, ok := gitstate.Find(a.Root)
+	rel, err := filepath.Rel(r.Top, a.Root)
+	if !ok || err != nil {
+		return ""
+	}
+	var above []string
+	if r.Linked() {
+		out, err := filepath.Rel(r.Top, r.Common)
+		if err != nil {
+			return ""
+		}
+		above = slices.Repeat([]string{"linked"}, max(strings.Count(out, "..")-1, 0))
+	}
+	if rel != "." {
+		above = append(above, "repository", filepath.Dir(rel))
+	}
+	return filepath.Join(above...)
 }

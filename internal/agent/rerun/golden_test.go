@@ -102,3 +102,24 @@ func TestAGoldenSessionTellsNothingOfWhereItWasMade(t *testing.T) {
 		t.Errorf("a change becomes %d: %v", len(list), err)
 	}
 }
+
+// TestWhatIsNotMadeAgainIsKeptWhole: a rerun puts it where the call left it. Of any other call a
+// file is compared, and a long one by its sum.
+func TestWhatIsNotMadeAgainIsKeptWhole(t *testing.T) {
+	long := strings.Repeat("x", maxCompared+1)
+	for net, want := range map[bool]int{true: 1, false: 0} {
+		asked := event.ToolCallRequested{CallID: "c", Tool: "fetch", Verdict: event.Allowed}
+		if net {
+			asked.Effects = []event.Effect{{Kind: event.EffectNet, Target: "https://x.org"}}
+		}
+		done := event.ToolCallCompleted{CallID: "c", Tool: "fetch", Changes: []event.FileChange{{Before: event.FileState{Path: "a"}, After: event.FileState{Path: "a", Hash: "h", Size: int64(len(long))}}}}
+		r := follow(t, New("s", "/ws", numbered(created("t"), of("t", "", asked), of("t", "", done))), keeper{contents: map[string]string{"h": long}}, nil)
+		if err := r.make(created("t"), of("t", "", asked), of("t", "", done)); err != nil {
+			t.Fatal(err)
+		}
+		g, err := r.Golden(t.Context(), golden.Golden{Session: "s", Root: "/workspace/x"})
+		if err != nil || len(g.Contents) != want {
+			t.Errorf("by the network %v: %d contents: %v", net, len(g.Contents), err)
+		}
+	}
+}

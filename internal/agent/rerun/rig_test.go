@@ -56,8 +56,8 @@ type keeper struct {
 	trees    map[string][]event.FileState
 }
 
-func (k keeper) Content(_ context.Context, s event.FileState, _ int64) ([]byte, error) {
-	if text, ok := k.contents[s.Hash]; ok {
+func (k keeper) Content(_ context.Context, s event.FileState, limit int64) ([]byte, error) {
+	if text, ok := k.contents[s.Hash]; ok && s.Size <= limit {
 		return []byte(text), nil
 	}
 	return nil, errors.New("not kept")
