@@ -45,12 +45,12 @@ func repository(t *testing.T) (dir string, state []byte, door program.Door) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "shop")
 	write(t, filepath.Join(dir, "a.txt"), "one\n")
-	write(t, filepath.Join(dir, "token.txt"), key)
+	write(t, filepath.Join(dir, "plain.txt"), key)
 	write(t, filepath.Join(dir, ".env"), "X=1\n")
 	git(t, dir, "init", "-q")
 	git(t, dir, "add", "-A")
 	git(t, dir, "commit", "-qm", "first")
-	git(t, dir, "rm", "-q", "token.txt", ".env")
+	git(t, dir, "rm", "-q", "plain.txt", ".env")
 	write(t, filepath.Join(dir, "a.txt"), "two\n")
 	git(t, dir, "commit", "-qam", "second")
 	write(t, filepath.Join(dir, "staged.txt"), "staged\n")
@@ -138,7 +138,7 @@ func TestAPackHoldsNoSecrets(t *testing.T) {
 	}
 	pack, left, err := past.Pack(t.Context(), tree)
 	slices.Sort(left)
-	if err != nil || !slices.Equal(left, []string{".env (in git's history)", "token.txt (in git's history)"}) {
+	if err != nil || !slices.Equal(left, []string{".env (in git's history)", "plain.txt (in git's history)"}) {
 		t.Fatalf("left out: %q, %v", left, err)
 	}
 	alone, _ := gitstate.Alone(state, jsonx.Must(past.Notes{Repository: true}))
@@ -146,7 +146,7 @@ func TestAPackHoldsNoSecrets(t *testing.T) {
 	if err != nil || git(t, top, "show", "HEAD:a.txt") != "two" || git(t, top, "show", "HEAD^:a.txt") != "one" {
 		t.Fatalf("the pack lacks history: %v", err)
 	}
-	secret := strings.Fields(git(t, dir, "ls-tree", "HEAD^", "token.txt"))[2]
+	secret := strings.Fields(git(t, dir, "ls-tree", "HEAD^", "plain.txt"))[2]
 	if exec.Command("git", "-C", top, "cat-file", "-e", secret).Run() == nil {
 		t.Error("the pack holds the key")
 	}
