@@ -49,12 +49,17 @@ func (t *Tree) Disarm(ctx context.Context) (err error) {
 // Git runs git in the folder and returns what it prints. Env is added to its
 // environment.
 func (t *Tree) Git(ctx context.Context, env []string, args ...string) (string, error) {
-	out, err := t.Feed(ctx, env, nil, args...)
+	return t.Feed(ctx, env, nil, args...)
+}
+
+// Feed is [Tree.Git] with something on git's standard input.
+func (t *Tree) Feed(ctx context.Context, env []string, in io.Reader, args ...string) (string, error) {
+	out, err := t.Pipe(ctx, env, in, args...)
 	return strings.TrimSuffix(out, "\n"), err
 }
 
-// Feed is [Tree.Git] with something on git's standard input, and all that git prints.
-func (t *Tree) Feed(ctx context.Context, env []string, in io.Reader, args ...string) (string, error) {
+// Pipe is [Tree.Feed] that returns all bytes that git prints.
+func (t *Tree) Pipe(ctx context.Context, env []string, in io.Reader, args ...string) (string, error) {
 	cmd := t.git.Command(ctx, args...)
 	cmd.Env, cmd.Stdin = append(cmd.Env, env...), in
 	return run(ctx, cmd)

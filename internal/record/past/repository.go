@@ -154,7 +154,7 @@ func Pack(ctx context.Context, git *worktree.Tree) (pack []byte, left []string, 
 	hidden := map[string]bool(nil)
 	for range 2 { // what holds a key is found out in what would be packed
 		ids, without := objects(list, hidden)
-		text, err := git.Feed(ctx, nil, strings.NewReader(ids), "pack-objects", "--stdout", "-q")
+		text, err := git.Pipe(ctx, nil, strings.NewReader(ids), "pack-objects", "--stdout", "-q")
 		if err == nil && len(text) > maxPack {
 			err = fmt.Errorf("its repository history takes %d MB, but a golden session allows %d: record it in a smaller repository", len(text)>>20, maxPack>>20)
 		}
@@ -191,7 +191,7 @@ func objects(list string, hidden map[string]bool) (ids string, left []string) {
 
 // secretBlobs are those of the objects that hold what looks like a key.
 func secretBlobs(ctx context.Context, git *worktree.Tree, ids string) (map[string]bool, error) {
-	out, err := git.Feed(ctx, nil, strings.NewReader(ids), "cat-file", "--batch")
+	out, err := git.Pipe(ctx, nil, strings.NewReader(ids), "cat-file", "--batch")
 	found := make(map[string]bool)
 	for err == nil && len(out) > 0 {
 		head, rest, _ := strings.Cut(out, "\n")
