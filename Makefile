@@ -23,7 +23,7 @@ CGO      := $(and $(filter 1,$(shell $(GO) env CGO_ENABLED)),$(shell command -v 
 RACE     := $(if $(CGO),-race)
 NO_RACE  := no C compiler found, so these tests run without the race detector
 
-.PHONY: help notes build fleet install uninstall run test test-race test-long quick race web-test real-model recordings check try figures mutate elsewhere fmt vet lint film reference site bench fuzz fuzz-shell chaos soak cover golden again fixtures lists tools clean
+.PHONY: help notes build fleet install uninstall release release-key install-test run test test-race test-long quick race web-test real-model recordings check try figures mutate elsewhere fmt vet lint film reference site bench fuzz fuzz-shell chaos soak cover golden again fixtures lists tools clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,18 @@ install: build ## install program, manual page and completions: make install PRE
 
 uninstall: ## remove what install put there, and nothing else (coder uninstall shows your data)
 	rm -f $(PROGRAMS) $(MANUALS) $(BASH) $(ZSH) $(FISH) $(NOTE)
+
+# A release without SIGNING_KEY is not signed, and its programs never replace themselves.
+DIST     ?= dist
+release: ## make archives and packages in DIST: make release VERSION=1.2.3 SIGNING_KEY=FILE ADDRESS=https://…
+	@test -n "$(VERSION)" || { echo "make release VERSION=1.2.3"; exit 2; }
+	$(GO) run ./testkit/release -version "$(VERSION)" -out "$(DIST)" -key "$(SIGNING_KEY)" -next-key "$(NEXT_KEY)" -address "$(ADDRESS)"
+
+release-key: ## make a key that signs releases: make release-key SIGNING_KEY=FILE
+	@$(GO) run ./testkit/release -new-key "$(SIGNING_KEY)"
+
+install-test: ## install in every way there is a tool for, from nothing to coder demo, then update and remove
+	CODER_INSTALL_TEST=1 $(GO) test -count=1 -v -timeout 60m -run TestInstallFromNothing ./testkit/release
 
 run: build ## run one turn: make run PROMPT="..."; without a provider or a PROMPT, the demo
 	@if [ -n "$(PROMPT)" ]; then bin/coder -p "$(PROMPT)"; else bin/coder demo; fi

@@ -125,6 +125,8 @@ put "$work/installed" "$prefix/share/coder/installed" 644
 put "$tree/bin/coder" "$prefix/bin/coder" 755
 also coder "$prefix/bin/coder-agent"
 also coder.1 "$prefix/share/man/man1/coder-agent.1"
+[ ! -f "$tree/share/bash-completion/completions/coder" ] || also coder "$prefix/share/bash-completion/completions/coder-agent"
+[ ! -f "$tree/share/fish/vendor_completions.d/coder.fish" ] || also coder.fish "$prefix/share/fish/vendor_completions.d/coder-agent.fish"
 
 echo "Installed $version"
 echo "  program      $prefix/bin/coder (second name: coder-agent)"

@@ -152,6 +152,7 @@ func (g *glass) fault(format string, args ...any) {
 // rows that stand while something runs.
 var (
 	promptTop  = regexp.MustCompile(`^context: `)
+	standing   = regexp.MustCompile(`^(\d+ jobs?|\d+ 个后台命令|mode \w+, branch.*)$`) // the line above it
 	prompted   = regexp.MustCompile(`^\[[\w-]+\] .*> `)
 	ended      = regexp.MustCompile(`^\[|^  [✓✗] `) // lines that are whole as soon as they are there
 	options    = regexp.MustCompile(`\?(: why|：原因)$`)
@@ -164,6 +165,9 @@ func (g *glass) top(line int) int {
 	for bottom := line; line >= 0; line-- {
 		text := g.text(line)
 		if promptTop.MatchString(text) {
+			if line > 0 && standing.MatchString(g.text(line-1)) {
+				line--
+			}
 			return line
 		}
 		if runningTop.MatchString(text) {

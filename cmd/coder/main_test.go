@@ -41,6 +41,7 @@ func TestMain(m *testing.M) {
 			if by, err := time.ParseDuration(os.Getenv("CODER_TEST_CLOCK")); err == nil {
 				env.Now = func() time.Time { return time.Now().Add(by) }
 			}
+			env.Managed = os.Getenv("CODER_TEST_MANAGED")
 			env.Patience, _ = strconv.Atoi(os.Getenv("CODER_TEST_PATIENCE"))
 			if spec := os.Getenv("CODER_TEST_DISK"); spec != "" {
 				env.Disk = faulty(spec)

@@ -124,7 +124,7 @@ func (s *scene) paste(args []string) error {
 		if err != nil {
 			return err
 		}
-		text = strings.ReplaceAll(string(data), "\n", "\r") // as terminals send it
+		text = strings.NewReplacer("\n", "\r", "/tmp/c-00000000", s.dir).Replace(string(data)) // as terminals send it
 	}
 	s.mark = s.glass.received()
 	return s.send("\x1b[200~" + text + "\x1b[201~")

@@ -316,6 +316,7 @@ var (
 	took    = regexp.MustCompile(`\b\d+(\.\d+)?[ \x{a0}]?(ms|s)\b`)
 	dated   = regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d\b`)
 	tokens  = regexp.MustCompile(`context: \d+ tokens`)
+	filled  = regexp.MustCompile(`script · \d+%`)
 	request = regexp.MustCompile(`\d{4,}( tokens in| 个 token，)`) // an estimate of all that is sent
 	shorter = regexp.MustCompile(`(condensed: |became |已压缩：|变为 )\d+`)
 	process = regexp.MustCompile(`(process|进程) \d+`)
@@ -326,6 +327,7 @@ func (s *scene) normal(picture string) string {
 	picture = strings.ReplaceAll(picture, s.dir, "/tmp/c-00000000")
 	picture = strings.ReplaceAll(picture, "coder "+app.Version, "coder VERSION")
 	picture = tokens.ReplaceAllString(picture, "context: N tokens")
+	picture = filled.ReplaceAllString(picture, "script · N%")
 	picture = request.ReplaceAllString(picture, "N$1")
 	picture = shorter.ReplaceAllString(picture, "${1}N")
 	picture = process.ReplaceAllString(picture, "$1 N")

@@ -40,10 +40,10 @@ func TestFirstRequestsAreSmall(t *testing.T) {
 		most        int // bytes, beside the tools that belong to the mode where there are few
 		count       int // of tools
 	}{
-		{"build", "full", 16_000, 20}, {"plan", "full", 14_000, 17}, {"default", "full", 18_000, 22},
-		{"auto-edit", "full", 18_000, 22}, {"yolo", "full", 17_000, 21},
-		{"build", "lean", 6_000, 7}, {"plan", "lean", 6_000, 10}, {"default", "lean", 6_000, 9},
-		{"auto-edit", "lean", 6_000, 9}, {"yolo", "lean", 6_000, 8},
+		{"build", "full", 12_000, 20}, {"plan", "full", 12_000, 17}, {"default", "full", 12_000, 22},
+		{"auto-edit", "full", 12_000, 22}, {"yolo", "full", 12_000, 21},
+		{"build", "lean", 5_000, 7}, {"plan", "lean", 5_000, 10}, {"default", "lean", 5_000, 9},
+		{"auto-edit", "lean", 5_000, 9}, {"yolo", "lean", 5_000, 8},
 	} {
 		t.Run(tt.mode+" "+tt.tools, func(t *testing.T) {
 			t.Parallel()

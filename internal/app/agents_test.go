@@ -164,7 +164,7 @@ func TestWhatIsBuiltInIsListedInThePersonsLanguage(t *testing.T) {
 	s := newStudio(t, "", nil)
 	ss, zh := s.start("one"), i18n.For(i18n.Chinese)
 	for input, want := range map[string][]string{
-		"/agents": {"general  完成一项可单独描述和评判的工作", "explore  回答关于代码的问题；只看不改"},
+		"/agents": {"general  完成一项独立的工作", "explore  回答关于代码的问题；只读"},
 		"/skills": {"create-skill  把反复要做的事的做法写成技能"},
 		"/help":   {"/create-skill            把反复要做的事的做法写成技能"},
 		"/status": {"模型"},

@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,6 +51,7 @@ type Env struct {
 	Environ []string
 	Dir     string // the working directory; empty if there is none
 	Now     func() time.Time
+	Managed string // folder of the managed settings; "" is that of the machine. Tests name another
 	// Exe is the path of this program, which runs itself to confine commands.
 	Exe string
 	// Sleep, if set, passes the time between attempts instead of real time.
@@ -143,6 +145,8 @@ type App struct {
 	// JobEnded, if set before a session is opened, is called when a command in the background
 	// has ended that no call waits for.
 	JobEnded func(slash.Job)
+	// OwnKeys are the keys that the person bound, and what they do.
+	OwnKeys [][2]string
 	// Recorded, if set, stands for what a session that is run again must not reach.
 	Recorded *Recorded
 	// Store opens what is kept of the workspace, once.
@@ -177,6 +181,7 @@ type App struct {
 	lists      remembered[[]string]          // of models, by the word of their servers
 	guards     remembered[string]            // of other agents in the project, by their content
 	keys       keyring                       // printed by commands
+	spending   spending                      // of the user today, where managed settings limit it
 	live       live                          // what sessions ask
 	bangDirect atomic.Bool                   // the person chose in this process that their ! commands run unasked
 	told       map[string]bool               // what was said once
@@ -204,7 +209,12 @@ func New(env Env, o Options, s Settings, warn func(string)) (*App, error) {
 	for _, w := range s.warnings {
 		warn(w)
 	}
-	if err := errors.Join(a.newState(), a.checkModelInfo(), a.readServers(), a.readHooks(), a.readPlugins(), a.readMCP(), a.readSchema(), a.findAddDirs()); err != nil {
+	denied, err := a.denied()
+	if err != nil {
+		return nil, err
+	}
+	a.Options.DenyTools = append(slices.Clone(a.Options.DenyTools), denied...)
+	if err := errors.Join(a.checkKept(), a.newState(), a.checkModelInfo(), a.readServers(), a.readHooks(), a.readPlugins(), a.readMCP(), a.readSchema(), a.findAddDirs()); err != nil {
 		return nil, err
 	}
 	a.tellTrust()

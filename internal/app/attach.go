@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 
 	"coder/internal/agent/orchestrator"
 	"coder/internal/core/chat"
+	"coder/internal/host/repofile"
 	"coder/internal/model/catalogue"
 	"coder/internal/tool"
 	"coder/internal/tool/files"
@@ -68,3 +70,60 @@ func (a outside) Locate(path string) (string, error) {
 }
 
 func (a outside) Stat(path string) (fs.FileInfo, error) { return os.Stat(path) }
+
+// Picture is the picture in a file that a person named, if it is one.
+func (a *App) Picture(path string) (*chat.Image, error) {
+	const begins = 16 // bytes that tell a picture
+	head, _, err := repofile.OwnHead(path, begins)
+	if err != nil || !files.IsPicture(head) {
+		return nil, err
+	}
+	if err := a.shows("image/png"); err != nil {
+		return nil, err
+	}
+	data, err := repofile.Own(path, files.MaxImage)
+	if err != nil {
+		return nil, err
+	}
+	img, err := files.Picture(data)
+	return &img, err
+}
+
+// clipboards are the programs that print the picture in the clipboard, by the variable that says
+// that they can.
+var clipboards = []struct {
+	variable string
+	command  []string
+}{
+	{"WAYLAND_DISPLAY", []string{"wl-paste", "--no-newline", "--type", "image/png"}},
+	{"DISPLAY", []string{"xclip", "-selection", "clipboard", "-t", "image/png", "-o"}},
+	{"", []string{"pngpaste", "-"}},
+}
+
+// Clipboard is the picture in the clipboard.
+func (a *App) Clipboard(ctx context.Context) (chat.Image, error) {
+	if err := a.shows("image/png"); err != nil {
+		return chat.Image{}, err
+	}
+	found := false
+	for _, c := range clipboards {
+		if c.variable != "" && a.Env.Getenv(c.variable) == "" {
+			continue
+		}
+		if _, err := a.Door().Find(c.command[0]); err != nil {
+			continue
+		}
+		found = true
+		out := &bounded{most: files.MaxImage + 1}
+		cmd := a.Door().Command(ctx, c.command[0], c.command[1:]...)
+		cmd.Stdout = out
+		if cmd.Run() != nil || len(out.Bytes()) == 0 {
+			continue // there is none in it
+		}
+		return files.Picture(out.Bytes())
+	}
+	if !found {
+		return chat.Image{}, errors.New("install wl-paste (wl-clipboard), xclip or pngpaste to paste images")
+	}
+	return chat.Image{}, errors.New("there is no image in the clipboard")
+}

@@ -29,7 +29,7 @@ func (a *App) checkBudget() error {
 			return configf("runtime.budget.duration: %q is not a duration; write it like 30m or 1h30m", d)
 		}
 	}
-	if a.budget().USD == 0 {
+	if daily, _, _ := a.daily(); a.budget().USD == 0 && daily == 0 {
 		return nil
 	}
 	for _, model := range append([]string{a.ModelName()}, a.endpoint().FallbackModels...) {

@@ -177,18 +177,7 @@ func (a *App) Import(ctx context.Context, r io.Reader, as string) (id string, fr
 	if err := a.takeOutput(id, b.Output); err != nil {
 		return "", from, err
 	}
-	release, err := s.Logs.Claim(ctx, id)
-	if err != nil {
-		return "", from, err
-	}
-	s.logs.MarkImported(id)
-	if err := errors.Join(s.Logs.Append(ctx, 0, b.Records...), release()); err != nil {
-		return "", from, fmt.Errorf("save the records: %w", err)
-	}
-	if err := errors.Join(s.Records.Project(ctx, id), s.Unkept()); err != nil {
-		return "", from, fmt.Errorf("save the session: %w", err)
-	}
-	return id, from, nil
+	return id, from, a.saveImported(ctx, id, b.Records)
 }
 
 // fork makes a copy of a session, under the id as or one of its own. It is as if

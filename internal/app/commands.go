@@ -38,7 +38,7 @@ func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *j
 		revoke = func(which string) (string, error) { return Revoke(memory, which) }
 	}
 	all = slash.All(slash.Work{
-		Session: sessionID, Root: a.Root, Own: a.data(), InLines: a.Config.UI.Plain || a.Env.Getenv("TERM") == "dumb",
+		Session: sessionID, Root: a.Root, Own: a.data(), OwnKeys: a.OwnKeys, InLines: a.Config.UI.Plain || a.Env.Getenv("TERM") == "dumb",
 		Now: a.Env.Now, NewID: func() string { return NewSessionID(a.Env.Now()) },
 		Records: slash.Records{Archive: a.Store(), Book: a.Ledger, Trace: a.Provenance, Find: a.Search},
 		Files:   slash.Files{Changes: changes, Past: &kit.history, Undo: kit.undo, Redo: kit.redo, Restore: a.restore(kit, sessionID)},

@@ -121,6 +121,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	commands, changes, observe := a.commands(sessionID, kit, judge, memory, spending, listing(agents, unusable))
 	a.tellHidden(commands)
 	a.tellGuards()
+	a.tellForeign()
 	turn := &tally{meter: spending, kit: kit, compare: changes}
 	a.turn.Store(turn)
 	return supervisor.Engine{

@@ -210,9 +210,14 @@ func (a *App) newState() (err error) {
 			switches[mode][name] = word == "on"
 		}
 	}
-	if a.Modes, err = mode.NewState(cmp.Or(a.Options.Mode, agents.Default), switches); err != nil {
+	start, barred, err := a.allowedMode(cmp.Or(a.Options.Mode, agents.Default))
+	if err != nil {
+		return err
+	}
+	if a.Modes, err = mode.NewState(start, switches); err != nil {
 		return configf("agents.default: %v", err)
 	}
+	a.Modes.Bar(barred...)
 	if a.Options.NoYolo {
 		a.Modes.Bar(mode.Yolo)
 	}

@@ -92,6 +92,9 @@ func (r mcpReader) take(s mcp.Server, err error) {
 		err = fmt.Errorf("its name is too similar to %s", oneLine(other))
 	default:
 		r.taken[mcp.Key(s.Name)] = s.Name
+		if err == nil {
+			err = r.allowsServer(s)
+		}
 	}
 	if err != nil {
 		r.mcpLeft = append(r.mcpLeft, mcp.Status{Server: s, State: mcp.LeftOut, Why: oneLine(err.Error())})

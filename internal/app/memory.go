@@ -47,10 +47,11 @@ func (a *App) memories() ([]notes.Entry, []frontmatter.Warning) {
 
 // ownMemory is the folder of the person's own entries; "" without a home.
 func (a *App) ownMemory() string {
-	if a.Home == "" {
+	home, _ := a.homes()
+	if home == "" {
 		return ""
 	}
-	return filepath.Join(a.Home, "memory")
+	return filepath.Join(home, "memory")
 }
 
 // remembered is the index of the memory as a rule. It is read once, and again when the person

@@ -54,8 +54,11 @@ func (a *App) Provider(m *meter.Meter) (p provider.Provider, err error) {
 	case c.Model == "":
 		err = configf("no model is set; use --model NAME or CODER_MODEL (coder models lists the models)")
 	default:
+		if err = a.allowsModel(c.Model); err != nil {
+			return nil, err
+		}
 		if p, err = a.learning(); err == nil {
-			p = rejects{p, a}
+			p = limited{rejects{p, a}, a, m}
 		}
 	}
 	if err == nil {
@@ -108,6 +111,9 @@ func (a *App) client() (wire, error) { return a.clientOf(a.endpoint()) }
 
 // clientOf speaks to an endpoint.
 func (a *App) clientOf(c config.Provider) (wire, error) {
+	if err := a.allowsEndpoint(c.BaseURL); err != nil {
+		return nil, err
+	}
 	var ca []byte
 	if c.CAFile != "" {
 		var err error
@@ -222,6 +228,9 @@ type models struct{ *App }
 func (a models) Switch(ctx context.Context, name string, force bool) (notice string, err error) {
 	if _, ok := a.Config.Profiles[name]; ok {
 		return fmt.Sprintf("the profile is active until the program ends; to start with it, use --profile %s, or set profile in your own settings", name), a.switchProfile(name)
+	}
+	if err := a.allowsModel(name); err != nil && !a.scripted() {
+		return "", err
 	}
 	unasked, err := a.doubt(ctx, name)
 	if err != nil && !force {

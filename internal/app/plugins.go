@@ -43,6 +43,12 @@ func (a *App) PluginBook() plugin.Book {
 // that the person added and that are still what they were. One that cannot be
 // used is off, and all else goes on.
 func (a *App) readPlugins() error {
+	if !a.permits(func(l config.Limits) *bool { return l.Plugins }) {
+		if len(a.Options.PluginDirs) > 0 {
+			return configf("plugins are not allowed by managed settings")
+		}
+		return nil
+	}
 	for _, dir := range a.Options.PluginDirs {
 		if !filepath.IsAbs(dir) {
 			dir = filepath.Join(a.Env.Dir, dir)

@@ -299,6 +299,13 @@ func (a *App) Open(ctx context.Context, sup *supervisor.Supervisor, w Which, out
 		}
 		w.Resume = id
 	}
+	if w.Resume != "" {
+		id, err := a.resumeForeign(ctx, w.Resume)
+		if err != nil {
+			return nil, err
+		}
+		w.Resume = id
+	}
 	switch {
 	case w.Resume != "" && w.Fork:
 		id, err := a.fork(ctx, w.Resume, w.ID)

@@ -43,6 +43,11 @@ func (s *Settings) ChangeSetting(env Env, o Options, c Change) (done Changed, er
 		}
 		return config.SetText(text, c.Key, c.Value)
 	}
+	if !c.Unset {
+		if err := s.locked(c.Key, c.Value); err != nil {
+			return done, err
+		}
+	}
 	if c.Project && !c.Unset {
 		if err := s.Report.ProjectMay(c.Key, c.Value, true); err != nil {
 			return done, inputf("not saved in the project: %v", err)

@@ -56,7 +56,7 @@ func load(env Env, o Options, state func(trust.Book, string) (trust.State, error
 	if s.configFile = o.ConfigFile; s.configFile != "" && !filepath.IsAbs(s.configFile) {
 		s.configFile = filepath.Join(env.Dir, s.configFile)
 	}
-	from := config.Options{Home: s.Home, Project: s.Project, File: s.configFile, Getenv: env.Getenv, TrustProject: s.Trusted == trust.Trusted}
+	from := config.Options{Home: s.Home, Project: s.Project, File: s.configFile, Getenv: env.Getenv, TrustProject: s.Trusted == trust.Trusted, Managed: env.Managed}
 	if o.Bare {
 		from.Home, from.Project = "", ""
 	}

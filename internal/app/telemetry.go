@@ -5,13 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/config"
 	"coder/internal/report/telemetry"
 )
 
 // readTelemetry reads where the person's own collector is, if the environment names
 // one.
 func (a *App) readTelemetry() {
-	if !slices.ContainsFunc(a.Env.Environ, func(kv string) bool { return strings.HasPrefix(kv, "OTEL_EXPORTER_OTLP_") }) {
+	if !a.permits(func(l config.Limits) *bool { return l.Telemetry }) || !slices.ContainsFunc(a.Env.Environ, func(kv string) bool { return strings.HasPrefix(kv, "OTEL_EXPORTER_OTLP_") }) {
 		return
 	}
 	var complaints []string

@@ -12,6 +12,7 @@ import (
 	"coder/internal/config"
 	"coder/internal/core/display"
 	"coder/internal/policy/trust"
+	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term/ink"
 )
 
@@ -31,6 +32,9 @@ func (inv *invocation) runConfig(context.Context) error {
 	case "set", "unset":
 		return inv.changeSetting(what, rest)
 	}
+	if what == "schema" && len(rest) == 1 && rest[0] == "keys" {
+		return inv.printSchema(config.KeysSchema(lineedit.Actions()))
+	}
 	if len(rest) > 0 {
 		return usagef("coder config %s takes no arguments", what)
 	}
@@ -46,7 +50,7 @@ func (inv *invocation) runConfig(context.Context) error {
 		if inv.columns > 0 {
 			var t display.Table
 			for _, r := range rows {
-				t.Rows = append(t.Rows, display.Data(r.Key, r.Value, inv.words.Said(r.Origin.Shown())))
+				t.Rows = append(t.Rows, display.Data(r.Key, r.Value, inv.words.Said(r.From())))
 			}
 			return inv.show(t)
 		}
@@ -59,7 +63,7 @@ func (inv *invocation) runConfig(context.Context) error {
 		pad := func(s string, width int) string { return s + strings.Repeat(" ", max(width-ink.Width(s), 0)+2) }
 		lines := make([]string, len(rows))
 		for i, r := range rows {
-			lines[i] = pad(r.Key, key) + pad(r.Value, value) + inv.words.Said(r.Origin.Shown())
+			lines[i] = pad(r.Key, key) + pad(r.Value, value) + inv.words.Said(r.From())
 		}
 		return inv.print(lines...)
 	case "path":
@@ -75,13 +79,17 @@ func (inv *invocation) runConfig(context.Context) error {
 		}
 		return nil
 	case "schema":
-		var b bytes.Buffer
-		if err := json.Indent(&b, config.Schema(), "", "  "); err != nil {
-			return fmt.Errorf("write the schema: %w", err)
-		}
-		return inv.print(b.String())
+		return inv.printSchema(config.Schema())
 	}
 	return usagef("unknown command: config %s; use one of %s", what, strings.Join(configVerbs, ", "))
+}
+
+func (inv *invocation) printSchema(schema json.RawMessage) error {
+	var b bytes.Buffer
+	if err := json.Indent(&b, schema, "", "  "); err != nil {
+		return fmt.Errorf("write the schema: %w", err)
+	}
+	return inv.print(b.String())
 }
 
 // runTrust trusts a workspace as it is now, and shows what its settings do then, or

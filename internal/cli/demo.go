@@ -29,6 +29,7 @@ import (
 	"coder/internal/record/audit"
 	"coder/internal/record/undo"
 	"coder/internal/ui/i18n"
+	"coder/internal/ui/lineedit"
 	"coder/internal/ui/repl"
 	"coder/internal/ui/term"
 	"coder/internal/ui/term/ink"
@@ -198,7 +199,7 @@ func (t *terminal) demonstrate(ctx context.Context) (err error) {
 		turnErr = err
 		return errTurnOver
 	}
-	err = t.face.Run(ctx, t.inv.demoPrompt(), false) // what went wrong in it has been shown
+	err = t.face.Run(ctx, lineedit.Draft{}.Then(t.inv.demoPrompt()), false) // what went wrong in it has been shown
 	switch {
 	case errors.Is(err, repl.ErrInterrupted):
 		err = &exitError{code: ExitInterrupted}

@@ -30,6 +30,7 @@ type flags struct {
 	requireVerified                   bool // work must not be left unchecked
 	outputFormat, inputFormat, events string
 	onAsk                             string
+	images                            []string // files that go with the prompt
 
 	// of programs that drive the session
 	driven             bool // by lines on stdin
@@ -69,6 +70,8 @@ type flags struct {
 	scope, mcpTransport    string   // of an MCP server that is added
 	mcpEnv, mcpHeaders     []string // likewise
 	preset                 string   // what setup connects
+	agent                  string   // another one, whose settings or sessions are meant
+	undo                   bool     // that is undone
 	keyOnStdin             bool     // its key comes on stdin
 	all                    bool     // sessions that are archived, too
 	inProject              bool     // config changes the settings of the project
@@ -160,6 +163,7 @@ func options() []option {
 		resume,
 		text("session-id", "ID", "use this id for the new session", func(f *flags) *string { return &f.session.ID }),
 		flag("no-session-persistence", "", "save nothing on disk", func(f *flags) *bool { return &f.Ephemeral }),
+		needed(several("image", "i", "FILE", "attach an image, or another file, to the prompt; repeatable", func(f *flags) *[]string { return &f.images })),
 		flag("bare", "", "read no settings, rules, commands, skills, agents, plugins or MCP servers of your home and the project", func(f *flags) *bool { return &f.Bare }),
 		text("profile", "NAME", "use this profile of the settings", func(f *flags) *string { return &f.Profile }),
 		text("provider", "NAME", "endpoint: openai, anthropic, ollama, … or a URL", func(f *flags) *string { return &f.Provider }),
@@ -221,7 +225,16 @@ func options() []option {
 			return nil
 		}}),
 		of("respond", flag("record-only", "", "save the answer without continuing the task", func(f *flags) *bool { return &f.recordOnly })),
-		of("watch", number("from", "SEQ", "start at this record", func(f *flags) *int { return &f.from })),
+		of("watch, setup, sessions", option{long: "from", value: "claude|codex|SEQ", help: "watch: start at this record; else another agent: claude or codex", set: func(f *flags, v string) error {
+			if f.agent = v; slices.Contains(app.ForeignAgents(), v) {
+				return nil
+			}
+			n, err := strconv.Atoi(v)
+			if f.from = n; err != nil || n < 1 {
+				return usagef("--from must be a record number, claude or codex, not %q", v)
+			}
+			return nil
+		}}),
 		of("watch", flag("last", "", "start at the last turn", func(f *flags) *bool { return &f.lastTurn })),
 		of("replay", number("until", "SEQ", "stop after this record", func(f *flags) *int { return &f.until })),
 		of("replay", option{long: "speed", value: "N", help: "play at N times the original speed; the default shortens long pauses", set: func(f *flags, v string) error {
@@ -270,6 +283,7 @@ func options() []option {
 		of("mcp", several("env", "e", "NAME=VALUE", "environment variable for the server; repeatable", func(f *flags) *[]string { return &f.mcpEnv })),
 		of("mcp", several("header", "H", "NAME: VALUE", "header of every request to the server; repeatable", func(f *flags) *[]string { return &f.mcpHeaders })),
 		of("setup", text("preset", "NAME", "endpoint to connect: a name or a URL", func(f *flags) *string { return &f.preset })),
+		of("setup", flag("undo", "", "make your settings what they were before --from", func(f *flags) *bool { return &f.undo })),
 		of("setup", flag("api-key-stdin", "", "read the API key from stdin", func(f *flags) *bool { return &f.keyOnStdin })),
 		of("config", flag("project", "", "use the settings of the project", func(f *flags) *bool { return &f.inProject })),
 		of("web", text("listen", "HOST:PORT", "address to listen on (default: a free port on this machine); other addresses use TLS", func(f *flags) *string { return &f.listen })),
@@ -389,6 +403,8 @@ func (f *flags) finish() (*flags, error) {
 		f.print = true // a terminal shows people what it shows
 	}
 	switch {
+	case len(f.images) > 0 && (f.driven || f.command != nil || f.inputFormat == "stream-json"):
+		return nil, usagef("--image goes with a prompt")
 	case f.events != "" && f.outputFormat != "":
 		return nil, usagef("--events and --output-format both set the output; use one")
 	case f.session.Fork && !f.session.Resumes():

@@ -34,10 +34,17 @@ func (inv *invocation) runHeadless(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	images, err := inv.images(a)
+	if err != nil {
+		return err
+	}
+	prompt = joinWords(images, prompt)
 	if strings.TrimSpace(prompt.Text()) == "" && !fl.session.Resumes() {
 		return inputf("the prompt is empty; pass it as an argument or on stdin")
 	}
-	return inv.withSession(ctx, a, out, func(s *headless) error { return s.turn(ctx, orchestrator.Say(prompt)) })
+	return inv.withSession(ctx, a, out, func(s *headless) error {
+		return s.turn(ctx, orchestrator.Said{Words: prompt, Pictures: images.Pictures()})
+	})
 }
 
 // stream runs the prompts that come on stdin, one after the other. A turn that
@@ -178,13 +185,17 @@ func (inv *invocation) runPiped(ctx context.Context) error {
 		return err
 	}
 	inv.warnOfWide(a.Root)
+	typed, err := inv.typed(a)
+	if err != nil {
+		return err
+	}
 	out, _ := inv.newLines(a)
 	err = inv.withSession(ctx, a, out, func(s *headless) error {
-		words := chat.From(chat.Typed, strings.Join(inv.flags.args, " "))
+		said := orchestrator.Said{Words: typed.Words(), Pictures: typed.Pictures()}
 		for {
-			if strings.TrimSpace(words.Text()) != "" {
+			if strings.TrimSpace(said.Text()) != "" {
 				turn, done := s.patient(ctx)
-				did, err := s.Do(turn, orchestrator.Say(words))
+				did, err := s.Do(turn, said)
 				done()
 				if did.Left != nil {
 					did.Stayed = inv.closed(*did.Left)
@@ -200,7 +211,7 @@ func (inv *invocation) runPiped(ctx context.Context) error {
 				return ctx.Err()
 			}
 			line, err := inv.input.Line(ctx, promptLimit)
-			words = chat.From(chat.Line, line)
+			said = orchestrator.Say(chat.From(chat.Line, line))
 			switch {
 			case errors.Is(err, io.EOF):
 				return nil

@@ -75,7 +75,7 @@ var (
 		{"continue resume fork-session session-id no-session-persistence bare cwd", "Session"},
 		{"provider profile model fallback-model effort max-steps max-budget-usd wait-limit script", "Model and limits"},
 		{"mode permission-mode yolo allowed-tools disallowed-tools tools on-ask auto-approve require-verified", "Permissions"},
-		{"add-dir system-prompt system-prompt-file append-system-prompt mcp-config strict-mcp-config plugin-dir", "Context and tools"},
+		{"image add-dir system-prompt system-prompt-file append-system-prompt mcp-config strict-mcp-config plugin-dir", "Context and tools"},
 		{"config set settings lang no-color version help", "Settings and screen"},
 		{"permission-prompt-tool replay-user-messages allow-dangerously-skip-permissions resume-session-at allowedTools disallowedTools" +
 			" max-turns max-thinking-tokens thinking dangerously-skip-permissions", "For programs written for another agent"},
@@ -85,7 +85,7 @@ var (
 // examples are calls of each command.
 var examples = map[string][]string{
 	"demo":       {"coder demo", "coder demo --crash"},
-	"setup":      {"coder setup", "coder setup --preset ollama --model qwen3-coder --yes", "coder setup --preset anthropic --api-key-stdin < key.txt"},
+	"setup":      {"coder setup", "coder setup --preset ollama --model qwen3-coder --yes", "coder setup --preset anthropic --api-key-stdin < key.txt", "coder setup --from claude"},
 	"models":     {"coder models"},
 	"sessions":   {"coder sessions", "coder sessions --json | jq -r '.[0].session_id'", "coder sessions rename ID login bug", "coder sessions archive ID", "coder sessions delete ID"},
 	"export":     {"coder export SESSION --format html > session.html", "coder export SESSION --format bundle > session.bundle"},

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"coder/internal/slash"
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/repl"
 	"coder/internal/ui/term/ink"
@@ -113,13 +112,4 @@ func (t *terminal) pick(ctx context.Context, p lineedit.Picker) (string, error) 
 		err = &exitError{code: ExitInterrupted}
 	}
 	return value, err
-}
-
-// keyTable is what each key does, in the person's language.
-func (t *terminal) keyTable() [][2]string {
-	all := slash.KeyTable()
-	for i, k := range all {
-		all[i][1] = t.inv.words.Said(k[1])
-	}
-	return all
 }

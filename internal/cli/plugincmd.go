@@ -129,9 +129,14 @@ func (inv *invocation) pluginLines(c app.PluginContents) (lines []string) {
 }
 
 // lines are rows of one cell each, in the person's language.
-func (inv *invocation) lines(rows [][]display.Cell) (lines []string) {
-	for _, line := range (display.Table{Rows: rows}).Lines(inv.words.Said, ink.Width) {
-		lines = append(lines, line.Cells[0])
+func (inv *invocation) lines(rows [][]display.Cell) []string {
+	return inv.tableLines(display.Table{Rows: rows})
+}
+
+// tableLines are the lines of a table, in the person's language.
+func (inv *invocation) tableLines(t display.Table) (lines []string) {
+	for _, line := range t.Lines(inv.words.Said, ink.Width) {
+		lines = append(lines, strings.TrimRight(line.String(ink.Width), " "))
 	}
 	return lines
 }

@@ -69,12 +69,19 @@ func (inv *invocation) runPrune(ctx context.Context) error {
 			return inputf("%s is not a folder: nothing in it is deleted", store.Dir(names...))
 		}
 	}
+	if keep := keptFor(a.KeepDays()); age < keep {
+		inv.warn(fmt.Sprintf("managed settings keep sessions for %d days", a.KeepDays()))
+		age = keep
+	}
 	list, stay := prunable(ctx, store, a.Home, inv.Now(), age)
 	if fl.yes {
 		list, err = prune(list)
 	}
 	return errors.Join(inv.tellPruned(list, stay), err)
 }
+
+// keptFor is how long so many days are.
+func keptFor(days int) time.Duration { return time.Duration(days) * 24 * time.Hour }
 
 // parseAge reads a time such as 30d, 2w or 12h.
 func parseAge(text string) (time.Duration, error) {

@@ -14,6 +14,7 @@ import (
 	"coder/internal/config"
 	"coder/internal/slash"
 	"coder/internal/ui/i18n"
+	"coder/internal/ui/lineedit"
 )
 
 var update = flag.Bool("update", false, "rewrite the generated pages of docs/reference")
@@ -173,6 +174,8 @@ func keysPage() string {
 		rows = append(rows, []string{prose(k[0]), prose(k[1])})
 	}
 	table(&b, "key|effect", rows)
+	b.WriteString("## Actions\n\nWhat a key can be bound to in `~/.coder/keys.json` ([how](../how-to/keys-and-status-line.md)):\n\n")
+	b.WriteString("`" + strings.Join(lineedit.Actions(), "`, `") + "`.\n")
 	return page(&b)
 }
 
@@ -221,8 +224,19 @@ func settingsPage(t *testing.T) string {
 			table(&b, "setting|type|default|meaning", settingTable(key, s))
 		}
 	}
+	b.WriteString(managedIntro)
+	var rows [][]string
+	for _, k := range config.ManagedKeys() {
+		rows = append(rows, []string{verbatim(k.Key), k.Order, prose(k.Doc)})
+	}
+	table(&b, "key|stricter|meaning", rows)
 	return page(&b)
 }
+
+const managedIntro = "## Managed settings\n\n" +
+	"`/etc/coder/managed.json` and `/etc/coder/managed.d/*.json` have these keys. A value is a bound: coder uses the stricter one of the\n" +
+	"bound and the setting. Every file holds. All other keys are refused, since they have no order\n" +
+	"([manage machines](../how-to/manage-machines.md)).\n\n"
 
 func settingTable(path string, s setting) (rows [][]string) {
 	for _, key := range slices.Sorted(maps.Keys(s.Properties)) {
@@ -267,6 +281,7 @@ func settingCells(path string, s setting) []string {
 const settingsIntro = "# Settings\n\n" +
 	"Settings are JSON with comments. Later layers take precedence, key by key:\n\n" +
 	"1. defaults\n2. `~/.coder/config.json`\n3. `.coder/config.json` of the project\n4. `--config FILE`\n5. the [environment](environment.md)\n6. [flags](flags.md)\n\n" +
+	"[Managed settings](#managed-settings) bound them all.\n" +
 	"`coder config show` prints each value and its layer. `coder config schema` prints this page as a JSON schema.\n" +
 	"An untrusted project can make settings stricter, never looser ([permissions](permissions.md#trust)).\n" +
 	"A file for a newer coder says so with `\"format\"`, and an older coder refuses the file.\n\n" +

@@ -19,10 +19,16 @@ import (
 )
 
 // sessionVerbs are what coder sessions does with sessions.
-var sessionVerbs = []string{"rename", "tag", "archive", "unarchive", "delete"}
+var sessionVerbs = []string{"rename", "tag", "archive", "unarchive", "delete", "search"}
 
 // runSessions lists the sessions kept here, or changes what they are called.
 func (inv *invocation) runSessions(ctx context.Context, a *app.App) error {
+	if agent := inv.flags.agent; agent != "" {
+		return inv.foreignSessions(a, agent)
+	}
+	if args := inv.flags.args; len(args) > 0 && args[0] == "search" {
+		return usagef("coder sessions search needs --from claude or --from codex; coder search finds words in your own sessions")
+	}
 	if args := inv.flags.args; len(args) > 0 {
 		return inv.changeSessions(ctx, a, args[0], args[1:])
 	}
@@ -45,6 +51,31 @@ func (inv *invocation) runSessions(ctx context.Context, a *app.App) error {
 			row[3] = inv.words.T("[archived] %s", row[3])
 		}
 		t.Rows = append(t.Rows, display.Data(row...))
+	}
+	return inv.show(t)
+}
+
+// foreignSessions lists the sessions of another agent, or those with certain words.
+func (inv *invocation) foreignSessions(a *app.App, agent string) error {
+	args := inv.flags.args
+	if len(args) > 0 && args[0] != "search" {
+		return usagef("sessions of another agent are only read: coder sessions [search WORDS] --from %s", agent)
+	}
+	list := a.ForeignSessions(agent, inv.flags.all, args[min(1, len(args)):])
+	if inv.flags.json {
+		rows := []map[string]any{}
+		for _, f := range list {
+			rows = append(rows, map[string]any{"session_id": f.ID, "agent": f.Agent, "title": f.Session.Title(), "cwd": f.Session.Dir, "created_at": f.Session.Began})
+		}
+		return inv.printJSON(rows)
+	}
+	if len(list) == 0 {
+		return inv.tell(inv.words.T("no sessions here; --all lists those of all folders"))
+	}
+	var t display.Table
+	for _, f := range list {
+		when := f.Session.Began.Local().Format("2006-01-02 15:04")
+		t.Rows = append(t.Rows, display.Data(f.ID, when, oneLine(f.Session.Title())))
 	}
 	return inv.show(t)
 }
@@ -108,6 +139,9 @@ func (inv *invocation) deleteSessions(ctx context.Context, a *app.App, ids []str
 			return inputf("kept session %s: %s", id, why)
 		}
 		p := prunedSession(store, a.Home, id)
+		if p.Used.After(inv.Now().Add(-keptFor(a.KeepDays()))) {
+			return inputf("kept session %s: managed settings keep sessions for %d days", id, a.KeepDays())
+		}
 		list = append(list, p)
 		about := id
 		if i := slices.IndexFunc(heads, func(h session.Head) bool { return h.ID == id }); i >= 0 {
@@ -138,6 +172,11 @@ func (inv *invocation) deleteSessions(ctx context.Context, a *app.App, ids []str
 // runExport prints a session.
 func (inv *invocation) runExport(ctx context.Context, a *app.App) error {
 	id, err := a.Store().Known(ctx, inv.flags.args[0])
+	if errors.Is(err, session.ErrNotFound) {
+		if f, found, err := a.Foreigner(inv.flags.args[0]); err != nil || found {
+			return cmp.Or(err, a.ExportForeign(inv.Stdout, f, cmp.Or(inv.flags.format, "md")))
+		}
+	}
 	if err != nil {
 		return err
 	}

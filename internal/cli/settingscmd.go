@@ -18,11 +18,16 @@ type settingRow struct {
 	Value  json.RawMessage `json:"value"`
 	Origin string          `json:"origin"`
 	About  string          `json:"about,omitempty"`
+	Locked string          `json:"locked,omitempty"` // the managed settings that bound it
 }
 
 func rowOf(r config.Row) settingRow {
 	about, _ := config.AboutKey(r.Key) // a row has a key that is known
-	return settingRow{Key: r.Key, Value: json.RawMessage(r.Value), Origin: r.Origin.String(), About: about.Doc}
+	row := settingRow{Key: r.Key, Value: json.RawMessage(r.Value), Origin: r.Origin.String(), About: about.Doc}
+	if r.Lock.Source != "" {
+		row.Locked = r.Lock.String()
+	}
+	return row
 }
 
 // listSettings prints the settings that have some words in their names or descriptions.
@@ -40,7 +45,7 @@ func (inv *invocation) listSettings(words []string) error {
 		}
 		if has {
 			rows = append(rows, row)
-			lines = append(lines, row.Key+" = "+oneLine(r.Value)+"  ("+inv.words.Said(r.Origin.Shown())+")", "    "+row.About)
+			lines = append(lines, row.Key+" = "+oneLine(r.Value)+"  ("+inv.words.Said(r.From())+")", "    "+row.About)
 		}
 	}
 	switch {
@@ -135,7 +140,7 @@ func (inv *invocation) changeSetting(verb string, args []string) error {
 		lines = append(lines, inv.words.T("Saved to %s:", done.Path))
 	}
 	for _, r := range done.Rows {
-		lines = append(lines, "  "+r.Key+" = "+oneLine(r.Value)+"  ("+inv.words.Said(r.Origin.Shown())+")")
+		lines = append(lines, "  "+r.Key+" = "+oneLine(r.Value)+"  ("+inv.words.Said(r.From())+")")
 	}
 	if done.Over.Source != "" {
 		lines = append(lines, inv.words.T("%s takes precedence over this file.", inv.words.Said(done.Over.Shown())))

@@ -42,6 +42,12 @@ const maxKey = 16 << 10
 // without in a pipe.
 func (inv *invocation) runSetup(ctx context.Context, a *app.App) error {
 	fl := inv.flags
+	switch {
+	case fl.undo:
+		return inv.undoTakeOver(a)
+	case fl.agent != "":
+		return inv.takeOver(ctx, a, fl.agent)
+	}
 	s := setup{app: a, console: &console{words: inv.words, ascii: inv.ascii(), out: inv.Stdout}, preset: fl.preset, model: fl.Model, yes: fl.yes}
 	if c := inv.asker(ctx); c != nil && !s.yes && !fl.keyOnStdin {
 		s.console, s.ask = c, true

@@ -52,7 +52,7 @@ func subcommands() []subcommand {
 			{"", "show a whole turn on a throw-away project; a script plays the model"},
 			{"--crash", "kill a session with kill -9 and continue it: nothing is lost or run twice"},
 		}},
-		{"setup", none, nil, inWorkspace("", (*invocation).runSetup), []use{{"[--preset NAME] [--model M] [--api-key-stdin] [--yes]", "connect a model: choose a provider, enter its key, test it, save your settings"}}},
+		{"setup", none, nil, inWorkspace("", (*invocation).runSetup), []use{{"[--preset NAME] [--model M] [--api-key-stdin] [--yes]", "connect a model: choose a provider, enter its key, test it, save your settings"}, {"--from claude|codex [--yes]", "show the settings of another agent and what they become here; take them over after a yes"}, {"--undo", "make your settings what they were before --from"}}},
 		{"models", none, nil, inWorkspace("", (*invocation).runModels), []use{{"[--json]", "list the models you can use, with window and price"}}},
 		{"sessions", func(args []string) bool {
 			return len(args) == 0 || len(args) > 1 && slices.Contains(sessionVerbs, args[0])
@@ -62,6 +62,7 @@ func subcommands() []subcommand {
 			{"tag ID [TAG ...]", "set the tags of a session; none removes them"},
 			{"archive ID ...", "leave sessions out of lists"},
 			{"unarchive ID ...", "list archived sessions again"},
+			{"[search WORDS] --from claude|codex [--all] [--json]", "list the sessions of another agent for this folder; coder -r ID continues one"},
 			{"delete ID ... [--yes]", "delete sessions, after showing what goes"},
 		}},
 		{"export", one, nil, inWorkspace("coder export needs the id of one session; coder sessions lists them", (*invocation).runExport), []use{{"ID [--format json|md|html|bundle|request]", "export a session to read or share; a bundle can be continued elsewhere"}}},
@@ -120,7 +121,7 @@ func subcommands() []subcommand {
 		{"prune", none, nil, (*invocation).runPrune, []use{{"[--older-than 30d] [--yes] [--json]", "list stored data that is no longer used; --yes deletes it"}}},
 		{"trust", upTo(1), nil, (*invocation).runTrust, []use{{"[DIR] [--revoke]", "trust the settings of a project"}}},
 		{"config", func(args []string) bool { return len(args) == 0 || slices.Contains(configVerbs, args[0]) }, configVerbs, (*invocation).runConfig, []use{
-			{"[show|path|schema]", "show the settings and where each comes from"},
+			{"[show|path|schema [keys]]", "show the settings and where each comes from"},
 			{"list [WORDS] [--json]", "list settings with what they are for"},
 			{"get KEY [--json]", "print the value of a setting"},
 			{"set KEY VALUE [--project]", "save a setting in your settings, or in those of the project"},

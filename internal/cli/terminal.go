@@ -14,12 +14,12 @@ import (
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/supervisor"
 	"coder/internal/app"
-	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/core/uip"
 	"coder/internal/host/pathfind"
 	"coder/internal/host/stdio"
+	"coder/internal/model/provider"
 	"coder/internal/policy/mode"
 	"coder/internal/record/typed"
 	"coder/internal/serve"
@@ -47,9 +47,12 @@ type terminal struct {
 	told    []string           // what the session had been told when it was taken up
 	paths   *pathfind.Finder   // of the workspace, for naming files
 	remote  serve.Listener     // for what is said elsewhere
+	above   *above             // the line above the prompt
 	early   []string           // said before there was a face to say it
 	next    *orchestrator.Next // where the person wants to go
 	again   string             // what they may want to say in other words
+	back    lineedit.Draft     // what could not be sent as it is
+	refused bool               // since the model takes no pictures
 	newer   chan string        // a newer version of coder, once one was looked for
 	watch   string             // the session of another process that they want to look on at
 	// ends, if set, is told of the end of an input instead of the usual.
@@ -66,7 +69,7 @@ type face interface {
 	RecallQuestion(q uip.Request, answer string) error
 	Put(repl.Unsent)
 	Pick(ctx context.Context, p lineedit.Picker) (string, error)
-	Run(ctx context.Context, first string, resume bool) error
+	Run(ctx context.Context, first lineedit.Draft, resume bool) error
 	Resume(ctx context.Context)
 }
 
@@ -87,7 +90,6 @@ func (inv *invocation) runInteractive(ctx context.Context) error {
 	if t.app, err = inv.newApp(t.warn); err != nil {
 		return err
 	}
-	t.app.JobEnded = t.jobEnded
 	if err := t.askTrust(ctx); err != nil {
 		return err
 	}
@@ -141,12 +143,14 @@ func (t *terminal) openLines(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, keys.Close()) }()
+	t.above = newAbove(ctx, t)
+	defer t.above.close()
 	page := repl.NewPage(t.printer, keys.Echoed())
 	t.face = &repl.Lines{
 		Terminal: keys, Page: page, Render: term.New(term.Options{
 			Out: page, Width: func() int { return width(t.out) }, Words: t.inv.words, Now: t.inv.Now, ASCII: t.inv.ascii(), Spoken: t.inv.settings.Config.UI.Plain, AtOnce: true,
 		}),
-		Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", After: t.after, Sent: t.sent, Unsent: t.unsent, Running: t.app.Running, Leaving: t.inv.exit.leave,
+		Words: t.inv.words, Session: t.view, Status: t.status, Above: t.above.Line, Compact: t.compact(), Dir: t.app.Root, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", After: t.after, Sent: t.sent, Unsent: t.unsent, Running: t.app.Running, Leaving: t.inv.exit.leave,
 	}
 	return t.converse(ctx)
 }
@@ -176,6 +180,8 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		return err
 	}
 	defer func() { err = errors.Join(err, screen.Close()) }()
+	t.above = newAbove(ctx, t)
+	defer t.above.close()
 	t.paths = pathfind.New(t.app.Paths, t.inv.Now)
 	defer t.paths.Close()
 	t.colours, t.size, t.theme = t.inv.palette(true), screen.Size, t.app.Theme()
@@ -185,9 +191,9 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 	t.face = repl.New(repl.Options{
 		Terminal: screen, Screen: tty.NewScreen(t.printer, screen.Size, tty.ScreenOptions{NoReflow: noReflow}),
 		Words: t.inv.words, Palette: t.colours, Recolour: t.recolour, ASCII: t.inv.ascii(),
-		Session: t.view, Status: t.status,
+		Session: t.view, Status: t.status, Above: t.above.Line, Compact: t.compact(),
 		Toggle: t.app.Modes.Toggled, Next: mode.Next, Dir: t.app.Root,
-		Complete: t.complete, Suggest: t.suggest, Most: mostSeen, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", Edit: t.edit, Now: t.inv.Now,
+		Vim: t.app.Config.UI.Vim, Bound: t.bindKeys(), Complete: t.complete, Suggest: t.suggest, Most: mostSeen, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", Dropped: t.dropped, Clipboard: t.clipboard, Edit: t.edit, Now: t.inv.Now,
 		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent(t.session().ID, t.told...) },
 		Notify: t.notifier(), Title: func(asks, runs bool) { _ = screen.Title(t.title(asks, runs)) }, // a terminal that is gone ends the program by itself
 		After: t.after, Leaving: t.inv.exit.leave, Elsewhere: t.elsewhere,
@@ -313,14 +319,19 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	if err != nil {
 		return errors.Join(err, t.close(ctx))
 	}
-	first := strings.Join(t.inv.flags.args, " ")
-	if t.inv.flags.oneWord() {
-		_ = t.say(ink.Warn, t.inv.words.T("unknown command %s; Enter sends it to the model", first)) // said if it can be
-		t.face.Put(repl.Unsent{Draft: first})
-		first = ""
+	first, err := t.inv.typed(t.app)
+	if err != nil {
+		return errors.Join(err, t.close(ctx))
+	}
+	if word := t.inv.flags.oneWord(); word || len(t.inv.flags.args) == 0 && !first.Empty() {
+		if word {
+			_ = t.say(ink.Warn, t.inv.words.T("unknown command %s; Enter sends it to the model", first.Text())) // said if it can be
+		}
+		t.face.Put(repl.Unsent{Draft: first.Text(), Again: first})
+		first = lineedit.Draft{}
 	}
 	_, cutOff := t.session().Unfinished() // what is to become of it is asked at once
-	err = t.face.Run(ctx, first, first == "" && cutOff)
+	err = t.face.Run(ctx, first, first.Empty() && cutOff)
 	if errors.Is(err, errLeft) {
 		err = nil
 	}
@@ -345,6 +356,7 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 
 // begin opens the session.
 func (t *terminal) begin(ctx context.Context, which app.Which) (err error) {
+	t.app.JobEnded = t.jobEnded
 	o := serve.Options{Which: which, Sink: t.face.Out(), Person: t.face, Elsewhere: true, Said: t.warn}
 	if t.host, err = serve.Open(ctx, t.app, o); err == nil {
 		t.inv.exit.opened()
@@ -425,6 +437,7 @@ func (t *terminal) after(ctx context.Context, input string, err error) error {
 	}
 	t.sayNewer()
 	t.retheme()
+	t.above.ended()
 	if t.ends != nil {
 		return t.ends(ctx, input, err)
 	}
@@ -449,18 +462,27 @@ func (s replSession) Continue(ctx context.Context, out event.Sink) (string, erro
 	if words == "" || err != nil {
 		return answer, err
 	}
-	return s.Run(ctx, chat.From(chat.Typed, words), out)
+	return s.Run(ctx, lineedit.Folded(words, nil), out)
 }
 
-func (s replSession) Run(ctx context.Context, input chat.Words, out event.Sink) (string, error) {
+// Run takes what the person typed. A message that could not be sent with what was attached comes
+// back into the line; sent once more, it goes without the files that cannot be read.
+func (s replSession) Run(ctx context.Context, input lineedit.Draft, out event.Sink) (string, error) {
 	if t, ok := s.Session.Unfinished(); ok {
 		s.terminal.warn(fmt.Sprintf("closed the turn that was cut off: %s", oneLine(t.Title)))
 	}
 	if !isCommand(input.Text()) {
 		s.terminal.lookForUpdate(ctx)
 	}
-	done, err := s.terminal.host.Say(ctx, orchestrator.Say(input), out)
+	said := orchestrator.Said{Words: input.Words(), Pictures: input.Pictures()}
+	said.Anyway = !s.terminal.refused && !s.terminal.back.Empty() && s.terminal.back.Text() == input.Text()
+	s.terminal.back = lineedit.Draft{}
+	done, err := s.terminal.host.Say(ctx, said, out)
 	s.terminal.next, s.terminal.again = done.Next, done.Draft
+	unsent := new(orchestrator.AttachError)
+	if s.terminal.refused = errors.Is(err, provider.ErrNoImages); s.terminal.refused || errors.As(err, &unsent) {
+		s.terminal.back, s.terminal.again = input, input.Text()
+	}
 	return done.Text, err
 }
 
@@ -471,8 +493,8 @@ func (t *terminal) follow(ctx context.Context) error {
 	t.next, t.again = nil, ""
 	switch {
 	case to == nil && again != "":
-		t.face.Put(repl.Unsent{Draft: again})
-		return nil
+		t.face.Put(repl.Unsent{Draft: again, Again: t.back})
+		return t.sayBack()
 	case to == nil:
 		return nil
 	case to.Exit:
@@ -498,6 +520,17 @@ func (t *terminal) follow(ctx context.Context) error {
 		t.face.Resume(ctx)
 	}
 	return nil
+}
+
+// sayBack says what to do with a message that came back into the line.
+func (t *terminal) sayBack() error {
+	switch {
+	case t.back.Empty():
+		return nil
+	case t.refused:
+		return t.say(ink.Dim, t.inv.words.T("Your message is back in the line: delete the image, or choose another model with /model."))
+	}
+	return t.say(ink.Dim, t.inv.words.T("Your message is back in the line: Enter sends it without the file."))
 }
 
 // utf8 reports whether the person's terminal shows more than ASCII.

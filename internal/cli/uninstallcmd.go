@@ -19,6 +19,9 @@ func (inv *invocation) runUninstall(ctx context.Context) error {
 	if err := inv.showLeftovers(app.Installed(inv.Env.Env), all); err != nil || len(all) == 0 {
 		return err
 	}
+	if days := inv.settings.KeepDays(); days > 0 {
+		return inputf("nothing was removed: managed settings keep sessions for %d days", days)
+	}
 	ask := inv.asker(ctx)
 	if !fl.yes && ask == nil {
 		return inv.tell(inv.words.T("Nothing was removed. coder uninstall --data --yes removes all of this."))

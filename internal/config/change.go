@@ -152,3 +152,21 @@ func AboutKey(key string) (About, error) {
 	}
 	return a, nil
 }
+
+// Written is the text of a settings file as it stands there, without defaults.
+func Written(content []byte) (map[string]any, error) {
+	all := make(map[string]any)
+	content = bytes.TrimPrefix(content, bom)
+	if len(bytes.TrimSpace(content)) == 0 {
+		return all, nil
+	}
+	src, err := parse("settings", content)
+	if err != nil {
+		return nil, err
+	}
+	src.root.Standardize()
+	return all, json.Unmarshal(src.root.Pack(), &all)
+}
+
+// Words are the names that a key is made of.
+func Words(key string) []string { return split(key) }

@@ -27,6 +27,9 @@ import "encoding/json"
 //	         list, as every file does, "narrower" to keep some of the hosts;
 //	         without the tag, nothing. "never" is
 //	         for what not even a project that is trusted may set
+//	managed  how managed settings bound it, if not as project says: "least" to
+//	         make a number smaller where 0 is no limit, "fewer" to leave entries
+//	         of a list, or a word of project
 //	shell    "yes" if a shell reads it, so that ${VAR} is left to the shell
 //	layers   "join" if the lists of all files count; which is whose is told by
 //	         [Report.Parts]
@@ -104,15 +107,15 @@ type Discovery struct {
 type Runtime struct {
 	WorkspaceRoot     string `json:"workspace_root" doc:"the workspace; empty means the working directory"`
 	MaxSteps          int    `json:"max_steps" doc:"model calls in one turn" range:"1..1000000" project:"lower"`
-	ContextTokenLimit int    `json:"context_token_limit" doc:"most tokens in a conversation; 0 means the model's limit" range:"0..100000000"`
+	ContextTokenLimit int    `json:"context_token_limit" doc:"most tokens in a conversation; 0 means the model's limit" range:"0..100000000" managed:"least"`
 	Tools             string `json:"tools" doc:"tool descriptions in each request: short ones of the everyday tools, all of them, or the short ones where the server's window is under 16k tokens; tools without a description still run" enum:"lean|auto|full" project:"free"`
 	Budget            Budget `json:"budget" doc:"what a session may spend on models, including subtasks and earlier runs; a turn stops before the request that would exceed it"`
 }
 
 // Budget is what a session may spend on models.
 type Budget struct {
-	USD      float64 `json:"usd" doc:"dollars; 0 means no limit" range:"0..1000000000"`
-	Tokens   int     `json:"tokens" doc:"tokens of requests and replies; 0 means no limit" range:"0..1000000000000"`
+	USD      float64 `json:"usd" doc:"dollars; 0 means no limit" range:"0..1000000000" managed:"least"`
+	Tokens   int     `json:"tokens" doc:"tokens of requests and replies; 0 means no limit" range:"0..1000000000000" managed:"least"`
 	Duration string  `json:"duration" doc:"running time of turns, without waiting for people, such as 30m; empty means no limit"`
 }
 
@@ -121,10 +124,10 @@ type Safety struct {
 	CommandTimeoutMS int      `json:"command_timeout_ms" doc:"longest run of a command" range:"1..86400000" project:"lower"`
 	OutputLimitBytes int      `json:"output_limit_bytes" doc:"output of a command that is saved" range:"1..1073741824" project:"lower"`
 	Network          Network  `json:"network" doc:"what confined commands may reach, never in plan mode: true (the network), false (nothing), or a list of hosts, such as registry.example.org, *.example.org or example.org:8080" project:"narrower"`
-	Writable         []string `json:"writable" doc:"more folders that confined commands may write to"`
-	EnvAllow         []string `json:"env_allow" doc:"variables passed to commands although they look like secrets"`
+	Writable         []string `json:"writable" doc:"more folders that confined commands may write to" managed:"fewer"`
+	EnvAllow         []string `json:"env_allow" doc:"variables passed to commands although they look like secrets" managed:"fewer"`
 	MemoryLimitMB    int      `json:"memory_limit_mb" doc:"memory that a command you did not approve may use; -1 means half of this machine's, 0 no limit" range:"-1..16777216"`
-	MaxProcesses     int      `json:"max_processes" doc:"processes and threads that a command you did not approve may run; 0 means no limit" range:"0..4194304"`
+	MaxProcesses     int      `json:"max_processes" doc:"processes and threads that a command you did not approve may run; 0 means no limit" range:"0..4194304" managed:"least"`
 	Sandbox          string   `json:"sandbox" doc:"confine commands: always or fail, where possible, or never" enum:"require|auto|off" project:"stricter"`
 }
 
@@ -158,7 +161,7 @@ type Approval struct {
 // Permission is what each tool may do. A verdict is allow, ask or deny.
 type Permission struct {
 	Default          string   `json:"default" doc:"verdict for tools not listed" enum:"deny|ask|allow" project:"stricter"`
-	CommandAllowlist []string `json:"command_allowlist" doc:"commands that run without approval" shell:"yes"`
+	CommandAllowlist []string `json:"command_allowlist" doc:"commands that run without approval" shell:"yes" managed:"fewer"`
 	Frozen           []string `json:"frozen" doc:"paths that no tool and no command may write" project:"adds"`
 	AllowlistMatch   string   `json:"allowlist_match" doc:"whether the allowlist has whole commands or command names" enum:"exact|name" project:"stricter"`
 
@@ -217,7 +220,7 @@ type Fetch struct {
 	SkipTLSVerify bool `json:"skip_tls_verify" doc:"accept any certificate" project:"off"`
 
 	AllowPrivate bool     `json:"allow_private" doc:"allow fetches from this machine and its network" project:"off"`
-	AllowHosts   []string `json:"allow_hosts" doc:"hosts that may be fetched at any address"`
+	AllowHosts   []string `json:"allow_hosts" doc:"hosts that may be fetched at any address" managed:"fewer"`
 }
 
 // UI is language and colours.
@@ -230,7 +233,12 @@ type UI struct {
 	Links  string            `json:"links" doc:"clickable links, where the terminal is known to support them (auto), in any terminal (on), nowhere (off); never in a pipe" enum:"auto|on|off" project:"free"`
 	Plain  bool              `json:"plain" doc:"print plain lines: no spinner, no redrawing, words instead of symbols; for screen readers" project:"free"`
 
-	CtrlC  string `json:"ctrl_c" doc:"what Ctrl+C does while a turn runs: quit ends coder, stop stops the turn and a second press ends coder" enum:"quit|stop" project:"never"`
+	CtrlC string `json:"ctrl_c" doc:"what Ctrl+C does while a turn runs: quit ends coder, stop stops the turn and a second press ends coder" enum:"quit|stop" project:"never"`
+	// The prompt, its keys, and the line above it.
+	Vim        bool    `json:"vim" doc:"vim's keys for the draft: Esc leads to normal mode, i back" project:"never"`
+	Prompt     string  `json:"prompt" doc:"the prompt: full shows context, model and folder in two lines, compact is one short line" enum:"full|compact" project:"never"`
+	Statusline Command `json:"statusline" doc:"a command that prints the line above the prompt: a list of words, or a shell line; it reads JSON about the session and gets no API keys" shell:"yes" project:"never"`
+
 	Title  bool   `json:"title" doc:"show in the window title where coder is, whether it is working (*) and whether it is asking (?)" project:"free"`
 	Notify string `json:"notify" doc:"how to alert you when coder asks something or a long turn ends while you look elsewhere: bell, osc9 and osc777 (desktop notifications, where the terminal supports them), off" enum:"bell|osc9|osc777|off" project:"free"`
 }
@@ -319,6 +327,6 @@ func Default() Config {
 		},
 		MCPServers: map[string]json.RawMessage{},
 		Hooks:      map[string]json.RawMessage{},
-		UI:         UI{Color: "auto", Theme: "auto", Colors: map[string]string{}, Links: "auto", CtrlC: "quit", Title: true, Notify: "bell"},
+		UI:         UI{Color: "auto", Theme: "auto", Colors: map[string]string{}, Links: "auto", CtrlC: "quit", Prompt: "full", Statusline: Command{}, Title: true, Notify: "bell"},
 	}
 }

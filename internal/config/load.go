@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ type Options struct {
 	ReadFile     func(string) ([]byte, error) // nil means the files themselves
 	Flags        []Override
 	TrustProject bool
+	Managed      string // folder of the managed settings; "" means [ManagedDir]. Tests name another
 }
 
 // Override is a setting given on the command line.
@@ -63,6 +65,7 @@ func Load(o Options) (Config, Report, error) {
 		y := layer{loader: l, name: o.Name}
 		y.override(o.Key, o.Value)
 	}
+	l.manage(cmp.Or(o.Managed, ManagedDir))
 	if len(l.errs) > 0 {
 		l.cfg = Default()
 		return l.cfg, l.report, errors.Join(l.errs...)
@@ -142,7 +145,7 @@ func newLoader(o Options) *loader {
 	l := &loader{
 		cfg:      Default(),
 		root:     fields(),
-		report:   Report{origins: map[string]Origin{}},
+		report:   Report{origins: map[string]Origin{}, locks: map[string]lock{}},
 		getenv:   o.Getenv,
 		readFile: o.ReadFile,
 		profiles: map[string][]profile{},

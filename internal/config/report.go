@@ -17,8 +17,10 @@ type Report struct {
 	Warnings []Warning
 	Parts    map[string][]Part // of settings whose layers are joined, by key
 	LeftOut  []LeftOut         // MCP servers that cannot be used as they are written
+	Limits   []Limits          // of managed settings, file by file
 
 	cfg        Config
+	locks      map[string]lock   // of managed settings, by key
 	origins    map[string]Origin // by key; a key without has its default
 	secretVars []string
 }
@@ -90,6 +92,15 @@ type Row struct {
 	Key    string
 	Value  string // as JSON, with secrets masked
 	Origin Origin
+	Lock   Origin // the managed settings that bound it; zero if none do
+}
+
+// From is where the value came from, or what locks it, for people.
+func (r Row) From() string {
+	if r.Lock.Source != "" {
+		return fmt.Sprintf("locked by %s", r.Lock)
+	}
+	return r.Origin.Shown()
 }
 
 // Rows lists every setting in the order of the documentation.
@@ -98,7 +109,7 @@ func (r Report) Rows() []Row {
 	fields().all(func(f *field) {
 		rows = append(rows, r.rows(f)...)
 	})
-	return rows
+	return append(rows, r.managedRows()...)
 }
 
 // rows lists f: one row, or one for each entry it has.
@@ -145,7 +156,7 @@ func (r Report) rows(f *field) []Row {
 		if err != nil {
 			value = json.RawMessage("?")
 		}
-		rows = append(rows, Row{Key: key, Value: string(value), Origin: r.origins[key]})
+		rows = append(rows, Row{Key: key, Value: string(value), Origin: r.origins[key], Lock: r.locks[key].from})
 	}
 	return rows
 }

@@ -18,9 +18,10 @@ import (
 // Work is what the commands of a session work on.
 type Work struct {
 	Session string
-	Root    string // the workspace
-	Own     string // coder's folder in it
-	InLines bool   // the terminal prints lines
+	Root    string      // the workspace
+	Own     string      // coder's folder in it
+	InLines bool        // the terminal prints lines
+	OwnKeys [][2]string // keys that the person bound, and what they do
 	Now     func() time.Time
 	NewID   func() string // of a session
 
@@ -65,7 +66,7 @@ type Files struct {
 // All are the commands there are, in the order of /help.
 func All(w Work) []Command {
 	return slices.Concat(
-		[]Command{Help(), Keys(w.InLines), Model(w.Models), Mode()}, Modes(),
+		[]Command{Help(), Keys(w.InLines, w.OwnKeys), Model(w.Models), Mode()}, Modes(),
 		[]Command{
 			Permissions(w.Permissions, w.Revoke), Tools(), MCP(w.Servers, w.Login), Skills(w.Skills), Agents(w.Agents),
 			Todos(w.Todos), Jobs(w.Jobs), Tasks(w.Tasks), Context(w.Session, w.Records.Book), Cost(w.Spent), Compact(),

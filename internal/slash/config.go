@@ -65,7 +65,7 @@ func shown(rows []config.Row, words string) (outcome, error) {
 	}
 	for _, r := range rows {
 		if matches(r.Key) {
-			t.Rows = append(t.Rows, slices.Concat(display.Data(r.Key, sanitize.Line(r.Value, 400)), display.Words(r.Origin.Shown())))
+			t.Rows = append(t.Rows, slices.Concat(display.Data(r.Key, sanitize.Line(r.Value, 400)), display.Words(r.From())))
 		}
 	}
 	about, err := config.AboutKey(words)

@@ -18,6 +18,7 @@ var keys = [][2]string{
 	{"Ctrl+C", "quit; coder -c restores the draft"},
 	{"Ctrl+D", "leave, on an empty line; so do the words exit and quit"},
 	{"Ctrl+Z", "suspend; fg resumes"},
+	{"Ctrl+V", "attach the image in the clipboard; or drop a file here"},
 	{"Ctrl+S", "put the draft away, or bring it back"},
 	{"Tab", "complete; on an empty line: plan mode on or off"},
 	{"Shift+Tab", "next mode; at an edit: yes, and allow edits"},
@@ -49,16 +50,19 @@ var lineKeys = [][2]string{
 	{"/mode, /resume", "switch the mode or session: no keys here"},
 }
 
-// Keys lists the keys, of a terminal that only prints lines those that it has.
-func Keys(inLines bool) Command {
+// Keys lists the keys, of a terminal that only prints lines those that it has, and own ones last.
+func Keys(inLines bool, own [][2]string) Command {
 	keys := keys
 	if inLines {
-		keys = lineKeys
+		keys, own = lineKeys, nil
 	}
 	return Command{Name: "keys", Looks: true, Help: "list the keys", Run: func(context.Context, call) (outcome, error) {
 		var t display.Table
 		for _, k := range keys {
 			t.Rows = append(t.Rows, []display.Cell{{Text: k[0]}, {Text: k[1], Words: true}})
+		}
+		for _, k := range own {
+			t.Rows = append(t.Rows, display.Data(k[0], k[1]))
 		}
 		return show(t)
 	}}

@@ -55,7 +55,7 @@ func (g Group) without(off func(name string) bool) Spec {
 	which := append(appendList([]byte(`{"enum":`), actions), `,"type":"string"}`...)
 	all.all = append(all.all, property{actionArg, which})
 	all.required = slices.Insert(all.required, 0, actionArg)
-	return Spec{Name: g.Name, Doc: g.Doc, Class: ClassOf(g.Name), Schema: all.schema()}
+	return Spec{Name: g.Name, Doc: strings.TrimSpace(g.Doc), Class: ClassOf(g.Name), Schema: all.schema()}
 }
 
 // Of finds the tool that a call of the group means, and the arguments for it. A

@@ -20,7 +20,7 @@ func TestInstallLeavesNoPartOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	big := packed(t, entry{name: "bin/coder", mode: 0o755, data: append([]byte("#!/bin/sh\necho coder 1.2.3\nexit\n"), make([]byte, 64<<10)...)})
-	out, code := install(t, home, nil, filepath.Join(beside(t, big, sumsOf(big)), archiveName), "--prefix", full)
+	out, code := install(t, home, nil, filepath.Join(beside(t, big, sumsOf(big)), testArchive), "--prefix", full)
 	if code == 0 || !strings.Contains(out, "cannot write") || slices.Contains(files(t, full), "bin/coder") {
 		t.Errorf("it ended with %d and left %q: %s", code, files(t, full), out)
 	}

@@ -16,7 +16,7 @@ import (
 	"coder/internal/host/program"
 )
 
-const archiveName = "coder_1.2.3_test_any.tar.gz"
+const testArchive = "coder_1.2.3_test_any.tar.gz"
 
 // packed is an archive whose program is a shell script that prints its version.
 func packed(t *testing.T, entries ...entry) []byte {
@@ -39,7 +39,7 @@ func packed(t *testing.T, entries ...entry) []byte {
 func beside(t *testing.T, archive []byte, sums string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	for name, text := range map[string][]byte{archiveName: archive, "SHA256SUMS": []byte(sums)} {
+	for name, text := range map[string][]byte{testArchive: archive, "SHA256SUMS": []byte(sums)} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func beside(t *testing.T, archive []byte, sums string) (dir string) {
 }
 
 func sumsOf(archive []byte) string {
-	return fmt.Sprintf("%x  %s\n", sha256.Sum256(archive), archiveName)
+	return fmt.Sprintf("%x  %s\n", sha256.Sum256(archive), testArchive)
 }
 
 // install runs install.sh with an empty home.
@@ -89,7 +89,7 @@ func TestInstallPutsProgramManualAndCompletionsBelowThePrefix(t *testing.T) {
 	dir := beside(t, archive, sumsOf(archive))
 	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer server.Close()
-	for _, from := range []string{filepath.Join(dir, archiveName), server.URL + "/" + archiveName} {
+	for _, from := range []string{filepath.Join(dir, testArchive), server.URL + "/" + testArchive} {
 		home := t.TempDir()
 		out, code := install(t, home, nil, from)
 		if code != 0 {
@@ -124,7 +124,7 @@ func TestInstallChangesNothingUnlessTheArchiveIsTheOneReleased(t *testing.T) {
 		sums, why string
 	}{
 		"a wrong sum":               {archive, sumsOf([]byte("other")), "checksum"},
-		"no line for it":            {archive, strings.Replace(sumsOf(archive), archiveName, "other.tar.gz", 1), "no line"},
+		"no line for it":            {archive, strings.Replace(sumsOf(archive), testArchive, "other.tar.gz", 1), "no line"},
 		"no sums":                   {archive, "", "no line"},
 		"an archive that is cut":    {cut, sumsOf(archive), "checksum"},
 		"an archive that was bent":  {flipped, sumsOf(archive), "checksum"},
@@ -135,7 +135,7 @@ func TestInstallChangesNothingUnlessTheArchiveIsTheOneReleased(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			home := t.TempDir()
-			out, code := install(t, home, nil, filepath.Join(beside(t, c.archive, c.sums), archiveName))
+			out, code := install(t, home, nil, filepath.Join(beside(t, c.archive, c.sums), testArchive))
 			if code == 0 || !strings.Contains(out, c.why) {
 				t.Errorf("it ended with %d: %s", code, out)
 			}
@@ -145,7 +145,7 @@ func TestInstallChangesNothingUnlessTheArchiveIsTheOneReleased(t *testing.T) {
 		})
 	}
 	home := t.TempDir()
-	out, code := install(t, home, nil, "http://example.org/"+archiveName)
+	out, code := install(t, home, nil, "http://example.org/"+testArchive)
 	if code == 0 || !strings.Contains(out, "not encrypted") || len(files(t, home)) > 0 {
 		t.Errorf("from a plain address it ended with %d: %s", code, out)
 	}
@@ -163,14 +163,14 @@ func TestInstallCutOnTheWayChangesNothing(t *testing.T) {
 	}))
 	defer server.Close()
 	home := t.TempDir()
-	if out, code := install(t, home, nil, server.URL+"/"+archiveName); code == 0 || len(files(t, home)) > 0 {
+	if out, code := install(t, home, nil, server.URL+"/"+testArchive); code == 0 || len(files(t, home)) > 0 {
 		t.Errorf("it ended with %d and left %q: %s", code, files(t, home), out)
 	}
 }
 
 func TestInstallLeavesTheOldProgramWhereItCannotWrite(t *testing.T) {
 	archive := packed(t)
-	from := filepath.Join(beside(t, archive, sumsOf(archive)), archiveName)
+	from := filepath.Join(beside(t, archive, sumsOf(archive)), testArchive)
 	home := t.TempDir()
 	old := filepath.Join(home, ".local", "bin", "coder")
 	if err := os.MkdirAll(filepath.Dir(old), 0o755); err != nil {

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -36,8 +37,10 @@ type release struct {
 	version, out, work string
 	address            string             // where programs look for newer ones; "" if nowhere
 	sign               ed25519.PrivateKey // nil signs nothing
+	trust              ed25519.PublicKey  // in the programs: the key of the releases after this one
 	date               time.Time          // of the commit
 	targets            []target
+	partial            bool // not for all systems
 	goTool             string
 
 	share   []entry // manual page and completions
@@ -46,23 +49,29 @@ type release struct {
 
 func main() {
 	r := release{targets: targets}
-	key := ""
+	key, next, fresh := "", "", ""
+	flag.StringVar(&fresh, "new-key", "", "only make a key: a new file for it")
 	flag.StringVar(&r.version, "version", "", "the version, such as 1.2.3")
 	flag.StringVar(&r.out, "out", "dist", "a new folder for what is made")
 	flag.StringVar(&r.address, "address", "", "the https address that the files will have, for coder update")
 	flag.StringVar(&key, "key", "", "a file with an ed25519 key in PEM that signs the checksums, for coder update")
+	flag.StringVar(&next, "next-key", "", "a file with the key that signs the releases after this one, if it changes")
 	host := flag.Bool("host", false, "make it for this system alone")
 	flag.Parse()
 	if *host {
-		r.targets = []target{{runtime.GOOS, runtime.GOARCH}}
+		r.targets, r.partial = []target{{runtime.GOOS, runtime.GOARCH}}, true
 	}
-	if err := r.make(context.Background(), key); err != nil {
+	run := func() error { return r.make(context.Background(), key, next) }
+	if fresh != "" {
+		run = func() error { return newKey(fresh) }
+	}
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-func (r *release) make(ctx context.Context, key string) (err error) {
+func (r *release) make(ctx context.Context, key, next string) (err error) {
 	if !versionForm.MatchString(r.version) {
 		return fmt.Errorf("the version must be like 1.2.3 or 1.2.3-rc.1, not %q", r.version)
 	}
@@ -72,11 +81,8 @@ func (r *release) make(ctx context.Context, key string) (err error) {
 	if r.date, err = r.commitDate(ctx); err != nil {
 		return err
 	}
-	if r.sign, err = readKey(key); err != nil {
+	if err := r.readKeys(key, next); err != nil {
 		return err
-	}
-	if (r.sign == nil) != (r.address == "") {
-		return errors.New("coder update needs both a key and an address: name both, or neither")
 	}
 	if err := os.Mkdir(r.out, 0o755); err != nil {
 		return err
@@ -101,6 +107,11 @@ func (r *release) make(ctx context.Context, key string) (err error) {
 	if err := r.nodeLauncher(); err != nil {
 		return err
 	}
+	if !r.partial {
+		if err := r.recipes(); err != nil {
+			return err
+		}
+	}
 	return r.sums()
 }
 
@@ -122,6 +133,53 @@ func (r *release) commitDate(ctx context.Context) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
 	}
 	return time.Unix(seconds, 0).UTC(), nil
+}
+
+// readKeys reads what signs this release and the next one, and says what follows from it.
+func (r *release) readKeys(key, next string) (err error) {
+	if r.sign, err = readKey(key); err != nil {
+		return err
+	}
+	u, err := url.Parse(r.address)
+	switch {
+	case (r.sign == nil) != (r.address == ""):
+		return errors.New("coder update needs both a key and an address: name both, or neither")
+	case r.sign == nil && next != "":
+		return errors.New("only a signed release can name the next key")
+	case r.sign == nil:
+		fmt.Fprintln(os.Stderr, "release: not signed, since no key was named: coder update of these programs changes nothing")
+		return nil
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Hostname() != "127.0.0.1" || strings.ContainsAny(r.address, " '\""):
+		return fmt.Errorf("%s is not an https address", r.address)
+	}
+	r.trust = r.sign.Public().(ed25519.PublicKey)
+	if after, err := readKey(next); err != nil {
+		return err
+	} else if after != nil {
+		r.trust = after.Public().(ed25519.PublicKey)
+	}
+	return nil
+}
+
+// newKey makes a private key in a new file that only its owner can read.
+func newKey(file string) error {
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return err
+	}
+	text, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(pem.Encode(f, &pem.Block{Type: "PRIVATE KEY", Bytes: text}), f.Close()); err != nil {
+		return err
+	}
+	fmt.Printf("%s signs releases; keep it off this machine. Its public key: %s\n", file, base64.StdEncoding.EncodeToString(public))
+	return nil
 }
 
 // readKey reads a private key in PEM; no file is no key.
@@ -165,7 +223,7 @@ func (r *release) binary(t target) string { return filepath.Join(r.work, t.os+"_
 func (r *release) build(ctx context.Context, t target) error {
 	flags := "-s -w -buildid= -X coder/internal/app.release=" + r.version
 	if r.sign != nil {
-		public := base64.StdEncoding.EncodeToString(r.sign.Public().(ed25519.PublicKey))
+		public := base64.StdEncoding.EncodeToString(r.trust)
 		flags += " -X coder/internal/app.updateKey=" + public + " -X coder/internal/app.updateAddress=" + r.address
 	}
 	env := []string{"CGO_ENABLED=0", "GOOS=" + t.os, "GOARCH=" + t.arch}
@@ -211,10 +269,7 @@ func (r *release) tree(t target, how string) ([]entry, error) {
 		return nil, err
 	}
 	tree := append([]entry{{name: "bin/coder", mode: 0o755, data: text}}, r.share...)
-	if how != "" {
-		tree = append(tree, installed(how))
-	}
-	return tree, nil
+	return append(tree, installed(how)), nil
 }
 
 // papers are what a release must carry about its licence.
@@ -225,7 +280,7 @@ func (r *release) papers() ([]entry, error) {
 
 // pack makes all that is made for one system.
 func (r *release) pack(ctx context.Context, t target) error {
-	tree, err := r.tree(t, "")
+	tree, err := r.tree(t, "archive")
 	if err != nil {
 		return err
 	}
@@ -233,7 +288,7 @@ func (r *release) pack(ctx context.Context, t target) error {
 	if err != nil {
 		return err
 	}
-	base := fmt.Sprintf("coder_%s_%s_%s", r.version, t.os, t.arch)
+	base := archiveName(r.version, t)
 	var archive bytes.Buffer
 	if err := writeTarGz(&archive, base, append(papers, tree...), r.date); err != nil {
 		return err

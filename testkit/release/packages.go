@@ -166,12 +166,15 @@ func (r *release) systemPackages(ctx context.Context, t target, papers []entry) 
 				return err
 			}
 		}
-		for _, link := range [][2]string{{"bin/" + name, "coder"}, {"share/man/man1/" + name + ".1", "coder.1"}} {
+		for _, link := range [][2]string{
+			{"bin/" + name, "coder"}, {"share/man/man1/" + name + ".1", "coder.1"},
+			{"share/bash-completion/completions/" + name, "coder"}, {"share/fish/vendor_completions.d/" + name + ".fish", "coder.fish"},
+		} {
 			contents = append(contents, map[string]any{"src": link[1], "dst": "/usr/" + link[0], "type": "symlink", "file_info": map[string]any{"mtime": r.date}})
 		}
 		text, err := json.Marshal(map[string]any{ // which is YAML, too
 			"name": name, "arch": t.arch, "platform": "linux", "version": r.version, "maintainer": "the authors of coder <nobody@localhost>",
-			"description": summary, "license": "Apache-2.0", "section": "devel", "priority": "optional", "mtime": r.date, "contents": contents,
+			"description": summary, "recommends": []string{"git"}, "license": "Apache-2.0", "section": "devel", "priority": "optional", "mtime": r.date, "contents": contents,
 			"rpm": map[string]any{"buildhost": "localhost", "compression": "gzip"},
 		})
 		if err != nil {

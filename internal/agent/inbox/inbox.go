@@ -234,6 +234,17 @@ func (b Box) Where(id string) (Place, bool) {
 	return p, err == nil && json.Unmarshal(text, &p) == nil
 }
 
+// Waiting lists whose questions wait for an answer in running processes.
+func (b Box) Waiting() (all []Place) {
+	folders, _ := os.ReadDir(b.Dir)
+	for _, f := range folders {
+		if p, ok := b.Where(f.Name()); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
 // ErrNobodyWaits reports that no process waits for the answer to a question.
 var ErrNobodyWaits = errors.New("nothing is waiting for this answer")
 

@@ -114,7 +114,7 @@ type Config struct {
 	Save func(context.Context) error
 
 	// Steer, which may be nil, is what the person said since the last step.
-	Steer func() []string
+	Steer func() []chat.Words
 	// Changed, which may be nil, tells between steps whether the person changed
 	// settings since the last one, and the mode to go on in if it is to be another.
 	Changed func() (mode string, changed bool)

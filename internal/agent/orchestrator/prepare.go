@@ -21,8 +21,8 @@ import (
 const (
 	startReminder = "start"
 
-	todosText = "This mode has a todo list, for work of several steps: write them down before you begin, and mark each as you start and finish it."
-	rulesText = "The rules of the user and the project (AGENTS.md), if any, are in the system text and apply to every request."
+	todosText = "This mode has a todo list: for work of several steps, write them down first and update them as you go."
+	rulesText = "Any AGENTS.md rules in the system text apply to every request."
 )
 
 // addSaid puts the person's words on record, with what goes with them: what

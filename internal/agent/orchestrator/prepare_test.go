@@ -171,8 +171,8 @@ func TestWhatNeedsApprovalIsNotReadAndNobodyIsAsked(t *testing.T) {
 
 func TestWordsOnTheWayNameFilesToo(t *testing.T) {
 	b := loreBench(t, "call todowrite {}\n---\nwant 1\talpha\nsay done")
-	words := [][]string{{"and see @a.txt"}}
-	b.Steer = func() (now []string) {
+	words := [][]chat.Words{{chat.From(chat.Typed, "and see @a.txt")}}
+	b.Steer = func() (now []chat.Words) {
 		if len(words) > 0 {
 			now, words = words[0], words[1:]
 		}

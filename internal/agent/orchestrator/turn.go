@@ -163,15 +163,12 @@ func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 		}
 		if o.Steer != nil && (st.steps > 1 || st.settled) {
 			for _, words := range o.Steer() {
-				notes, err := o.hookPrompt(ctx, st, words)
-				if errors.Is(err, ErrPromptRefused) { // the turn goes on without them
-					err = o.warn(ctx, st, err.Error())
-					if err == nil {
-						continue
-					}
-				}
+				notes, err := o.hookPrompt(ctx, st, words.Text())
 				if err == nil {
-					err = o.addSaid(ctx, st, Say(chat.From(chat.Unknown, words)), notes)
+					err = o.addSaid(ctx, st, Say(words), notes)
+				}
+				if unsent := new(AttachError); errors.Is(err, ErrPromptRefused) || errors.As(err, &unsent) { // the turn goes on without them
+					err = o.warn(ctx, st, err.Error())
 				}
 				if err != nil {
 					return err

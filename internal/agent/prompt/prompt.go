@@ -51,7 +51,7 @@ func System(f Facts) string {
 	b.WriteString(strings.TrimSpace(cmp.Or(cut(f.Instead, insteadLimit), system)))
 	fmt.Fprintf(&b, "\n\n# Environment\n\nWorking directory: %s\nPlatform: %s\nDate: %s\n", f.Dir, f.Platform, f.Date)
 	if f.Skills != "" {
-		b.WriteString("\n# Skills\n\nInstructions for certain sorts of work, for the skill tool. Where none fits, or one cannot be loaded, go on without.\n\n")
+		b.WriteString("\n# Skills\n\nLoad one with the skill tool when it fits.\n\n")
 		b.WriteString(cut(strings.TrimSpace(f.Skills), SkillsLimit) + "\n")
 	}
 	if len(f.Rules) != 0 {

@@ -382,14 +382,14 @@ func (s *Session) Look(ctx context.Context, input string, out event.Sink) error 
 // steps. Take may be called by another goroutine.
 func (s *Session) Steer(take func() []chat.Words) { s.steer.Store(&take) }
 
-func (s *Session) takeSteering() (texts []string) {
+func (s *Session) takeSteering() (said []chat.Words) {
 	if take := s.steer.Load(); take != nil {
-		for _, words := range (*take)() {
-			s.notifyInput(words)
-			texts = append(texts, words.Text())
-		}
+		said = (*take)()
 	}
-	return texts
+	for _, words := range said {
+		s.notifyInput(words)
+	}
+	return said
 }
 
 // Continue takes up the turn an earlier process left unfinished, or returns

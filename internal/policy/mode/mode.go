@@ -55,7 +55,7 @@ const (
 var modes = []Mode{
 	{
 		Name: Build, Preset: Build, Off: []tool.Class{tool.WritesTodos, tool.AsksPerson, tool.EndsPlan}, Verify: Automatic,
-		Prompt: "Mode: build. Complete the task. The user may have to approve changes, and commands that are not read-only.",
+		Prompt: "Mode: build. Complete the task. Changes, and commands that are not read-only, may need approval.",
 	},
 	{
 		Name: Plan, Preset: Plan, Off: []tool.Class{tool.EditsFile, tool.PatchesFiles, tool.Delegates, tool.ChangesGit}, Verify: Never, ReadOnly: true,
@@ -64,11 +64,11 @@ var modes = []Mode{
 	},
 	{
 		Name: Default, Preset: Balanced, Off: []tool.Class{tool.EndsPlan}, Keeps: []tool.Class{tool.WritesTodos, tool.AsksPerson}, Verify: OnRequest,
-		Prompt: "Mode: default. Read and analyze freely; change files where the user wants it. The user may have to approve changes, and commands that are not read-only.",
+		Prompt: "Mode: default. Read freely, and change files if the user wants it. Changes, and commands that are not read-only, may need approval.",
 	},
 	{
 		Name: AutoEdit, Preset: AutoEdit, Off: []tool.Class{tool.EndsPlan}, Keeps: []tool.Class{tool.WritesTodos, tool.AsksPerson}, Verify: Automatic,
-		Prompt: "Mode: auto-edit. Change files without asking, check your work and fix what fails. The user may have to approve commands that are not read-only.",
+		Prompt: "Mode: auto-edit. Change files without asking, check your work and fix what fails. Commands that are not read-only may need approval.",
 	},
 	{
 		Name: Yolo, Preset: Yolo, Off: []tool.Class{tool.AsksPerson, tool.EndsPlan}, Keeps: []tool.Class{tool.WritesTodos}, Verify: Automatic, Unchecked: true,

@@ -14,7 +14,7 @@ type State struct {
 	switches map[string]map[string]bool // mode → tool → on
 
 	mu       sync.Mutex // guards the fields below
-	barred   string     // a mode that cannot be gone to
+	barred   []string   // modes that cannot be gone to
 	mode     Mode
 	preset   string
 	last     string // the last mode that was neither plan nor yolo
@@ -35,11 +35,11 @@ func (s *State) Current() (m Mode, preset string) {
 	return s.mode, s.preset
 }
 
-// Bar keeps the session from going to a mode from now on, whoever wants to.
-func (s *State) Bar(name string) {
+// Bar keeps the session from going to some modes from now on, whoever wants to.
+func (s *State) Bar(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.barred = name
+	s.barred = append(s.barred, names...)
 }
 
 // Switch goes to another mode, and to the permissions that come with it.
@@ -50,7 +50,7 @@ func (s *State) Switch(name string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m.Name == s.barred {
+	if slices.Contains(s.barred, m.Name) {
 		return fmt.Errorf("mode %s was not allowed when coder started", m.Name)
 	}
 	s.fromYolo = m.Name == Plan && (s.mode.Name == Yolo || s.fromYolo)

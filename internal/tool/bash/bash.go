@@ -148,11 +148,11 @@ const (
 var quiet = []string{"TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true"}
 
 type bashArgs struct {
-	Command     string `json:"command" also:"cmd script shell_command" doc:"command line"`
-	Timeout     int    `json:"timeout,omitzero" also:"timeout_ms" doc:"milliseconds"`
-	Description string `json:"description,omitzero" also:"explanation reason" doc:"what it is for, in a few words, for the user"`
-	Background  bool   `json:"background,omitzero" also:"run_in_background is_background" doc:"return at once; for servers and long work"`
-	Unconfined  bool   `json:"unconfined,omitzero" also:"outside_sandbox with_escalated_permissions dangerously_disable_sandbox" doc:"ask the user to let it run outside the sandbox, once it failed because of that"`
+	Command     string `json:"command" also:"cmd script shell_command"`
+	Timeout     int    `json:"timeout,omitzero" also:"timeout_ms" doc:"ms"`
+	Description string `json:"description,omitzero" also:"explanation reason" doc:"purpose, for the user"`
+	Background  bool   `json:"background,omitzero" also:"run_in_background is_background" doc:"for servers and long work"`
+	Unconfined  bool   `json:"unconfined,omitzero" also:"outside_sandbox with_escalated_permissions dangerously_disable_sandbox" doc:"ask to run outside the sandbox"`
 }
 
 // All returns every tool of this package and what owns the commands they leave
@@ -208,7 +208,7 @@ type bash struct {
 func (b *bash) doc() string {
 	words := fmt.Sprintf("%s, a plain POSIX shell: there is no bash here, so no [[ ]], arrays, {a,b}, &>, <<< or <(...)", cmp.Or(b.Shell, "/bin/sh"))
 	if b.Shell.Bash() {
-		words = fmt.Sprintf("bash (%s, no profile, no aliases)", b.Shell)
+		words = fmt.Sprintf("bash (%s, no profile or aliases)", b.Shell)
 	}
 	return strings.NewReplacer(
 		"{shell}", words,

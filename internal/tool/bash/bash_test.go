@@ -191,7 +191,7 @@ func TestTimeouts(t *testing.T) {
 			t.Errorf("%s: %+v, %q", args, o, r.Summary)
 		}
 	}
-	if !strings.Contains(sh.Spec().Doc, "300 ms if not given and at most") {
+	if !strings.Contains(sh.Spec().Doc, "default and maximum 300 ms") {
 		t.Errorf("the description does not name the limit: %s", sh.Spec().Doc)
 	}
 }

@@ -438,8 +438,8 @@ func (b *job) listing(now func() time.Time) Listing {
 }
 
 type readArgs struct {
-	ID     string `json:"id" also:"job_id bash_id shell_id job" doc:"the job, to read or stop"`
-	WaitMS int    `json:"wait_ms,omitzero" also:"timeout timeout_ms wait" doc:"read: wait for output or the end, at most 60000"`
+	ID     string `json:"id" also:"job_id bash_id shell_id job"`
+	WaitMS int    `json:"wait_ms,omitzero" also:"timeout timeout_ms wait" doc:"read: wait for output, at most 60000"`
 }
 
 func (j *Jobs) readTool() tool.Tool {

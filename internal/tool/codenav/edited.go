@@ -160,13 +160,6 @@ type diagnosing struct {
 	d *Diagnoser
 }
 
-// Spec is the tool's, with a word about the diagnostics.
-func (t diagnosing) Spec() tool.Spec {
-	s := t.Tool.Spec()
-	s.Doc = strings.TrimRight(s.Doc, "\n") + "\n\nIf a language server finds problems that were not there before, they are in diagnostics: fix what you broke.\n"
-	return s
-}
-
 // Prepare prepares the tool's call.
 func (t diagnosing) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
 	c, err := t.Tool.Prepare(ctx, args)

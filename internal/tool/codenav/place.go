@@ -18,10 +18,10 @@ import (
 // placeArgs name a place in a file: by a symbol, which may be near a line, or by
 // line and column.
 type placeArgs struct {
-	Path   string `json:"path" also:"file_path file filename" doc:"file"`
-	Symbol string `json:"symbol,omitzero" also:"name identifier word" doc:"name to look for in the file"`
-	Line   int    `json:"line,omitzero" also:"line_number row" doc:"line it is on"`
-	Column int    `json:"column,omitzero" also:"col character" doc:"character in the line, from 1"`
+	Path   string `json:"path" also:"file_path file filename"`
+	Symbol string `json:"symbol,omitzero" also:"name identifier word"`
+	Line   int    `json:"line,omitzero" also:"line_number row"`
+	Column int    `json:"column,omitzero" also:"col character"`
 }
 
 const (

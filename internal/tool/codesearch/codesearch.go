@@ -32,9 +32,9 @@ const (
 )
 
 type searchArgs struct {
-	Query string `json:"query" also:"question text search keywords q pattern" doc:"what it is about, in words or names"`
-	Path  string `json:"path,omitzero" also:"dir directory folder file" doc:"directory or file to search in"`
-	Limit int    `json:"limit,omitzero" also:"max_results top_k count" doc:"10 if not given, at most 50"`
+	Query string `json:"query" also:"question text search keywords q pattern" doc:"words or names"`
+	Path  string `json:"path,omitzero" also:"dir directory folder file"`
+	Limit int    `json:"limit,omitzero" also:"max_results top_k count" hidden:"yes"`
 }
 
 type searchResult struct {

@@ -62,9 +62,9 @@ type Options struct {
 }
 
 type taskArgs struct {
-	Agent       string `json:"agent,omitzero" also:"subagent_type subagent agent_type" doc:"which agent does it"`
-	Objective   string `json:"objective" also:"prompt task instructions" doc:"what is wanted, what you know already, where to look, what the answer must hold"`
-	Description string `json:"description,omitzero" also:"title" doc:"the work in a few words, for the user"`
+	Agent       string `json:"agent,omitzero" also:"subagent_type subagent agent_type"`
+	Objective   string `json:"objective" also:"prompt task instructions" doc:"goal, what you know, what to report"`
+	Description string `json:"description,omitzero" also:"title" doc:"for the user"`
 }
 
 // Task is the tool.

@@ -63,7 +63,7 @@ func TestOnlyAgentsThatLookAreReadOnly(t *testing.T) {
 			t.Errorf("%s: %q, effects %v", args, p.Title, p.Effects)
 		}
 	}
-	if doc := delegate.Task(o).Spec().Doc; !strings.HasSuffix(doc, "The agents:\n- general: any work\n- explore: only looks\n- mine\n") {
+	if doc := delegate.Task(o).Spec().Doc; !strings.HasSuffix(doc, "The agents:\n- general: any work\n- explore: only looks\n- mine") {
 		t.Errorf("the description ends with %q", doc[max(0, len(doc)-100):])
 	}
 }

@@ -195,8 +195,8 @@ func changedSincePlanned(path string, then, now []byte) error {
 var writeDoc string
 
 type writeArgs struct {
-	Path    string `json:"path" also:"file_path file filename target_file" doc:"file to write"`
-	Content string `json:"content" also:"contents text data file_text" doc:"all of the new content"`
+	Path    string `json:"path" also:"file_path file filename target_file"`
+	Content string `json:"content" also:"contents text data file_text"`
 	Only    hunks  `json:"only_hunks,omitzero" hidden:"yes"`
 }
 

@@ -18,10 +18,10 @@ import (
 var editDoc string
 
 type editArgs struct {
-	Path       string `json:"path" also:"file_path file filename target_file" doc:"file to edit"`
-	Old        string `json:"old_string" also:"old_str old_text old" doc:"text to replace; empty to create the file"`
-	New        string `json:"new_string" also:"new_str new_text new" doc:"text to put there"`
-	ReplaceAll bool   `json:"replace_all,omitzero" also:"all" doc:"replace every occurrence"`
+	Path       string `json:"path" also:"file_path file filename target_file"`
+	Old        string `json:"old_string" also:"old_str old_text old" doc:"empty to create the file"`
+	New        string `json:"new_string" also:"new_str new_text new"`
+	ReplaceAll bool   `json:"replace_all,omitzero" also:"all"`
 
 	// What calls for other agents' tools say besides.
 	Expected int        `json:"expected_replacements,omitzero" hidden:"yes"` // how many there must be, if it is said

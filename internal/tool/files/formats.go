@@ -116,6 +116,9 @@ func Picture(data []byte) (chat.Image, error) {
 	return chat.Image{MediaType: kind, Data: data}, nil
 }
 
+// IsPicture reports whether a file that begins so is a picture that models take.
+func IsPicture(head []byte) bool { return picture(head) != "" }
+
 // shows is why the model cannot be shown a file of a type; nil if it can.
 func (o Options) shows(mediaType string) error {
 	switch {

@@ -21,8 +21,8 @@ var listDoc string
 const maxEntries = 500
 
 type listArgs struct {
-	Path  string `json:"path,omitzero" also:"dir directory folder" doc:"the working directory if not given"`
-	Depth int    `json:"depth,omitzero" also:"levels max_depth" doc:"levels to show, 1 if not given"`
+	Path  string `json:"path,omitzero" also:"dir directory folder"`
+	Depth int    `json:"depth,omitzero" also:"levels max_depth" doc:"default 1"`
 }
 
 type listResult struct {

@@ -22,8 +22,8 @@ var patchDoc string
 
 type patchArgs struct {
 	Path   string `json:"path,omitzero" hidden:"yes" also:"file_path file target_file"`
-	Patch  string `json:"patch" also:"diff input patch_text patch_content" doc:"all of the patch"`
-	DryRun bool   `json:"dry_run,omitzero" also:"check preview" doc:"only tell what it would do"`
+	Patch  string `json:"patch" also:"diff input patch_text patch_content"`
+	DryRun bool   `json:"dry_run,omitzero" also:"check preview" hidden:"yes" doc:"only check"`
 	Only   hunks  `json:"only_hunks,omitzero" hidden:"yes"`
 }
 

@@ -29,9 +29,9 @@ const (
 )
 
 type readArgs struct {
-	Path   string `json:"path" also:"file_path file filename target_file" doc:"file to read"`
-	Offset int    `json:"offset,omitzero" also:"start_line start from line" doc:"first line; -20 for the last 20"`
-	Limit  int    `json:"limit,omitzero" also:"lines num_lines max_lines" doc:"number of lines"`
+	Path   string `json:"path" also:"file_path file filename target_file"`
+	Offset int    `json:"offset,omitzero" also:"start_line start from line" doc:"first line; -20: the last 20"`
+	Limit  int    `json:"limit,omitzero" also:"lines num_lines max_lines"`
 }
 
 type readResult struct {

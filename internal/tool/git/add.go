@@ -26,7 +26,7 @@ const (
 
 type addArgs struct {
 	Path  string   `json:"path,omitzero" also:"file_path file" hidden:"yes" doc:"file or directory"`
-	Paths []string `json:"paths,omitzero" also:"files file_paths" doc:"files and directories"`
+	Paths []string `json:"paths,omitzero" also:"files file_paths"`
 }
 
 type addResult struct {

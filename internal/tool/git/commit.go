@@ -20,7 +20,7 @@ var commitDoc string
 const maxMessage = 64 << 10
 
 type commitArgs struct {
-	Message string `json:"message" also:"msg commit_message" doc:"short subject; details after an empty line"`
+	Message string `json:"message" also:"msg commit_message" doc:"short subject, empty line, details"`
 }
 
 type commitResult struct {

@@ -17,8 +17,8 @@ import (
 var diffDoc string
 
 type diffArgs struct {
-	Staged bool   `json:"staged,omitzero" also:"cached" doc:"what is staged instead"`
-	Path   string `json:"path,omitzero" also:"file_path file" doc:"only this file or directory"`
+	Staged bool   `json:"staged,omitzero" also:"cached"`
+	Path   string `json:"path,omitzero" also:"file_path file"`
 }
 
 type diffResult struct {

@@ -62,8 +62,8 @@ const (
 )
 
 type logArgs struct {
-	Limit int    `json:"limit,omitzero" also:"n count max_count" doc:"20 if not given, at most 200"`
-	Path  string `json:"path,omitzero" also:"file_path file" doc:"only commits that touch this file or directory"`
+	Limit int    `json:"limit,omitzero" also:"n count max_count"`
+	Path  string `json:"path,omitzero" also:"file_path file"`
 }
 
 type logResult struct {

@@ -137,7 +137,7 @@ func (u unlisted) Spec() tool.Spec {
 var searchDoc string
 
 type searchArgs struct {
-	Query string `json:"query" also:"keywords q name names" doc:"keywords, or select: and exact names"`
+	Query string `json:"query" also:"keywords q name names"`
 }
 
 // maxFound is how many tools one search finds.

@@ -300,8 +300,8 @@ const ResourceTool = "mcp_resource"
 
 // ResourceArgs are its arguments.
 type ResourceArgs struct {
-	Server string `json:"server" doc:"the server that has it"`
-	URI    string `json:"uri" doc:"its address"`
+	Server string `json:"server"`
+	URI    string `json:"uri"`
 }
 
 // Named reads a name like server:uri. It reports whether there is such a server.

@@ -40,8 +40,8 @@ type Options struct {
 }
 
 type args struct {
-	Name string `json:"name,omitzero" also:"entry title key" doc:"the entry"`
-	Text string `json:"text,omitzero" also:"content memory fact value" doc:"to propose: what it says in one line, details below"`
+	Name string `json:"name,omitzero" also:"entry title key"`
+	Text string `json:"text,omitzero" also:"content memory fact value" doc:"to propose: one line, then details"`
 }
 
 // Memory is the tool that reads an entry, or proposes one.

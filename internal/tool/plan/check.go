@@ -21,9 +21,9 @@ const (
 
 // item is an entry of the list as a model writes it.
 type item struct {
-	ID       string `json:"id,omitzero" doc:"as it was given; none for a new item"`
-	Content  string `json:"content" doc:"one concrete step"`
-	Status   string `json:"status,omitzero" enum:"pending|in_progress|completed" doc:"pending if not given"`
+	ID       string `json:"id,omitzero" doc:"omit for a new item"`
+	Content  string `json:"content"`
+	Status   string `json:"status,omitzero" enum:"pending|in_progress|completed" doc:"default pending"`
 	Priority string `json:"priority,omitzero" hidden:"yes" enum:"high|medium|low" doc:"how much it matters"`
 }
 

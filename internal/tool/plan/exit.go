@@ -44,7 +44,7 @@ type ExitMode struct{ Name, Text string }
 func in(mode string) string { return StartEditing + ":" + mode }
 
 type exitArgs struct {
-	Plan string `json:"plan" also:"content text" doc:"all of it, as Markdown"`
+	Plan string `json:"plan" also:"content text" doc:"Markdown"`
 }
 
 type exitResult struct {

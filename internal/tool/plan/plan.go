@@ -57,7 +57,7 @@ func TodoRead(todos Todos) tool.Tool {
 }
 
 type writeArgs struct {
-	Todos []item `json:"todos" also:"items list tasks plan todo" doc:"all of it, in order"`
+	Todos []item `json:"todos" also:"items list tasks plan todo"`
 }
 
 // TodoWrite is the tool that replaces the list.

@@ -30,15 +30,15 @@ const (
 )
 
 type questionArgs struct {
-	Questions []asked  `json:"questions,omitzero" doc:"what to ask, in order"`
+	Questions []asked  `json:"questions,omitzero"`
 	Question  string   `json:"question,omitzero" also:"prompt text" hidden:"yes" doc:"the question, if there is only one"`
 	Options   []choice `json:"options,omitzero" also:"choices" hidden:"yes" doc:"the answers to choose from, if there is only one question"`
 }
 
 type asked struct {
-	Question string   `json:"question" doc:"the question"`
+	Question string   `json:"question"`
 	Header   string   `json:"header,omitzero" hidden:"yes" doc:"a word or two that stand for it"`
-	Options  []choice `json:"options,omitzero" doc:"answers to choose from; without any the user types one"`
+	Options  []choice `json:"options,omitzero" doc:"omit for a free answer"`
 	Several  bool     `json:"multiSelect,omitzero" hidden:"yes" doc:"more than one of the options may be chosen"`
 	// Validation is what an answer that is typed must be.
 	Validation rule `json:"validation,omitzero" hidden:"yes" doc:"what a typed answer must be"`
@@ -52,8 +52,8 @@ type rule struct {
 
 // choice is one answer. Models also write it as its label alone.
 type choice struct {
-	Label       string `json:"label" doc:"a few words"`
-	Description string `json:"description,omitzero" doc:"what it means"`
+	Label       string `json:"label"`
+	Description string `json:"description,omitzero"`
 }
 
 // UnmarshalJSON reads a choice, or its label alone.

@@ -31,9 +31,9 @@ const (
 )
 
 type globArgs struct {
-	Pattern string `json:"pattern" also:"glob glob_pattern query" doc:"such as **/*.go, below path"`
-	Path    string `json:"path,omitzero" also:"dir directory folder" doc:"directory to search in"`
-	Limit   int    `json:"limit,omitzero" also:"max_results max_files head_limit" doc:"200 if not given, at most 1000"`
+	Pattern string `json:"pattern" also:"glob glob_pattern query"`
+	Path    string `json:"path,omitzero" also:"dir directory folder"`
+	Limit   int    `json:"limit,omitzero" also:"max_results max_files head_limit"`
 }
 
 type globResult struct {

@@ -30,14 +30,14 @@ const (
 )
 
 type grepArgs struct {
-	Pattern    string `json:"pattern" also:"regex regexp query search" doc:"regular expression"`
-	Path       string `json:"path,omitzero" also:"dir directory folder file" doc:"directory or file to search in"`
-	Include    string `json:"include,omitzero" also:"glob file_pattern include_pattern" doc:"only files that match: *.go,!*_test.go"`
-	IgnoreCase bool   `json:"ignore_case,omitzero" also:"case_insensitive -i" doc:"upper and lower case are one"`
-	Context    int    `json:"context,omitzero" also:"-C context_lines" doc:"lines around each match"`
+	Pattern    string `json:"pattern" also:"regex regexp query search"`
+	Path       string `json:"path,omitzero" also:"dir directory folder file" doc:"file or directory"`
+	Include    string `json:"include,omitzero" also:"glob file_pattern include_pattern" doc:"such as *.go,!*_test.go"`
+	IgnoreCase bool   `json:"ignore_case,omitzero" also:"case_insensitive -i"`
+	Context    int    `json:"context,omitzero" also:"-C context_lines" doc:"lines around a match"`
 	Type       string `json:"type,omitzero" also:"file_type filetype" hidden:"yes" doc:"only files of a language: go, py, ts"`
-	OutputMode string `json:"output_mode,omitzero" also:"mode" enum:"content|files|count|files_with_matches" doc:"the lines, if not given; paths only; or lines per file"`
-	MaxMatches int    `json:"max_matches,omitzero" also:"limit max_results head_limit" doc:"200 if not given, at most 1000"`
+	OutputMode string `json:"output_mode,omitzero" also:"mode" enum:"content|files|count|files_with_matches"`
+	MaxMatches int    `json:"max_matches,omitzero" also:"limit max_results head_limit"`
 }
 
 type grepResult struct {

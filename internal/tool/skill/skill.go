@@ -30,8 +30,8 @@ const (
 
 type args struct {
 	Action    string `json:"action,omitzero" also:"operation command" enum:"list|load" hidden:"yes" doc:"load if a name is given; list names all"`
-	Name      string `json:"name,omitzero" also:"skill skill_name" doc:"the skill to load"`
-	Arguments string `json:"arguments,omitzero" also:"args input prompt" doc:"what to apply it to, if it takes anything"`
+	Name      string `json:"name,omitzero" also:"skill skill_name"`
+	Arguments string `json:"arguments,omitzero" also:"args input prompt"`
 }
 
 func (a args) loads() bool { return a.Action == "load" || a.Action == "" && a.Name != "" }

@@ -25,15 +25,15 @@ const (
 )
 
 type fetchArgs struct {
-	URL        string            `json:"url" also:"uri link address" doc:"http or https"`
-	Method     string            `json:"method,omitzero" enum:"GET|POST" doc:"GET if not given"`
-	Headers    map[string]string `json:"headers,omitzero" doc:"more headers"`
-	Body       string            `json:"body,omitzero" also:"data" doc:"what to send with POST"`
+	URL        string            `json:"url" also:"uri link address"`
+	Method     string            `json:"method,omitzero" enum:"GET|POST"`
+	Headers    map[string]string `json:"headers,omitzero" hidden:"yes"`
+	Body       string            `json:"body,omitzero" also:"data"`
 	Auth       string            `json:"auth,omitzero" also:"authorization" hidden:"yes" doc:"value of the Authorization header"`
-	Format     string            `json:"format,omitzero" enum:"markdown|text|html" doc:"of a page; text drops links"`
+	Format     string            `json:"format,omitzero" enum:"markdown|text|html"`
 	TimeoutSec int               `json:"timeout_sec,omitzero" also:"timeout" hidden:"yes" doc:"seconds it may take"`
 	MaxSizeKB  int               `json:"max_size_kb,omitzero" hidden:"yes" doc:"most to read"`
-	Offset     int               `json:"offset,omitzero" also:"start_index start" doc:"next_offset of the result before"`
+	Offset     int               `json:"offset,omitzero" also:"start_index start"`
 }
 
 // request is a fetch that can be made.

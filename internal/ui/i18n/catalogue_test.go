@@ -113,7 +113,7 @@ var elsewhere = map[string]string{
 	"%d files": "search", "%d matches in %d files": "search", "%d matches in 1 file": "search", "1 match in 1 file": "search",
 	"%d results in %d files": "codesearch", "%d results in 1 file": "codesearch", "1 result in 1 file": "codesearch",
 	"write down how a recurring job is done": "skills",
-	"answers questions about the code":       "subagent", "it only looks": "subagent", "does a piece of work that can be described and judged on its own": "subagent",
+	"answers questions about the code":       "subagent", "it is read-only": "subagent", "does a self-contained piece of work": "subagent",
 
 	"process %d (%s)":                "jsonl",
 	"process %d (%s) on %s":          "jsonl",

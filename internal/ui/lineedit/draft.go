@@ -27,7 +27,10 @@ type Draft struct {
 
 // paste is a text that stands as one unit. Its label is made once: counting
 // lines takes time.
-type paste struct{ text, label string }
+type paste struct {
+	text, label string
+	picture     *Picture // nil for a text
+}
 
 // Text is the whole text, pastes in full: what is sent.
 func (d Draft) Text() string {
@@ -38,10 +41,16 @@ func (d Draft) Text() string {
 func (d Draft) Words() (all chat.Words) {
 	from := 0
 	for i, r := range d.raw {
-		if p, ok := d.paste(r); ok {
-			all = append(all, chat.Piece{Origin: chat.Typed, Text: d.raw[from:i]}, chat.Piece{Origin: chat.Pasted, Text: p.text})
-			from = i + utf8.RuneLen(r)
+		p, ok := d.paste(r)
+		if !ok {
+			continue
 		}
+		whole := chat.Piece{Origin: chat.Pasted, Text: p.text}
+		if p.picture != nil {
+			whole.Origin = chat.Typed
+		}
+		all = append(all, chat.Piece{Origin: chat.Typed, Text: d.raw[from:i]}, whole)
+		from = i + utf8.RuneLen(r)
 	}
 	return append(all, chat.Piece{Origin: chat.Typed, Text: d.raw[from:]})
 }
@@ -55,7 +64,9 @@ func (d Draft) Empty() bool { return d.raw == "" }
 // Pastes are the texts in it that stand as one unit.
 func (d Draft) Pastes() (all []string) {
 	for _, p := range d.only(d.raw).pastes {
-		all = append(all, p.text)
+		if p.picture == nil {
+			all = append(all, p.text)
+		}
 	}
 	return all
 }
@@ -113,7 +124,9 @@ func standsForPaste(r rune) bool { return r >= firstPaste && r <= lastPaste }
 // bytes is about how much memory d holds.
 func (d Draft) bytes() (n int) {
 	for _, p := range d.pastes {
-		n += len(p.text)
+		if n += len(p.text); p.picture != nil {
+			n += len(p.picture.Data)
+		}
 	}
 	return n + len(d.raw)
 }
@@ -132,13 +145,20 @@ func (d Draft) only(raw string) Draft {
 	return Draft{raw: raw, pastes: pastes}
 }
 
-// adopt makes other's pastes d's own and returns other's text in d's terms.
+// adopt makes other's pastes d's own and returns other's text in d's terms. A picture gets a
+// number that none in d's text has.
 func (d *Draft) adopt(other Draft) string {
+	here := d.only(d.raw).pastes
 	return strings.Map(func(r rune) rune {
-		if p, ok := other.paste(r); ok {
-			return d.keep(p)
+		p, ok := other.paste(r)
+		if !ok {
+			return r
 		}
-		return r
+		if p.picture != nil && !slices.Contains(here, p) && hasMark(here, p.label) {
+			p = mark(p.picture, here)
+		}
+		here = append(here, p)
+		return d.keep(p)
 	}, other.raw)
 }
 
@@ -158,9 +178,9 @@ func (d *Draft) keep(p paste) rune {
 func pasted(text string) paste {
 	n := lines(text)
 	if n == 1 {
-		return paste{text, "[copy 1 line]"}
+		return paste{text: text, label: "[copy 1 line]"}
 	}
-	return paste{text, "[copy " + strconv.Itoa(n) + " lines]"}
+	return paste{text: text, label: "[copy " + strconv.Itoa(n) + " lines]"}
 }
 
 // lines counts lines; a line end at the very end does not start another.

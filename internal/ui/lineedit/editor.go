@@ -40,6 +40,8 @@ type Editor struct {
 	// Question makes it the line of a question: nothing is remembered of it, and Up and
 	// Down move in it alone.
 	Question bool
+	// Vim has the keys be those of vim: a draft begins in insert mode, Esc leads to normal mode.
+	Vim bool
 	// MenuRows is how many choices are shown at a time; eight if zero.
 	MenuRows int
 	// Most is how many choices there can be: so many are not all, and what is not shown of
@@ -58,6 +60,7 @@ type Editor struct {
 	yanked span // what Ctrl+Y put in, until another key
 	last   kind // of the last key
 
+	vim     vim
 	history history
 	search  *search
 	menu    *menu
@@ -111,7 +114,8 @@ func (e *Editor) Key(k Key) Action {
 	was := e.last
 	e.last = other
 	var a Action
-	if do, bound := bindings[k]; bound {
+	if e.Vim && e.vimKey(k, was) {
+	} else if do, bound := bindings[k]; bound {
 		a = do(e, was)
 	} else if k.Name == Char && k.Mod&^Shift == 0 && k.Rune >= ' ' {
 		e.typeRune(k.Rune)
@@ -122,7 +126,10 @@ func (e *Editor) Key(k Key) Action {
 	if e.last != typing {
 		e.undo.open = false
 	}
-	e.offers = narrows(k)
+	if e.Normal() {
+		e.onCharacter()
+	}
+	e.offers = narrows(k) && !e.Normal()
 	if e.at < e.closed { // what was closed is gone
 		e.closed = 0
 	}
@@ -160,6 +167,9 @@ func (e *Editor) Text() string { return e.Draft().Text() }
 // Asks reports whether a search or a menu is open, which Esc closes.
 func (e *Editor) Asks() bool { return e.search != nil || e.menu != nil }
 
+// TakesEsc reports whether Esc means something here: it closes what is open, or leaves vim's insert mode.
+func (e *Editor) TakesEsc() bool { return e.Asks() || e.Vim && !e.vim.normal && !e.Empty() }
+
 // Empty reports whether the draft is empty.
 func (e *Editor) Empty() bool { return e.draft.raw == "" }
 
@@ -177,7 +187,11 @@ func (e *Editor) SetDraft(d Draft) {
 // own leaves it as it is.
 func (e *Editor) SetText(text string) {
 	text = strings.ToValidUTF8(lineEnds(text), "\uFFFD")
-	if text != e.Text() {
+	switch d := e.Draft().Rewritten(text); {
+	case text == e.Text():
+	case len(d.Pictures()) > 0:
+		e.SetDraft(d)
+	default:
 		e.Put(text, nil)
 	}
 }
@@ -198,6 +212,7 @@ func (e *Editor) Reset() {
 	e.closed = 0
 	e.draft, e.at, e.goal = Draft{}, 0, -1
 	e.undo = undo{}
+	e.vim = vim{last: e.vim.last}
 	e.last = other
 	e.history.leave()
 }

@@ -16,7 +16,11 @@ import (
 // beside it or queued.
 func (r *REPL) send(ctx context.Context, action lineedit.Action) error {
 	if r.Sent != nil {
-		r.Sent(action.Text)
+		saved := action.Text
+		if !action.Draft.Empty() {
+			saved = action.Draft.Saved()
+		}
+		r.Sent(saved)
 	}
 	s := r.Session()
 	if mode := s.Switches(action.Text); r.turn != nil && mode != "" {
@@ -157,7 +161,7 @@ func (r *REPL) keepDraft() {
 	if draft.Empty() { // else what was put away would be lost with the program
 		draft = r.stash
 	}
-	now := Unsent{Queue: r.queue.texts(), Draft: draft.Text(), Pastes: lineedit.Join(append(r.queue.waiting(), draft, r.answer.Draft())...).Pastes()}
+	now := Unsent{Queue: r.queue.texts(), Draft: draft.Saved(), Pastes: lineedit.Join(append(r.queue.waiting(), draft, r.answer.Draft())...).Pastes()}
 	if r.open != nil {
 		begun = Answer{Question: r.open.question.ID, Given: r.open.given}
 		_, answers := read(r.Words, r.open.current(), r.answer.Text())

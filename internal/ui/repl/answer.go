@@ -13,6 +13,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/lazy"
 	"coder/internal/core/uip"
+	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term"
 )
 
@@ -43,6 +44,7 @@ type Unsent struct {
 	Draft  string
 	Answer Answer
 	Pastes []string
+	Again  lineedit.Draft // if set, Draft as it was written
 }
 
 // said is all that was typed, to tell whether that has changed.

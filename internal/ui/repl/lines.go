@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/tool"
+	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term"
 	"coder/internal/ui/term/ink"
 	"coder/internal/ui/tty"
@@ -35,6 +37,8 @@ type Lines struct {
 	Words   term.Words
 	Session func() Session
 	Status  func() (model, mode string)
+	Above   func() string // may be nil: the line above the prompt
+	Compact bool          // the prompt is one short line
 	Dir     string
 	// Trust, which may be nil, reports whether one letter may trust the folder.
 	Trust func() bool
@@ -56,13 +60,15 @@ type Lines struct {
 	// something may still have to be stopped.
 	Leaving func()
 
-	draft   string   // to stand behind the next prompt
-	half    Answer   // to stand behind its question
-	now     Answer   // that is being given
-	again   []string // what was answered to its parts before it was left
-	mode    string   // that the person wants from the next step of the turn on
-	parted  bool     // the person left at a question
-	asked   bool     // before the commands in the background end
+	above   head           // of the prompt
+	draft   string         // to stand behind the next prompt
+	half    Answer         // to stand behind its question
+	marked  lineedit.Draft // whose pictures stand in draft by their markers
+	now     Answer         // that is being given
+	again   []string       // what was answered to its parts before it was left
+	mode    string         // that the person wants from the next step of the turn on
+	parted  bool           // the person left at a question
+	asked   bool           // before the commands in the background end
 	keys    chan input
 	program context.Context         // ends when the program is to end
 	end     context.CancelCauseFunc // ends it
@@ -105,7 +111,7 @@ func (l *Lines) Resume(ctx context.Context) { _ = l.turn(ctx, "", l.Session().Co
 // Run reads and answers until the person leaves. It returns nil if they left in
 // good order, [ErrInterrupted] on Ctrl+C, or ctx's error. First, if not empty,
 // is run first; with resume the turn that was left unfinished is taken up.
-func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
+func (l *Lines) Run(ctx context.Context, first lineedit.Draft, resume bool) error {
 	ctx, end := context.WithCancelCause(ctx)
 	l.program, l.end, l.asks, l.keys = ctx, end, make(chan chan struct{}), make(chan input)
 	l.lends, l.begins = make(chan lent), make(chan string, 1)
@@ -123,30 +129,25 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 			return ended(err)
 		}
 	}
-	for words := chat.From(chat.Typed, first); ; words = nil {
-		if words.Text() == "" {
+	for draft := first; ; draft = (lineedit.Draft{}) {
+		if draft.Empty() {
 			var err error
-			if words, err = l.next(ctx); err != nil {
+			if draft, err = l.next(ctx); err != nil {
 				return ended(err)
 			}
 		}
-		if strings.TrimSpace(words.Text()) == "" {
+		if strings.TrimSpace(draft.Text()) == "" {
 			continue
 		}
-		if same, ok := shorthand(words.Text()); ok {
-			words = chat.From(chat.Typed, same)
+		if same, ok := shorthand(draft.Text()); ok {
+			draft = lineedit.Folded(same, nil)
 		}
-		line := words.Text()
-		if !l.Session().Leaves(strings.TrimSpace(line)) {
-			l.asked = false
-		} else if l.asksBefore() {
-			continue
-		}
+		line := draft.Text()
 		l.keepDraft() // there is none any more, and the session may become another
 		if l.Sent != nil {
-			l.Sent(line)
+			l.Sent(draft.Saved())
 		}
-		run := func(ctx context.Context, out event.Sink) (string, error) { return l.Session().Run(ctx, words, out) }
+		run := func(ctx context.Context, out event.Sink) (string, error) { return l.Session().Run(ctx, draft, out) }
 		if err := l.turn(ctx, line, run); err != nil {
 			return ended(err)
 		}
@@ -154,7 +155,21 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 }
 
 // Put has a draft stand behind the next prompt, and an answer behind its question.
-func (l *Lines) Put(typed Unsent) { l.draft, l.half = typed.Draft, typed.Answer }
+func (l *Lines) Put(typed Unsent) {
+	l.draft, l.half, l.marked = typed.Draft, typed.Answer, typed.Again
+	if !l.marked.Empty() {
+		l.draft = l.marked.Text()
+	}
+}
+
+// taken is a line as a draft, with the pictures whose markers stand in it.
+func (l *Lines) taken(h input) lineedit.Draft {
+	if d := l.marked.Rewritten(h.line); len(d.Pictures()) > 0 && !h.pasted {
+		l.marked = lineedit.Draft{}
+		return d
+	}
+	return h.draft()
+}
 
 // keepDraft keeps what is typed and not sent, if that has changed.
 func (l *Lines) keepDraft() {
@@ -196,7 +211,15 @@ func (l *Lines) keep(k *keyboard) {
 // unless something that was queued stands there.
 func (l *Lines) ready(queued bool) error {
 	model, mode := l.Status()
-	above := l.folded(contextLine(l.Render.Cards().ASCII, l.Session().ContextUsed(), l.oneLine(model)))
+	above := ""
+	if now := l.above.next(l.Above); now != "" {
+		above = l.folded(l.oneLine(now)) + "\n"
+	}
+	l.above.printed()
+	if l.Compact {
+		return l.ask(fmt.Sprintf("%s[%s] %s> ", above, mode, l.oneLine(filepath.Base(l.Dir))), !queued)
+	}
+	above += l.folded(contextLine(l.Render.Cards().ASCII, l.Session().ContextUsed(), l.oneLine(model)))
 	dir := l.oneLine(l.Dir)
 	if width := l.Render.Cards().Width; width != nil {
 		dir = shortened(dir, width(), mode, l.Render.Cards().ASCII)
@@ -206,13 +229,13 @@ func (l *Lines) ready(queued bool) error {
 
 // next is the next input: what was queued, or what is typed now. What was typed
 // before there was a prompt is printed behind it.
-func (l *Lines) next(ctx context.Context) (chat.Words, error) {
+func (l *Lines) next(ctx context.Context) (lineedit.Draft, error) {
 	queued := l.queue.take(one)
 	if err := l.ready(len(queued) > 0); err != nil {
-		return nil, err
+		return lineedit.Draft{}, err
 	}
 	for _, d := range queued {
-		return d.Words(), l.repeat(d.String())
+		return d, l.repeat(d.String())
 	}
 	if l.draft != "" {
 		l.begins <- l.draft
@@ -222,17 +245,13 @@ func (l *Lines) next(ctx context.Context) (chat.Words, error) {
 		h, err := l.await(ctx)
 		switch {
 		case err != nil:
-			return nil, err
-		case h.kind == left && l.asksBefore():
-			if err := l.ready(false); err != nil {
-				return nil, err
-			}
+			return lineedit.Draft{}, err
 		case h.kind == left:
-			return nil, errLeave
+			return lineedit.Draft{}, errLeave
 		case h.kind == entered && !h.asked:
-			return h.draft().Words(), l.repeat(h.line)
+			return l.taken(h), l.repeat(h.line)
 		case h.kind == entered:
-			return h.draft().Words(), nil
+			return l.taken(h), nil
 		}
 	}
 }
@@ -412,7 +431,7 @@ func (l *Lines) enqueue(h input) {
 // steer hands the queued words to the running turn, up to the first that is a
 // command.
 func (l *Lines) steer() (said []chat.Words) {
-	for _, d := range l.queue.take(words) {
+	for _, d := range l.queue.take(steers) {
 		said = append(said, d.Words())
 		l.note("> " + l.oneLine(d.Text()))
 	}

@@ -16,6 +16,7 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
+	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term"
 	"coder/internal/ui/tty"
 
@@ -30,7 +31,7 @@ type asking struct {
 	received []string
 }
 
-func (s *asking) Run(ctx context.Context, words chat.Words, out event.Sink) (string, error) {
+func (s *asking) Run(ctx context.Context, words lineedit.Draft, out event.Sink) (string, error) {
 	input := words.Text()
 	s.received = append(s.received, input)
 	a, err := s.person.Ask(ctx, uip.Request{
@@ -82,7 +83,7 @@ func sitInLines(t *testing.T, session func(*Lines) Session) (d *desk, leave func
 	l.Session = func() Session { return s }
 	ended := make(chan error, 1)
 	var work sync.WaitGroup
-	work.Go(func() { ended <- l.Run(context.Background(), "", false) })
+	work.Go(func() { ended <- l.Run(context.Background(), lineedit.Draft{}, false) })
 	work.Go(d.watch)
 	return d, func() string {
 		d.keys("\x03")

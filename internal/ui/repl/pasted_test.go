@@ -10,6 +10,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/ui/lineedit"
 )
 
 // origins is a session that keeps where the pieces of its inputs came from.
@@ -18,9 +19,9 @@ type origins struct {
 	heard []string
 }
 
-func (s *origins) Run(ctx context.Context, words chat.Words, out event.Sink) (string, error) {
+func (s *origins) Run(ctx context.Context, words lineedit.Draft, out event.Sink) (string, error) {
 	var pieces []string
-	for _, p := range words {
+	for _, p := range words.Words() {
 		if p.Text != "" {
 			pieces = append(pieces, string(p.Origin)+" "+p.Text)
 		}

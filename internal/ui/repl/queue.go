@@ -48,10 +48,11 @@ func (q *queue) take(want func(i int, d lineedit.Draft) bool) []lineedit.Draft {
 	return taken
 }
 
-// What may be taken: one draft, those before the first that is a command, or
-// all.
-func one(i int, _ lineedit.Draft) bool { return i == 0 }
-func all(int, lineedit.Draft) bool     { return true }
+// What may be taken: one draft, all, those before the first that is a command, or
+// of these what a turn that runs takes.
+func one(i int, _ lineedit.Draft) bool    { return i == 0 }
+func all(int, lineedit.Draft) bool        { return true }
+func steers(i int, d lineedit.Draft) bool { return words(i, d) && len(d.Pictures()) == 0 }
 func words(_ int, d lineedit.Draft) bool {
 	text := strings.TrimSpace(d.Text())
 	return !strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "!")
@@ -60,7 +61,7 @@ func words(_ int, d lineedit.Draft) bool {
 // texts are what the drafts there are say.
 func (q *queue) texts() (all []string) {
 	for _, d := range q.waiting() {
-		all = append(all, d.Text())
+		all = append(all, d.Saved())
 	}
 	return all
 }

@@ -30,7 +30,7 @@ import (
 
 // Session is the conversation the REPL is the face of.
 type Session interface {
-	Run(ctx context.Context, input chat.Words, out event.Sink) (string, error)
+	Run(ctx context.Context, input lineedit.Draft, out event.Sink) (string, error)
 	Continue(ctx context.Context, out event.Sink) (string, error)
 	SwitchMode(ctx context.Context, mode string, out event.Sink) error
 	// Change changes the mode while a turn runs, from its next step on.
@@ -65,6 +65,11 @@ type Options struct {
 
 	Session func() Session // the one in use; a command may change it
 	Status  func() (model, mode string)
+	// Above, which may be nil, is the line above the prompt. It is printed where it is not what
+	// was printed there last.
+	Above func() string
+	// Compact has the prompt be one short line.
+	Compact bool
 	Toggle  func() string            // the mode that Tab leads to
 	Next    func(from string) string // the mode that Shift+Tab leads to
 	Dir     string                   // as the prompt shows it
@@ -88,10 +93,18 @@ type Options struct {
 	// Direct, which may be nil, sets that the commands that the person types behind ! run
 	// unasked, in the person's own settings.
 	Direct func() error
+	// Vim has the keys of the draft be those of vim.
+	Vim bool
+	// Bound are the keys of the person's own, each with the key whose work it does.
+	Bound map[lineedit.Key]lineedit.Key
 	// CtrlCStops has the first Ctrl+C stop the turn that runs, and the second end the program.
 	CtrlCStops bool
 	// Keys, which may be nil, is what each key does, for people.
 	Keys func() [][2]string
+	// Dropped, which may be nil, is what stands in the line for a paste that is nothing but
+	// the paths of files. Clipboard, which may be nil, is the picture in the clipboard.
+	Dropped   func(pasted string) (lineedit.Draft, error)
+	Clipboard func(context.Context) (*lineedit.Picture, error)
 	// Edit, which may be nil, lets the person write text in another program.
 	Edit func(ctx context.Context, text string) (string, error)
 	// Sent, which may be nil, is told what the person sends; Earlier is what was
@@ -161,6 +174,7 @@ type REPL struct {
 	turn    *turn
 	busy    atomic.Pointer[term.Doing] // what the turn is busy with
 	open    *dialogue                  // the question that is open
+	above   head                       // of the prompt
 	queue   queue
 	focused bool
 	tells   bool    // the terminal tells whether it has the focus
@@ -168,6 +182,7 @@ type REPL struct {
 	wrote   writes
 	looking sync.WaitGroup // commands that are answered while a turn runs
 	looked  chan looked    // those that were
+	copied  chan copied    // what was in the clipboard
 	kept    string         // what was last told to Unsent
 	pastes  []string       // what stands as one unit in what was put back
 
@@ -196,7 +211,7 @@ func New(o Options) *REPL {
 	r := &REPL{
 		Options: o, focused: true,
 		events: make(chan []tty.Event), broken: make(chan error, 1),
-		asks: make(chan ask), looked: make(chan looked), lends: make(chan lent), done: make(chan finished, 1),
+		asks: make(chan ask), looked: make(chan looked), copied: make(chan copied), lends: make(chan lent), done: make(chan finished, 1),
 		suggested: suggestions{found: make(chan found, 1)},
 	}
 	r.wrote.screen, r.wrote.ready = o.Screen, make(chan struct{}, 1)
@@ -204,13 +219,14 @@ func New(o Options) *REPL {
 		Stream: r.wrote.stream, Width: r.width, Palette: o.Palette, Words: o.Words, Live: r.status, Now: o.Now, ASCII: o.ASCII, Room: r.room, Height: r.height,
 	})
 	for _, line := range []*lineedit.Editor{&r.editor, &r.answer} {
+		line.Vim = o.Vim
 		line.Complete, line.Earlier, line.Style, line.Most = o.Complete, o.Earlier, r.style(), o.Most
 		line.Searching, line.NotFound, line.NoOther = o.Words.T("search history: "), o.Words.T("not in history: "), o.Words.T("no more in history: ")
 	}
 	r.answer.Question = true
 	r.editor.Replaced = func(d lineedit.Draft) { // to be found again
 		if r.editor.Found(d); r.Sent != nil {
-			r.Sent(d.Text())
+			r.Sent(d.Saved())
 		}
 	}
 	return r
@@ -222,7 +238,11 @@ func (r *REPL) Out() event.Sink { return r.render }
 // Put puts a draft where the person types, unless something is there, and an answer at its
 // question.
 func (r *REPL) Put(typed Unsent) {
-	if r.editor.Empty() {
+	switch {
+	case !r.editor.Empty():
+	case !typed.Again.Empty():
+		r.editor.SetDraft(typed.Again)
+	default:
 		r.editor.Put(typed.Draft, typed.Pastes)
 	}
 	r.begun, r.pastes = typed.Answer, typed.Pastes
@@ -301,7 +321,7 @@ const elsewhereTicks = 3
 // in good order, [ErrInterrupted] on Ctrl+C, or ctx's error. First, if not
 // empty, is run as if it had been typed; with resume the turn that was left
 // unfinished is taken up.
-func (r *REPL) Run(ctx context.Context, first string, resume bool) error {
+func (r *REPL) Run(ctx context.Context, first lineedit.Draft, resume bool) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	r.startReading(ctx)
@@ -322,7 +342,7 @@ func (r *REPL) Run(ctx context.Context, first string, resume bool) error {
 // After, when it has opened another session.
 func (r *REPL) Resume(ctx context.Context) { r.start(ctx, "", r.Session().Continue) }
 
-func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
+func (r *REPL) loop(ctx context.Context, first lineedit.Draft, resume bool) error {
 	clock := time.NewTicker(tick)
 	defer clock.Stop()
 	pending := time.NewTimer(0) // a picture is due
@@ -333,14 +353,12 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 	switch {
 	case resume:
 		r.start(ctx, "", r.Session().Continue)
-	case first != "":
-		var typed lineedit.Editor
-		typed.SetText(first)
-		r.editor.Remember(typed.Draft())
+	case !first.Empty():
+		r.editor.Remember(first)
 		if r.Sent != nil {
-			r.Sent(first)
+			r.Sent(first.Saved())
 		}
-		if err := r.begin(ctx, lineedit.Action{Kind: lineedit.Submit, Text: first}); err != nil {
+		if err := r.begin(ctx, lineedit.Action{Kind: lineedit.Submit, Text: first.Text(), Draft: first}); err != nil {
 			return err
 		}
 	}
@@ -385,6 +403,8 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 			err = r.lend(ctx, l)
 		case l := <-r.looked:
 			err = r.goOn(l)
+		case c := <-r.copied:
+			err = r.putCopied(c)
 		case <-withdrawn: // answered elsewhere, or what asked has stopped
 			r.forgo(r.answer.Draft())
 			r.open = nil

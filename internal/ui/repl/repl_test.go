@@ -41,12 +41,12 @@ type talk struct {
 	steer func() []chat.Words
 }
 
-func (s *talk) Run(ctx context.Context, words chat.Words, out event.Sink) (string, error) {
+func (s *talk) Run(ctx context.Context, words lineedit.Draft, out event.Sink) (string, error) {
 	input := words.Text()
 	return "", s.run(ctx, input, out)
 }
 func (s *talk) Continue(ctx context.Context, out event.Sink) (string, error) {
-	return s.Run(ctx, nil, out)
+	return s.Run(ctx, lineedit.Draft{}, out)
 }
 func (s *talk) SwitchMode(context.Context, string, event.Sink) error { return nil }
 func (s *talk) Change(_ context.Context, mode string, _ event.Sink) error {
@@ -125,7 +125,7 @@ func sit(t *testing.T, run func(ctx context.Context, face *REPL, out event.Sink)
 	}
 	ended := make(chan error, 1)
 	var work sync.WaitGroup
-	work.Go(func() { ended <- d.face.Run(context.Background(), "", false) })
+	work.Go(func() { ended <- d.face.Run(context.Background(), lineedit.Draft{}, false) })
 	work.Go(d.watch)
 	t.Cleanup(func() {
 		d.keys("\x03")

@@ -52,8 +52,9 @@ func (r *REPL) begin(ctx context.Context, a lineedit.Action) error {
 	if err := r.commit(r.prompt(), draft); err != nil {
 		return err
 	}
+	r.above.printed()
 	r.start(ctx, a.Text, func(ctx context.Context, out event.Sink) (string, error) {
-		return r.Session().Run(ctx, draft.Words(), out)
+		return r.Session().Run(ctx, draft, out)
 	})
 	return nil
 }
@@ -96,7 +97,7 @@ func (r *REPL) start(ctx context.Context, input string, work func(context.Contex
 // steer hands the queued words to the running turn, up to the first that is a
 // command.
 func (r *REPL) steer() (said []chat.Words) {
-	for _, d := range r.queue.take(words) {
+	for _, d := range r.queue.take(steers) {
 		said = append(said, d.Words())
 		_ = r.Say(r.echo(d.String())) // a terminal that is gone ends the loop by itself
 	}

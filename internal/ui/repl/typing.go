@@ -24,7 +24,7 @@ func (r *REPL) take(ctx context.Context, batch []tty.Event) error {
 			if r.picker != nil && r.open == nil {
 				r.picker.Paste(e.Text)
 			} else {
-				r.line().Paste(e.Text)
+				err = r.paste(e.Text)
 			}
 			if r.open != nil {
 				r.open.touched = true
@@ -91,6 +91,9 @@ func (r *REPL) takeBack() bool {
 }
 
 func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
+	if does, ok := r.Bound[k]; ok {
+		k = does
+	}
 	if r.picker != nil && r.open == nil {
 		return r.pickKey(ctx, k)
 	}
@@ -104,7 +107,11 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		r.swapStash()
 		return nil
 	}
-	if r.turn != nil && r.open == nil && k.Name == lineedit.Escape && k.Mod == 0 && !r.editor.Asks() {
+	if k == lineedit.WithCtrl('v') && r.open == nil && r.Clipboard != nil {
+		r.copyIn(ctx)
+		return nil
+	}
+	if r.turn != nil && r.open == nil && k.Name == lineedit.Escape && k.Mod == 0 && !r.editor.TakesEsc() {
 		return r.stopTurn()
 	}
 	if r.open != nil && k == (lineedit.Key{Name: lineedit.Enter}) && r.answer.Empty() && r.open.current().Display.Metadata[uip.OnEnter] != "" {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -78,6 +79,8 @@ func (r *REPL) draft(width, height int) (rows []string, row, col int) {
 	switch {
 	case r.Keys != nil && r.editor.Text() == "?":
 		rows = append(rows, r.keys(width, max(1, height-1-len(rows)))...)
+	case r.editor.Normal():
+		rows = append(rows, r.Palette.Paint(dim, r.fit(r.Words.T("-- NORMAL --"), width)))
 	case r.stays && r.turn != nil:
 		rows = append(rows, r.Palette.Paint(dim, r.fit(staying(r.Words), width)))
 	case r.escaped:
@@ -145,20 +148,44 @@ func shortened(dir string, width int, mode string, ascii bool) string {
 	return cells.Middle(dir, width-width/5-cells.Width(mode)-len("[] > "), dots(ascii))
 }
 
-// prompt is the two lines that stand before the draft.
-func (r *REPL) prompt() []lineedit.Span {
+// head is the line above the prompt, which is printed when it changed.
+type head struct{ now, last string }
+
+// next is the line, or "" where it is the one that was printed last.
+func (h *head) next(line func() string) string {
+	if line == nil {
+		return ""
+	}
+	if h.now = line(); h.now == h.last {
+		return ""
+	}
+	return h.now
+}
+
+// printed notes that the line now stands in the stream.
+func (h *head) printed() { h.last = h.now }
+
+// prompt is what stands before the draft: two lines, and one above them if it changed.
+func (r *REPL) prompt() (all []lineedit.Span) {
 	model, mode := r.Status()
 	width := r.width()
+	if line := r.above.next(r.Above); line != "" {
+		all = append(all, lineedit.Span{Text: r.fit(sanitize.Line(line, 0), width) + "\n", Style: r.sgr(dim)})
+	}
+	bracketed := lineedit.Span{Text: "[" + mode + "]", Style: r.sgr(modeLook(mode))}
+	if r.Compact {
+		dir := cells.Middle(sanitize.Line(filepath.Base(r.Dir), 0), max(8, width/3), dots(r.ASCII))
+		return append(all, bracketed, lineedit.Span{Text: " " + dir + "> ", Style: r.sgr(good)})
+	}
 	dir := shortened(sanitize.Line(r.Dir, 0), width, mode, r.ASCII)
 	used := r.Session().ContextUsed()
 	room := max(8, width-cells.Width(contextLine(r.ASCII, used, "")))
 	model = r.fit(cells.Middle(sanitize.Line(model, 80), room, dots(r.ASCII)), room+1)
 	// The wording of these two lines is fixed in every language.
-	return []lineedit.Span{
-		{Text: contextLine(r.ASCII, used, model) + "\n", Style: r.sgr(dim)},
-		{Text: "[" + mode + "]", Style: r.sgr(modeLook(mode))},
-		{Text: " " + dir + "> ", Style: r.sgr(good)},
-	}
+	return append(all,
+		lineedit.Span{Text: contextLine(r.ASCII, used, model) + "\n", Style: r.sgr(dim)},
+		bracketed, lineedit.Span{Text: " " + dir + "> ", Style: r.sgr(good)},
+	)
 }
 
 // answerPrompt stands before an answer.

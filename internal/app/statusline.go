@@ -1,0 +1,121 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"coder/internal/agent/inbox"
+	"coder/internal/core/jsonx"
+	"coder/internal/core/sanitize"
+	"coder/internal/record/gitstate"
+)
+
+// Standing is how a session and its workspace are, for the line above the prompt.
+type Standing struct {
+	Branch    string // "" outside a repository
+	Dirty     bool   // tracked files differ from the commit
+	Percent   int    // of the model's window
+	Cost      float64
+	Jobs      int // commands in the background
+	Questions int // of other sessions of the workspace, that wait for an answer
+}
+
+const (
+	statusTime  = 2 * time.Second
+	statusBytes = 4 << 10
+)
+
+// Standing is how the session in use is, with so many tokens in its context.
+func (a *App) Standing(ctx context.Context, session string, used int) Standing {
+	s := Standing{Jobs: len(a.Running())}
+	if limit := a.contextLimit(); limit > 0 {
+		s.Percent = min(used*100/limit, 100)
+	}
+	if t := a.turn.Load(); t != nil {
+		spent, _ := t.meter.Spent()
+		s.Cost = spent.Cost
+	}
+	for _, p := range a.Store().Inbox().Waiting() {
+		if p != (inbox.Place{Root: a.Root, Session: session}) && p.Root == a.Root {
+			s.Questions++
+		}
+	}
+	s.Branch, s.Dirty = a.branch(ctx)
+	return s
+}
+
+// branch is the branch that is checked out, or the commit, and whether tracked files differ from it.
+func (a *App) branch(ctx context.Context) (name string, dirty bool) {
+	if _, ok := gitstate.Find(a.Root); !ok {
+		return "", false
+	}
+	ctx, stop := context.WithTimeout(ctx, statusTime)
+	defer stop()
+	git, err := a.Door().Git(ctx, a.Root)
+	if err != nil {
+		return "", false
+	}
+	out, err := git.Command(ctx, "status", "--porcelain=v2", "--branch", "--untracked-files=no").Output()
+	if err != nil {
+		return "", false
+	}
+	var commit string
+	for line := range strings.Lines(string(out)) {
+		line = strings.TrimSpace(line)
+		head, isHead := strings.CutPrefix(line, "# branch.head ")
+		id, isID := strings.CutPrefix(line, "# branch.oid ")
+		switch {
+		case isHead:
+			name = head
+		case isID:
+			commit = id
+		case !strings.HasPrefix(line, "#"):
+			dirty = true
+		}
+	}
+	if name == "(detached)" {
+		name = commit[:min(len(commit), 8)]
+	}
+	return name, dirty
+}
+
+// StatusLine is the line that your own command (ui.statusline) prints. It runs outside the workspace,
+// without the keys that commands do not get, and reads on its standard input what other agents give theirs.
+func (a *App) StatusLine(ctx context.Context, session, mode string, s Standing) (string, error) {
+	ctx, stop := context.WithTimeout(ctx, statusTime)
+	defer stop()
+	type object = map[string]any
+	words := a.Config.UI.Statusline
+	cmd := a.Door().Command(ctx, words[0], words[1:]...)
+	cmd.Dir, cmd.WaitDelay = string(filepath.Separator), time.Second
+	cmd.Stdin = bytes.NewReader(jsonx.Must(object{
+		"hook_event_name": "Status", "session_id": session, "transcript_path": filepath.Join(a.data(), "log", session, "conversation.jsonl"),
+		"cwd": a.Root, "version": Version, "mode": mode, "background_jobs": s.Jobs, "questions": s.Questions,
+		"model":          object{"id": a.ModelName(), "display_name": a.ModelName()},
+		"workspace":      object{"current_dir": a.Root, "project_dir": a.Project, "branch": s.Branch, "dirty": s.Dirty},
+		"cost":           object{"total_cost_usd": s.Cost},
+		"context_window": object{"used_percentage": s.Percent, "context_window_size": a.contextLimit()},
+	}))
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return "", err
+	}
+	text, _ := io.ReadAll(io.LimitReader(out, statusBytes)) // what was read before the time was over counts
+	if len(text) == statusBytes {
+		stop()
+	}
+	if err := cmd.Wait(); err != nil && len(text) < statusBytes {
+		return "", errors.Join(err, context.Cause(ctx))
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+	return sanitize.Line(regexp.MustCompile("\x1b\\[[0-9;:]*m").ReplaceAllString(line, ""), 200), nil // the line has one look
+}

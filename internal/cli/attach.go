@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"coder/internal/app"
+	"coder/internal/authored/mention"
+	"coder/internal/core/chat"
+	"coder/internal/ui/lineedit"
+)
+
+// attached is the draft that stands for a file in a prompt: a marker for a picture, its name for
+// any other.
+func attached(a *app.App, path string) (lineedit.Draft, error) {
+	name := mention.Ref{Path: path, Quoted: !mention.Plain(path)}.String()
+	picture, err := a.Picture(path)
+	if err != nil {
+		return lineedit.Draft{}, fmt.Errorf("%s: %w", path, err)
+	}
+	var line lineedit.Editor
+	if picture == nil {
+		line.SetText(name)
+	} else {
+		line.PutPicture(&lineedit.Picture{Image: *picture, Name: name})
+	}
+	return line.Draft(), nil
+}
+
+// images are the pictures of the command line as the beginning of a prompt.
+func (inv *invocation) images(a *app.App) (all lineedit.Draft, err error) {
+	var line lineedit.Editor
+	for _, path := range inv.flags.images {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(a.Env.Dir, path)
+		}
+		one, err := attached(a, filepath.Clean(path))
+		if err != nil {
+			var missing *fs.PathError
+			if errors.As(err, &missing) {
+				err = missing
+			}
+			return all, inputf("--image: %v", err)
+		}
+		line.Insert(one.Then(" "))
+	}
+	return line.Draft(), nil
+}
+
+// typed is what the command line says to begin with.
+func (inv *invocation) typed(a *app.App) (lineedit.Draft, error) {
+	d, err := inv.images(a)
+	if err != nil {
+		return d, err
+	}
+	return d.Then(strings.Join(inv.flags.args, " ")), nil
+}
+
+// longestDrop is how many bytes the paths of files that are dropped may have.
+const longestDrop = 16 << 10
+
+// dropped is what stands in the line for a paste that is nothing but the absolute paths of files.
+func (t *terminal) dropped(pasted string) (lineedit.Draft, error) {
+	var line lineedit.Editor
+	for _, path := range droppedPaths(pasted) {
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+			return lineedit.Draft{}, nil
+		}
+		one, err := attached(t.app, path)
+		if err != nil {
+			return lineedit.Draft{}, err
+		}
+		line.Insert(one.Then(" "))
+	}
+	return line.Draft(), nil
+}
+
+// droppedPaths are the paths that text is made of, as terminals write those of files that are
+// dropped: in quotes, with backslashes, or as file:// addresses. If there is anything else in it
+// there are none.
+func droppedPaths(text string) (paths []string) {
+	text = strings.TrimSpace(text)
+	if len(text) > longestDrop {
+		return nil
+	}
+	if filepath.IsAbs(text) && !strings.ContainsAny(text, "\r\n'\"\\") {
+		if _, err := os.Stat(text); err == nil { // with blanks as they are
+			return []string{filepath.Clean(text)}
+		}
+	}
+	for text != "" {
+		var word string
+		if word, text = cutShellWord(text); word == "" {
+			return nil
+		}
+		if at, ok := strings.CutPrefix(word, "file://"); ok {
+			u, err := url.Parse(word)
+			if err != nil || u.Host != "" && u.Host != "localhost" || !strings.HasPrefix(at, u.Host+"/") {
+				return nil
+			}
+			word = u.Path
+		}
+		if !filepath.IsAbs(word) {
+			return nil
+		}
+		paths = append(paths, filepath.Clean(word))
+		text = strings.TrimSpace(text)
+	}
+	return paths
+}
+
+// cutShellWord is the first word of a shell line, without its quotes and backslashes, and the
+// rest; "" if a quote does not end.
+func cutShellWord(line string) (word, rest string) {
+	var b strings.Builder
+	quote := byte(0)
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote = c
+		case c == '\\' && quote != '\'' && i+1 < len(line):
+			i++
+			b.WriteByte(line[i])
+		case quote == 0 && strings.IndexByte(" \t\r\n", c) >= 0:
+			return b.String(), line[i:]
+		default:
+			b.WriteByte(c)
+		}
+	}
+	if quote != 0 {
+		return "", ""
+	}
+	return b.String(), ""
+}
+
+// clipboardTime is how long the clipboard is waited for.
+const clipboardTime = 5 * time.Second
+
+// clipboard is the picture in the clipboard.
+func (t *terminal) clipboard(ctx context.Context) (*lineedit.Picture, error) {
+	ctx, stop := context.WithTimeout(ctx, clipboardTime)
+	defer stop()
+	img, err := t.app.Clipboard(ctx)
+	return &lineedit.Picture{Image: img}, err
+}
+
+// joinWords is the typed beginning of a prompt with what follows it.
+func joinWords(d lineedit.Draft, rest chat.Words) chat.Words {
+	if d.Empty() {
+		return rest
+	}
+	return append(d.Words(), rest...)
+}

@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestDroppedPaths(t *testing.T) {
+	blank := filepath.Join(t.TempDir(), "a b.png")
+	if err := os.WriteFile(blank, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string][]string{
+		"/tmp/a.png":                        {"/tmp/a.png"},
+		"'/tmp/a b.png' ":                   {"/tmp/a b.png"},
+		`/tmp/a\ b.png "/tmp/c'd.png"`:      {"/tmp/a b.png", "/tmp/c'd.png"},
+		"file:///tmp/a%20b.png\r\n/tmp/x/.": {"/tmp/a b.png", "/tmp/x"},
+		"file://localhost/tmp/a":            {"/tmp/a"},
+		blank:                               {blank},
+		"file://other/tmp/a":                nil,
+		"/tmp/a.png is broken":              nil,
+		"see /tmp/a.png":                    nil,
+		"a.png":                             nil,
+		"'/tmp/a":                           nil,
+		"":                                  nil,
+		strings.Repeat("/a ", longestDrop):  nil,
+	} {
+		if got := droppedPaths(text); !slices.Equal(got, want) {
+			t.Errorf("%.40q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"path/filepath"
+
+	"coder/internal/config"
+	"coder/internal/core/nearest"
+	"coder/internal/slash"
+	"coder/internal/ui/lineedit"
+)
+
+// bindKeys reads your own keys, and warns of what is wrong with them: the other keys are bound.
+func (t *terminal) bindKeys() map[lineedit.Key]lineedit.Key {
+	if t.app.Home == "" {
+		return nil
+	}
+	bindings, err := config.Keys(filepath.Join(t.app.Home, config.KeysFile))
+	if err != nil {
+		t.warn(err.Error())
+	}
+	bound := make(map[lineedit.Key]lineedit.Key)
+	for _, b := range bindings {
+		key, err := lineedit.ParseKey(b.Key)
+		if err != nil {
+			t.warn(b.Wrong(err.Error()).Error())
+			continue
+		}
+		does, ok := lineedit.Does(b.Action)
+		if !ok {
+			text := t.inv.words.T("unknown action %q", b.Action)
+			if near := nearest.Of(b.Action, lineedit.Actions()); near != "" {
+				text += t.inv.words.T("; did you mean %s?", near)
+			}
+			t.warn(b.Wrong(text).Error())
+			continue
+		}
+		bound[key] = does
+		t.app.OwnKeys = append(t.app.OwnKeys, [2]string{b.Key, b.Action})
+	}
+	return bound
+}
+
+// keyTable is what each key does, in the person's language; their own keys stand last.
+func (t *terminal) keyTable() [][2]string {
+	all := slash.KeyTable()
+	for i, k := range all {
+		all[i][1] = t.inv.words.Said(k[1])
+	}
+	return append(all, t.app.OwnKeys...)
+}

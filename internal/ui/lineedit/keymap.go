@@ -1,0 +1,81 @@
+package lineedit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// actions names what keys do, each by the key that does it unless it is bound to another.
+var actions = []struct {
+	name string
+	key  Key
+}{
+	{"none", Key{}}, {"send", Key{Name: Enter}}, {"newline", WithCtrl('j')}, {"stop", Key{Name: Escape}}, {"quit", WithCtrl('c')},
+	{"leave", WithCtrl('d')}, {"suspend", WithCtrl('z')}, {"redraw", WithCtrl('l')}, {"external-editor", WithCtrl('g')}, {"stash", WithCtrl('s')},
+	{"show", WithCtrl('o')}, {"complete", Key{Name: Tab}}, {"next-mode", Key{Name: Tab, Mod: Shift}}, {"older", Key{Name: Up}},
+	{"newer", Key{Name: Down}}, {"search", WithCtrl('r')}, {"left", Key{Name: Left}}, {"right", Key{Name: Right}},
+	{"line-start", WithCtrl('a')}, {"line-end", WithCtrl('e')}, {"draft-start", Key{Name: Home, Mod: Ctrl}}, {"draft-end", Key{Name: End, Mod: Ctrl}},
+	{"word-left", WithAlt('b')}, {"word-right", WithAlt('f')}, {"delete-left", Key{Name: Backspace}}, {"delete-right", Key{Name: Delete}},
+	{"cut-word", WithCtrl('w')}, {"cut-word-left", Key{Name: Backspace, Mod: Alt}}, {"cut-word-right", WithAlt('d')},
+	{"cut-line-start", WithCtrl('u')}, {"cut-line-end", WithCtrl('k')}, {"paste", WithCtrl('y')}, {"paste-older", WithAlt('y')}, {"undo", WithCtrl('_')},
+}
+
+// Actions are the names of what a key can be bound to.
+func Actions() (names []string) {
+	for _, a := range actions {
+		names = append(names, a.name)
+	}
+	return names
+}
+
+// Does is the key that does an action where nothing else is bound to it.
+func Does(action string) (k Key, ok bool) {
+	for _, a := range actions {
+		if a.name == action {
+			return a.key, true
+		}
+	}
+	return k, false
+}
+
+var names = map[Name]string{
+	Enter: "enter", Tab: "tab", Escape: "esc", Backspace: "backspace", Delete: "delete", Insert: "insert", Up: "up", Down: "down",
+	Left: "left", Right: "right", Home: "home", End: "end", PageUp: "pageup", PageDown: "pagedown",
+}
+
+var mods = []struct {
+	name string
+	mod  Mod
+}{{"ctrl+", Ctrl}, {"alt+", Alt}, {"shift+", Shift}}
+
+// ParseKey reads the name of a key that can be bound: ctrl+t, alt+enter, shift+up. A key that types itself
+// keeps doing so, Esc stops a turn, and Ctrl+C ends the program, whatever else is bound.
+func ParseKey(name string) (k Key, err error) {
+	rest := strings.ToLower(name)
+	for found := true; found; {
+		found = false
+		for _, m := range mods {
+			if after, ok := strings.CutPrefix(rest, m.name); ok && k.Mod&m.mod == 0 && after != "" {
+				rest, k.Mod, found = after, k.Mod|m.mod, true
+			}
+		}
+	}
+	for n, word := range names {
+		if rest == word {
+			k.Name = n
+		}
+	}
+	if k.Name == Char {
+		r, n := utf8.DecodeRuneInString(rest)
+		if n != len(rest) || r == utf8.RuneError || r <= ' ' {
+			return Key{}, fmt.Errorf("unknown key %q", name)
+		}
+		k.Rune = r
+	}
+	if k.Name == Char && k.Mod&^Shift == 0 || slices.Contains([]Key{{Name: Escape}, WithCtrl('c')}, k) {
+		return Key{}, fmt.Errorf("the key %q cannot be bound", name)
+	}
+	return k, nil
+}
