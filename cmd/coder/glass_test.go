@@ -125,7 +125,7 @@ func lastRune(text string) string {
 }
 
 // harmless are the only sequences the program sends besides links.
-var harmless = regexp.MustCompile(`^\x1b\[(\d*A|\d*C|J|K|[\d;:]*m|>1u|<u|>4;[01]m|\?2026[hl]|\?(2004|1004)[hl]|\?(1|25|1000|1002|1003|1006|1049)[hl])$|^\x1b>$|^\x1b\]11;\?\x1b\\$|^\x1b\[2[23];0t$|^\x1b\]0;[^\x00-\x1f]*\x1b\\$|^\x1b\](9;|777;notify;coder;)[^\x00-\x1f]*\x1b\\$`)
+var harmless = regexp.MustCompile(`^\x1b\[(\d*A|\d*C|J|K|[\d;:]*m|>1u|<u|>4;[01]m|\?2026[hl]|\?(2004|1004)[hl]|\?(1|25|1000|1002|1003|1006|1049)[hl])$|^\x1b>$|^\x1b\]11;\?\x1b\\$|^\x1b\[2[23];0t$|^\x1b\]0;[^\x00-\x1f]*\x1b\\$|^\x1b\]52;c;[A-Za-z0-9+/=]+\x1b\\$|^\x1b\](9;|777;notify;coder;)[^\x00-\x1f]*\x1b\\$`)
 
 func (g *glass) sequence(seq string) {
 	g.codes++

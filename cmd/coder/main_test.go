@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"coder/internal/app"
 	"coder/internal/cli"
 	"coder/internal/core/event"
 	"coder/internal/host/disk"
@@ -51,6 +52,9 @@ func TestMain(m *testing.M) {
 			}
 			if os.Getenv("CODER_TEST_FAST") != "" {
 				env.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+			}
+			if address, key, ok := strings.Cut(os.Getenv("CODER_TEST_RELEASES"), " "); ok {
+				env.Releases.Address, env.Releases.Key, app.Version = address, key, "1.2.3"
 			}
 			os.Exit(cli.Main(env))
 		},

@@ -31,6 +31,8 @@ var verbs = map[string]func(s *scene, args []string) error{
 	"sends":   (*scene).sends,
 	"env":     (*scene).set,
 	"serve":   (*scene).serve,
+	"newer":   (*scene).newer,
+	"looked":  (*scene).hasLooked,
 	"keys":    (*scene).keys,
 	"paste":   (*scene).paste,
 	"wait":    (*scene).wait,

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -177,8 +178,9 @@ type scene struct {
 	page *page
 	look string
 
-	program string // run instead of coder
-	dir     string // of the same length every time, since it is shown
+	looked  *atomic.Bool // for newer versions
+	program string       // run instead of coder
+	dir     string       // of the same length every time, since it is shown
 	env     []string
 	flags   []string
 	cols    int

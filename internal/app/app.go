@@ -142,6 +142,8 @@ type App struct {
 	Modes   *mode.State // the mode of work
 	// Play, if set, plays the model instead of the one that is configured.
 	Play provider.Provider
+	// Terminal, if set, sends bytes to the person's terminal.
+	Terminal func(bytes string)
 	// JobEnded, if set before a session is opened, is called when a command in the background
 	// has ended that no call waits for.
 	JobEnded func(slash.Job)

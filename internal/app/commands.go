@@ -44,7 +44,7 @@ func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *j
 		Files:   slash.Files{Changes: changes, Past: &kit.history, Undo: kit.undo, Redo: kit.redo, Restore: a.restore(kit, sessionID)},
 		Spent:   ledger, Models: models{a},
 		Permissions: j.Permissions, Revoke: revoke, Servers: kit.mcp, Login: a.loginMCP, Skills: a.library().skills, Agents: agents,
-		Todos: kit.todos.List, Jobs: kit.background, Tasks: func(ctx context.Context) ([]slash.Task, error) { return a.tasks(ctx, sessionID) },
+		Todos: kit.todos.List, Jobs: kit.background, Copy: a.copyText, Tasks: func(ctx context.Context) ([]slash.Task, error) { return a.tasks(ctx, sessionID) },
 		Settings: settingsFor{a}, Status: func(ctx context.Context) [][]display.Cell { return a.status(ctx, sessionID, kit, spending) },
 		Trust: a.Trust, Entrusts: a.entrusts, Memory: memoryFor{a, kit},
 	})

@@ -21,15 +21,17 @@ type Installation struct {
 type way struct{ remove, update string }
 
 var ways = map[string]way{
-	"deb":     {"sudo apt remove coder-agent", "download the newer package, then: sudo apt install ./PACKAGE.deb"},
-	"rpm":     {"sudo rpm -e coder-agent", "download the newer package, then: sudo rpm -U PACKAGE.rpm"},
-	"npm":     {"npm uninstall -g coder-agent", "npm update -g coder-agent"},
-	"pip":     {"pip uninstall coder-agent", "pip install --upgrade coder-agent"},
-	"brew":    {"brew uninstall coder-agent", "brew upgrade coder-agent"},
-	"nix":     {"nix profile remove coder-agent", "nix profile upgrade coder-agent"},
-	"go":      {"rm PATH", "in a clone: git pull && go install ./cmd/coder"},
-	"make":    {"in the clone: make uninstall, with the same PREFIX", "in the clone: git pull && make install, with the same PREFIX"},
-	"archive": {"rm -r PATH PATH-agent PREFIX/share/coder", ""},
+	"deb":  {"sudo apt remove coder-agent", "download the newer package, then: sudo apt install ./PACKAGE.deb"},
+	"rpm":  {"sudo rpm -e coder-agent", "download the newer package, then: sudo rpm -U PACKAGE.rpm"},
+	"npm":  {"npm uninstall -g coder-agent", "npm update -g coder-agent"},
+	"pip":  {"pip uninstall coder-agent", "pip install --upgrade coder-agent"},
+	"brew": {"brew uninstall coder-agent", "brew upgrade coder-agent"},
+	"nix":  {"nix profile remove coder-agent", "nix profile upgrade coder-agent"},
+	"go":   {"rm PATH", "in a clone: git pull && go install ./cmd/coder"},
+	"make": {"in the clone: make uninstall, with the same PREFIX", "in the clone: git pull && make install, with the same PREFIX"},
+	"archive": {"cd PREFIX && rm -rf bin/coder bin/coder.old bin/coder-agent share/coder share/man/man1/coder.1 share/man/man1/coder-agent.1" +
+		" share/zsh/site-functions/_coder share/bash-completion/completions/coder share/bash-completion/completions/coder-agent" +
+		" share/fish/vendor_completions.d/coder.fish share/fish/vendor_completions.d/coder-agent.fish", ""},
 }
 
 // Remove is a command that removes the program; "" if how it was installed is unknown.
@@ -50,7 +52,7 @@ const installedFile = "share/coder/installed"
 // its path.
 func Installed(env Env) Installation {
 	i := Installation{Path: env.Exe}
-	if real, err := filepath.EvalSymlinks(env.Exe); err == nil {
+	if real, err := filepath.EvalSymlinks(env.Exe); err == nil && env.Exe != "" {
 		i.Path = real
 	}
 	bin := filepath.Dir(i.Path)

@@ -29,7 +29,7 @@ type Leftover struct {
 // commands, skills, agents, worktrees and fleets are people's work.
 var madeInHome = []string{
 	"always", answers, "cache", Drafts, "heads", "key", keysDir, listening, loginsDir, "models.json",
-	guardsFile, listsFile, windowsFile, pluginsDir, takenFile, "trust.json", typedDir, "undo", workspacesDir,
+	guardsFile, listsFile, windowsFile, marketsFile, pluginsDir, shipDir, takenFile, "trust.json", typedDir, "undo", workspacesDir,
 }
 
 // Leftovers finds what coder keeps in every project that it knows and in the user's

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +17,8 @@ import (
 	"coder/internal/authored/skills"
 	"coder/internal/authored/usercommand"
 	"coder/internal/config"
+	"coder/internal/core/jsonx"
+	"coder/internal/host/lsp"
 	"coder/internal/slash"
 	"coder/internal/tool/mcp"
 )
@@ -105,8 +108,10 @@ func (a *App) usePlugin(p plugin.Plugin, holds func() bool) error {
 	if err != nil {
 		return err
 	}
+	kinds, _, lost := pluginLSP(p)
+	a.servers = append(a.servers, kinds...)
 	if holds == nil { // else it was told when it was added
-		unset = slices.Concat(unset, skipped, more)
+		unset = slices.Concat(unset, skipped, more, lost)
 	}
 	for _, s := range unset {
 		a.warn(fmt.Sprintf("plugin %s: %s", p.Name, oneLine(s)))
@@ -172,6 +177,45 @@ func (a *App) pluginServers(p plugin.Plugin, getenv func(string) string, withhel
 	return list, unset, skipped, nil
 }
 
+// pluginLSP are the language servers of a plugin, shown in lines for people. They start as any
+// do: in a trusted folder, confined.
+func pluginLSP(p plugin.Plugin) (kinds []lsp.Kind, shown, skipped []string) {
+	for _, text := range p.LSP {
+		var servers map[string]struct {
+			Command  string            `json:"command"`
+			Args     []string          `json:"args"`
+			Files    map[string]string `json:"extensionToLanguage"`
+			Init     json.RawMessage   `json:"initializationOptions"`
+			Settings json.RawMessage   `json:"settings"`
+			Env      map[string]string `json:"env"`
+		}
+		filled := strings.ReplaceAll(string(text), frontmatter.DirVariable, p.Dir)
+		if err := json.Unmarshal([]byte(filled), &servers); err != nil {
+			skipped = append(skipped, fmt.Sprintf("the language servers are skipped: %v", err))
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(servers)) {
+			s := servers[name]
+			ours := map[string]any{"command": s.Command, "args": s.Args, "files": s.Files, "env": s.Env}
+			if s.Init != nil {
+				ours["init"] = s.Init
+			}
+			if s.Settings != nil {
+				ours["settings"] = s.Settings
+			}
+			kind, err := lsp.Configured(p.Name+":"+name, jsonx.Must(ours))
+			if err != nil {
+				skipped = append(skipped, err.Error())
+				continue
+			}
+			kinds = append(kinds, kind)
+			line := append(append([]string{s.Command}, s.Args...), slices.Sorted(maps.Keys(s.Files))...)
+			shown = append(shown, name+": "+strings.Join(line, " "))
+		}
+	}
+	return kinds, shown, skipped
+}
+
 // withheld reports whether somebody else's file may not use a variable: it holds a
 // key of a provider.
 func (a *App) withheld(name string) bool {
@@ -216,6 +260,7 @@ type PluginContents struct {
 	Commands, Skills, Agents []slash.Item
 	Hooks                    []hooks.Hook
 	Servers                  []mcp.Server
+	LSP                      []string // language servers
 	Problems                 []string // parts that are left out, and why
 }
 
@@ -230,7 +275,8 @@ func (a *App) Contents(p plugin.Plugin) (c PluginContents, err error) {
 	if err != nil {
 		return c, err
 	}
-	c.Hooks, c.Servers, c.Problems = list, servers, append(skipped, more...)
+	_, shown, lost := pluginLSP(p)
+	c.Hooks, c.Servers, c.LSP, c.Problems = list, servers, shown, slices.Concat(skipped, more, lost)
 	commands, bad := usercommand.New(p.Commands...).List()
 	for _, one := range commands {
 		c.Commands = append(c.Commands, slash.Item{Name: one.Name, About: one.Description})

@@ -9,7 +9,7 @@ import (
 )
 
 // toolChains are the folders of the home from which programs are run: those that
-// variables of tool chains name, and those of PATH.
+// variables of tool chains name, those of PATH, and those of plugins.
 func (a *App) toolChains() (dirs []string) {
 	home := a.Env.Getenv("HOME")
 	add := func(dir string, above bool) {
@@ -35,6 +35,9 @@ func (a *App) toolChains() (dirs []string) {
 	}
 	for _, dir := range filepath.SplitList(a.Env.Getenv("PATH")) {
 		add(dir, true)
+	}
+	for _, p := range a.plugins {
+		add(p.Dir, false)
 	}
 	return dirs
 }

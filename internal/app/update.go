@@ -81,7 +81,7 @@ func (a *App) NewerVersion(ctx context.Context) string {
 // Replaceable says why this program cannot be replaced by itself, if it cannot.
 func (u Updater) Replaceable() error {
 	if u.By.How != "archive" {
-		return fmt.Errorf("coder does not know how %s was installed, so it does not replace it", u.By.Path)
+		return errors.New("coder does not know how it was installed, so it does not replace itself")
 	}
 	return update.Replaceable(u.By.Path)
 }

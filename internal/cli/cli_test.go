@@ -246,7 +246,7 @@ func TestWhatIsNearlyASubcommandIsNotSentToAModel(t *testing.T) {
 		"session list": "did you mean sessions? (to send it as a prompt: coder -- session list)", "login openai": "coder help all lists them", "login": "coder help all lists them", "sesions list": "did you mean sessions?", "stauts": "in a session, use /status", "exec ls": "coder help all lists them",
 		"model gpt-5":     "in a session, use /model gpt-5 (to send it as a prompt: coder -- model gpt-5)",
 		"models pull a b": "usage: coder models",
-		"reset":           "coder help all lists them", "plugin install ./x": "use one of add, list, remove", "mcp update a": "use one of add",
+		"reset":           "coder help all lists them", "plugin install ./x": "use one of add, list, update, remove", "mcp update a": "use one of add",
 		"tests": "did you mean tasks?", "DOCTOR": "did you mean doctor?", "Sesions": "did you mean sessions?",
 		"status": "in a session, use /status (to send it as a prompt: coder -- status)", "undo": "in a session, use /undo", "upgrade": "coder help all lists them", "sessions lsit": "use one of rename, tag, archive, unarchive, delete", "doctor now": "usage: coder doctor [--json] (to send it as a prompt: coder -- doctor now)", "version x": "usage: coder version [--json] (",
 		"stats": "coder help all lists them", "yolo": "in a session, use /yolo", "clear": "in a session, use /clear", "build": "in a session, use /build", "profiles": "coder help all lists them", "policy revoke 1 2": "usage: coder policy revoke N|all (to send it as a prompt: coder -- policy revoke 1 2)", "mcp remove a b": "usage: coder mcp remove NAME", "plugin add . x": "usage: coder plugin add PATH",

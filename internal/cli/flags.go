@@ -62,6 +62,7 @@ type flags struct {
 	junit                  string
 	step, verify           bool // at each step wait for the person; run it again
 	against, format        string
+	to                     string // where audit logs are shipped
 	failOn                 string // the least severity of a finding that fails a review
 	full, revoke           bool
 	olderThan              string // what prune looks for
@@ -273,6 +274,7 @@ func options() []option {
 		of("export, review", choice("format", "output format; of export: json, md (default), html, bundle, request; of review: text (default), json, sarif, github", func(f *flags) *string { return &f.format },
 			"json", "md", "html", "bundle", "request", "text", "sarif", "github")),
 		of("review", choice("fail-on", "exit 57 if a finding is at least this bad (default error)", func(f *flags) *string { return &f.failOn }, "error", "warning", "note", "never")),
+		of("audit ship", text("to", "FILE|syslog|otlp", "receiver of the audit records; otlp uses OTEL_EXPORTER_OTLP_ENDPOINT", func(f *flags) *string { return &f.to })),
 		of("trust", flag("revoke", "", "stop trusting the folder", func(f *flags) *bool { return &f.revoke })),
 		of("usage", text("since", "DAY|AGE", "count from this day or age, such as 2026-11-01, 2w or 30d (default)", func(f *flags) *string { return &f.since })),
 		of("usage", choice("by", "group by (default day)", func(f *flags) *string { return &f.by }, "day", "project", "model")),

@@ -196,6 +196,9 @@ func (inv *invocation) runExport(ctx context.Context, a *app.App) error {
 // that was not tampered with.
 func (inv *invocation) runAudit(ctx context.Context, a *app.App) error {
 	what, args := "show", inv.flags.args
+	if len(args) == 1 && args[0] == "ship" {
+		return inv.shipAudit(ctx, a)
+	}
 	if len(args) > 0 && (args[0] == "show" || args[0] == "verify") {
 		what, args = args[0], args[1:]
 	}
@@ -213,6 +216,18 @@ func (inv *invocation) runAudit(ctx context.Context, a *app.App) error {
 		return inv.verifyAudit(store, id)
 	}
 	return inv.showAudit(ctx, store, id)
+}
+
+// shipAudit sends what the audit logs have that was not sent before.
+func (inv *invocation) shipAudit(ctx context.Context, a *app.App) error {
+	if inv.flags.to == "" {
+		return usagef("coder audit ship needs a receiver: --to FILE, --to syslog or --to otlp")
+	}
+	records, sessions, err := a.Ship(ctx, inv.flags.to)
+	if records > 0 || err == nil {
+		err = errors.Join(err, inv.tell(inv.words.T("Shipped %d records of %d sessions.", records, sessions)))
+	}
+	return err
 }
 
 // verifyAudit checks the logs of a session line by line, and against what was

@@ -69,7 +69,10 @@ func subcommands() []subcommand {
 		{"import", one, nil, inWorkspace("coder import needs a file that coder export --format bundle wrote", (*invocation).runImport), []use{{"FILE [--session-id ID]", "import a bundle from another machine; no approvals come with it"}}},
 		{"audit", func(args []string) bool {
 			return len(args) <= 1 || len(args) == 2 && slices.Contains([]string{"show", "verify"}, args[0])
-		}, []string{"show", "verify"}, inWorkspace("", (*invocation).runAudit), []use{{"[show|verify] [SESSION] [--json]", "show what a session did, or verify that its record is complete"}}},
+		}, []string{"show", "verify", "ship"}, inWorkspace("", (*invocation).runAudit), []use{
+			{"[show|verify] [SESSION] [--json]", "show what a session did, or verify that its record is complete"},
+			{"ship --to FILE|syslog|otlp", "send the new audit records of all your sessions to a receiver"},
+		}},
 		{"why", one, nil, (*invocation).runWhy, []use{{"FILE[:LINE] [--json]", "show the prompt, tool call and approval behind a file or line"}}},
 		{"blame", one, nil, (*invocation).runBlame, []use{{"FILE [--json]", "show which session or commit wrote each line of a file"}}},
 		{"show", one, nil, inWorkspace("coder show needs the id of one session; coder sessions lists them", (*invocation).runShow), []use{{"SESSION [--at SEQ] [--file PATH]", "show a session at a record: conversation, todos, questions, context, files"}}},
@@ -141,9 +144,14 @@ func subcommands() []subcommand {
 			{"remove NAME [--scope S]", "remove a server from the settings"},
 		}},
 		{"plugin", func(args []string) bool {
-			return len(args) == 2 && (args[0] == "add" || args[0] == "remove") || len(args) == 1 && args[0] == "list"
+			return len(args) == 2 && (args[0] == "add" || args[0] == "remove") || len(args) == 1 && args[0] == "list" ||
+				len(args) > 0 && len(args) < 3 && args[0] == "update" || len(args) > 1 && args[0] == "marketplace"
 		}, pluginVerbs, (*invocation).runPlugin, []use{
-			{"add PATH [--yes]", "review and add a plugin"},
+			{"add PATH|OWNER/REPO[@REF]|URL|NAME@MARKETPLACE [--yes]", "review and add a plugin; an address is fetched by git, at one commit"},
+			{"update [NAME] [--yes]", "fetch plugins again, show the difference, and use it after a yes"},
+			{"marketplace add PATH|OWNER/REPO|URL", "add a list of plugins, or fetch it again"},
+			{"marketplace list", "list the marketplaces"},
+			{"marketplace search [WORDS]", "list the plugins of your marketplaces"},
 			{"list [--json]", "list the plugins and their state"},
 			{"remove NAME", "remove a plugin"},
 		}},

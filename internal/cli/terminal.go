@@ -148,7 +148,7 @@ func (t *terminal) openLines(ctx context.Context) (err error) {
 	page := repl.NewPage(t.printer, keys.Echoed())
 	t.face = &repl.Lines{
 		Terminal: keys, Page: page, Render: term.New(term.Options{
-			Out: page, Width: func() int { return width(t.out) }, Words: t.inv.words, Now: t.inv.Now, ASCII: t.inv.ascii(), Spoken: t.inv.settings.Config.UI.Plain, AtOnce: true,
+			Out: page, Width: func() int { return width(t.out) }, Words: t.inv.words, Now: t.inv.Now, ASCII: t.inv.ascii(), Spoken: t.inv.settings.Config.UI.Plain, AtOnce: true, ThoughtLine: t.app.Config.UI.Thinking == "line",
 		}),
 		Words: t.inv.words, Session: t.view, Status: t.status, Above: t.above.Line, Compact: t.compact(), Dir: t.app.Root, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", After: t.after, Sent: t.sent, Unsent: t.unsent, Running: t.app.Running, Leaving: t.inv.exit.leave,
 	}
@@ -184,6 +184,9 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 	defer t.above.close()
 	t.paths = pathfind.New(t.app.Paths, t.inv.Now)
 	defer t.paths.Close()
+	if name != "linux" {
+		t.app.Terminal = func(bytes string) { _, _ = io.WriteString(t.printer, bytes) } // a terminal that is gone ends the program by itself
+	}
 	t.colours, t.size, t.theme = t.inv.palette(true), screen.Size, t.app.Theme()
 	if _, err := t.colours.With(t.app.Config.UI.Colors); err != nil {
 		t.warn(err.Error())
@@ -193,7 +196,7 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		Words: t.inv.words, Palette: t.colours, Recolour: t.recolour, ASCII: t.inv.ascii(),
 		Session: t.view, Status: t.status, Above: t.above.Line, Compact: t.compact(),
 		Toggle: t.app.Modes.Toggled, Next: mode.Next, Dir: t.app.Root,
-		Vim: t.app.Config.UI.Vim, Bound: t.bindKeys(), Complete: t.complete, Suggest: t.suggest, Most: mostSeen, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", Dropped: t.dropped, Clipboard: t.clipboard, Edit: t.edit, Now: t.inv.Now,
+		ThoughtLine: t.app.Config.UI.Thinking == "line", Vim: t.app.Config.UI.Vim, Bound: t.bindKeys(), Complete: t.complete, Suggest: t.suggest, Most: mostSeen, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", Dropped: t.dropped, Clipboard: t.clipboard, Edit: t.edit, Now: t.inv.Now,
 		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent(t.session().ID, t.told...) },
 		Notify: t.notifier(), Title: func(asks, runs bool) { _ = screen.Title(t.title(asks, runs)) }, // a terminal that is gone ends the program by itself
 		After: t.after, Leaving: t.inv.exit.leave, Elsewhere: t.elsewhere,

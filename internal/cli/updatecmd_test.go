@@ -92,7 +92,7 @@ func TestUpdateReplacesOnlyWhatCameInAnArchive(t *testing.T) {
 		"deb":  "0 …sudo apt install ./PACKAGE.deb\nNothing was changed",
 		"rpm":  "0 …sudo rpm -U PACKAGE.rpm\nNothing was changed",
 		"make": "0 …git pull && make install, with the same PREFIX\nNothing was changed",
-		"odd":  "1 …coder does not know how …bin/coder was installed, so it does not replace it",
+		"odd":  "1 …coder does not know how it was installed, so it does not replace itself",
 	} {
 		env, run := updating(t, how)
 		released(t, env, "1.2.4")

@@ -239,6 +239,8 @@ type UI struct {
 	Prompt     string  `json:"prompt" doc:"the prompt: full shows context, model and folder in two lines, compact is one short line" enum:"full|compact" project:"never"`
 	Statusline Command `json:"statusline" doc:"a command that prints the line above the prompt: a list of words, or a shell line; it reads JSON about the session and gets no API keys" shell:"yes" project:"never"`
 
+	Thinking string `json:"thinking" doc:"what is shown of what the model thinks: all of it (full), or one line with the time (line)" enum:"full|line" project:"never"`
+
 	Title  bool   `json:"title" doc:"show in the window title where coder is, whether it is working (*) and whether it is asking (?)" project:"free"`
 	Notify string `json:"notify" doc:"how to alert you when coder asks something or a long turn ends while you look elsewhere: bell, osc9 and osc777 (desktop notifications, where the terminal supports them), off" enum:"bell|osc9|osc777|off" project:"free"`
 }
@@ -327,6 +329,6 @@ func Default() Config {
 		},
 		MCPServers: map[string]json.RawMessage{},
 		Hooks:      map[string]json.RawMessage{},
-		UI:         UI{Color: "auto", Theme: "auto", Colors: map[string]string{}, Links: "auto", CtrlC: "quit", Prompt: "full", Statusline: Command{}, Title: true, Notify: "bell"},
+		UI:         UI{Color: "auto", Theme: "auto", Colors: map[string]string{}, Links: "auto", CtrlC: "quit", Prompt: "full", Thinking: "full", Statusline: Command{}, Title: true, Notify: "bell"},
 	}
 }

@@ -38,6 +38,7 @@ type Work struct {
 	Agents      func() (items []Item, warnings []string)
 	Todos       func() []event.Todo
 	Jobs        func() []Job
+	Copy        func(ctx context.Context, text string) (how string, err error)
 	Tasks       func(context.Context) ([]Task, error)
 
 	Settings Preferences
@@ -69,7 +70,7 @@ func All(w Work) []Command {
 		[]Command{Help(), Keys(w.InLines, w.OwnKeys), Model(w.Models), Mode()}, Modes(),
 		[]Command{
 			Permissions(w.Permissions, w.Revoke), Tools(), MCP(w.Servers, w.Login), Skills(w.Skills), Agents(w.Agents),
-			Todos(w.Todos), Jobs(w.Jobs), Tasks(w.Tasks), Context(w.Session, w.Records.Book), Cost(w.Spent), Compact(),
+			Todos(w.Todos), Jobs(w.Jobs), Tasks(w.Tasks), Context(w.Session, w.Records.Book), Cost(w.Spent), Compact(), Copy(w.Copy),
 			Diff(w.Files.Changes), Why(w.Records.Trace), Blame(w.Records.Trace), Search(w.Records.Find),
 			Undo(w.Files.Undo), Redo(w.Files.Redo), Rewind(w.Files.Undo, w.Files.Redo, w.Files.Past), Restore(w.Files.Restore),
 		},

@@ -18,6 +18,7 @@ var keys = [][2]string{
 	{"Ctrl+C", "quit; coder -c restores the draft"},
 	{"Ctrl+D", "leave, on an empty line; so do the words exit and quit"},
 	{"Ctrl+Z", "suspend; fg resumes"},
+	{"Ctrl+O", "print the last omitted output, or all of an approval"},
 	{"Ctrl+V", "attach the image in the clipboard; or drop a file here"},
 	{"Ctrl+S", "put the draft away, or bring it back"},
 	{"Tab", "complete; on an empty line: plan mode on or off"},

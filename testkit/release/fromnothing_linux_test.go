@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"coder/internal/host/program"
@@ -180,7 +181,7 @@ func installArchive(t *testing.T, address string, publish func()) {
 	p.run("sh", "install.sh", address+"/"+name, "--prefix", p.dir)
 	p.has(true, append(share, seconds...)...)
 	coder := filepath.Join(p.dir, "bin", "coder")
-	p.works(coder, coder+"-agent", before, "coder "+before+" is the newest version.", "rm -r")
+	p.works(coder, coder+"-agent", before, "coder "+before+" is the newest version.", "rm -rf bin/coder ")
 	publish()
 	if out := p.run(coder, "update", "--check"); !strings.Contains(out, "coder "+after+" is available") {
 		t.Errorf("it says %s", out)
@@ -188,10 +189,18 @@ func installArchive(t *testing.T, address string, publish func()) {
 	if out := p.run(coder, "update"); !strings.Contains(out, "Updated coder "+before+" to "+after) {
 		t.Errorf("it says %s", out)
 	}
-	p.works(coder, coder+"-agent", after, "coder "+after+" is the newest version.", "rm -r")
+	p.works(coder, coder+"-agent", after, "coder "+after+" is the newest version.", "rm -rf bin/coder ")
 	p.run(coder, "update", "--rollback")
 	if out := p.run(coder, "version"); !strings.HasPrefix(out, "coder "+before+" ") {
 		t.Errorf("rolled back, it is %s", out)
+	}
+	for line := range strings.Lines(p.run(coder, "uninstall")) {
+		if strings.HasPrefix(line, "    cd ") {
+			p.run("sh", "-c", line)
+		}
+	}
+	if left := files(t, p.dir); len(left) > 0 {
+		t.Errorf("removed, it left %q", left)
 	}
 }
 
@@ -239,6 +248,11 @@ func installDeb(t *testing.T, made map[string]string) {
 		} else {
 			p.ours("debootstrap", "--variant=minbase", "stable", p.dir)
 		}
+		proc := filepath.Join(p.dir, "proc") // by which a program knows its own path
+		if err := syscall.Mount("proc", proc, "proc", 0, ""); err != nil {
+			t.Skipf("cannot mount %s: %v", proc, err)
+		}
+		t.Cleanup(func() { _ = syscall.Unmount(proc, syscall.MNT_DETACH) })
 		p.into = []string{"chroot", p.dir}
 		p.env = []string{"HOME=/root", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "TERM=dumb"}
 	} else {

@@ -178,7 +178,7 @@ func newKey(file string) error {
 	if err := errors.Join(pem.Encode(f, &pem.Block{Type: "PRIVATE KEY", Bytes: text}), f.Close()); err != nil {
 		return err
 	}
-	fmt.Printf("%s signs releases; keep it off this machine. Its public key: %s\n", file, base64.StdEncoding.EncodeToString(public))
+	fmt.Printf("%s signs releases: keep it secret. Its public key: %s\n", file, base64.StdEncoding.EncodeToString(public))
 	return nil
 }
 

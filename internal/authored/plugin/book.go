@@ -24,7 +24,8 @@ type Book struct {
 // Added is a plugin that the person added. Where Err is set it is off.
 type Added struct {
 	Plugin
-	Err error
+	Origin Origin
+	Err    error
 
 	entry entry
 	file  string
@@ -33,6 +34,7 @@ type Added struct {
 type entry struct {
 	Path  string    `json:"path"`
 	Since time.Time `json:"since"`
+	Origin
 	Pin
 }
 
@@ -57,16 +59,17 @@ func (b Book) Look(dir string) (Plugin, Pin, error) {
 	return p, held, nil
 }
 
-// Add writes down that the person agreed to a plugin as it was.
-func (b Book) Add(p Plugin, as Pin) error {
+// Add writes down that the person agreed to a plugin as it was, and where it came from. One
+// from the same address takes the place of that before.
+func (b Book) Add(p Plugin, as Pin, from Origin) error {
 	if b.Dir == "" {
 		return errors.New("no home folder to save it in; set HOME or CODER_HOME")
 	}
 	file := filepath.Join(b.Dir, p.Name+".json")
-	if old, err := read(file); err == nil && old.Path != p.Dir {
+	if old, err := read(file); err == nil && old.Path != p.Dir && (from.Source == "" || old.Source != from.Source) {
 		return fmt.Errorf("the plugin %s is already added, from %s; coder plugin remove %s removes it", p.Name, old.Path, p.Name)
 	}
-	return write(file, entry{p.Dir, b.Now().UTC().Truncate(time.Second), as})
+	return write(file, entry{p.Dir, b.Now().UTC().Truncate(time.Second), from, as})
 }
 
 // Remove forgets a plugin.
@@ -101,7 +104,7 @@ func (b Book) Load() (all []Added, err error) {
 		}
 		a := Added{Plugin: Plugin{Name: name}, file: filepath.Join(b.Dir, f.Name())}
 		if a.entry, a.Err = read(a.file); a.Err == nil {
-			a.Dir = a.entry.Path
+			a.Dir, a.Origin = a.entry.Path, a.entry.Origin
 			a.Err = b.Holds(&a)
 		}
 		if a.Err == nil {

@@ -34,6 +34,7 @@ type Plugin struct {
 	Commands, Skills, Agents []frontmatter.Root
 	Hooks                    []map[string]json.RawMessage // by event
 	Servers                  [][]byte                     // each the text of a file of MCP servers
+	LSP                      [][]byte                     // each the text of a file of language servers
 	Unused                   []string                     // parts of other sorts, which are left alone
 }
 
@@ -42,6 +43,7 @@ const (
 	marketFile   = ".claude-plugin/marketplace.json"
 	hooksFile    = "hooks/hooks.json"
 	serversFile  = ".mcp.json"
+	lspFile      = ".lsp.json"
 
 	maxName = 64
 	maxFile = 1 << 20 // of a file that is read at the start
@@ -126,13 +128,13 @@ func (r *reader) read() error {
 	if r.p.Servers, err = r.texts("mcpServers", serversFile, m.Servers); err != nil {
 		return err
 	}
-	for name, given := range map[string]json.RawMessage{"outputStyles": m.OutputStyles, "lspServers": m.LSPServers} {
-		if len(given) > 0 {
-			r.p.Unused = append(r.p.Unused, name)
-		}
+	if r.p.LSP, err = r.texts("lspServers", lspFile, m.LSPServers); err != nil {
+		return err
 	}
-	slices.Sort(r.p.Unused)
-	if !found && len(r.p.Commands)+len(r.p.Skills)+len(r.p.Agents)+len(r.p.Hooks)+len(r.p.Servers) == 0 {
+	if len(m.OutputStyles) > 0 {
+		r.p.Unused = append(r.p.Unused, "outputStyles")
+	}
+	if !found && len(r.p.Commands)+len(r.p.Skills)+len(r.p.Agents)+len(r.p.Hooks)+len(r.p.Servers)+len(r.p.LSP) == 0 {
 		if _, err := r.files.Stat(marketFile); err == nil {
 			return fmt.Errorf("it is a collection of plugins (%s): add one of its folders", marketFile)
 		}

@@ -107,7 +107,7 @@ func kept(t *testing.T, dir string, later time.Duration) plugin.Book {
 	b := plugin.Book{Dir: filepath.Join(t.TempDir(), "plugins"), Now: func() time.Time { return time.Now().Add(later) }}
 	p, held, err := b.Look(dir)
 	must(t, err)
-	must(t, b.Add(p, held))
+	must(t, b.Add(p, held, plugin.Origin{}))
 	return b
 }
 
@@ -237,7 +237,7 @@ func TestTheBook(t *testing.T) {
 	b := kept(t, dir, 0)
 	p, held, err := b.Look(folder(t, map[string]string{manifest: `{"name": "demo"}`}))
 	must(t, err)
-	if err := b.Add(p, held); err == nil || !strings.Contains(err.Error(), "is already added, from "+dir) {
+	if err := b.Add(p, held, plugin.Origin{}); err == nil || !strings.Contains(err.Error(), "is already added, from "+dir) {
 		t.Errorf("another of the same name: %v", err)
 	}
 	write(t, filepath.Join(b.Dir, "odd.json"), "{")
@@ -256,7 +256,7 @@ func TestTheBook(t *testing.T) {
 			t.Errorf("%q was removed", name)
 		}
 	}
-	if err := (plugin.Book{Now: time.Now}).Add(p, held); err == nil {
+	if err := (plugin.Book{Now: time.Now}).Add(p, held, plugin.Origin{}); err == nil {
 		t.Error("without a home it was remembered")
 	}
 	if all, err := (plugin.Book{}).Load(); len(all) != 0 || err != nil {

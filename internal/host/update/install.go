@@ -194,7 +194,7 @@ func Rollback(ctx context.Context, path string) (version string, err error) {
 		return "", errors.Join(err, disk.System.Rename(next, Old(path)))
 	}
 	if err := disk.System.Rename(next, path); err != nil {
-		return "", err
+		return "", errors.Join(err, disk.System.Rename(next, Old(path)))
 	}
 	return version, disk.SyncFolder(filepath.Dir(path))
 }

@@ -292,3 +292,18 @@ func TestVersionsAreOrdered(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatAKilledUpdateLeftGoesWithTheNextOne(t *testing.T) {
+	r := release(t, "1.2.4", map[string]string{"bin/coder": says("1.2.4")})
+	path := installed(t)
+	for _, left := range []string{path + ".new", path + ".keep", filepath.Join(filepath.Dir(path), ".new-123")} {
+		if err := os.WriteFile(left, []byte("half"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := update(t, r.source(), path); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, path, "1.2.4", "coder.old")
+	holds(t, Old(path), "1.2.3", "coder.old")
+}

@@ -294,7 +294,10 @@ func (j *Judge) Permissions() display.Table {
 		}
 		t.Rows = append(t.Rows, display.Words(s.what, o.Verdict.String(), why))
 	}
-	if j.o.Network != "" {
+	switch m, _ := j.state.Current(); {
+	case m.ReadOnly:
+		t.Rows = append(t.Rows, display.Words("network of commands", policy.Deny.String(), "commands have no network in plan mode"))
+	case j.o.Network != "":
 		t.Rows = append(t.Rows, display.Words("commands reaching "+j.o.Network, policy.Allow.String(), "safety.network"))
 	}
 	// What the person wrote, said for this run, and answered "always".

@@ -67,6 +67,12 @@ func FromEnv(getenv func(string) string, version string) (s Settings, complaints
 	return s, complaints
 }
 
+// Logs is where records of logs go, by the same variables; nil if none is named.
+func Logs(getenv func(string) string, version string) (t *Target, from []Attribute, complaint string) {
+	t, complaint = target(getenv, "LOGS", "v1/logs")
+	return t, resource(getenv, version), complaint
+}
+
 // target is where one sort of telemetry goes.
 func target(getenv func(string) string, signal, path string) (t *Target, complaint string) {
 	// get looks up the variable of the signal, or else that of all.

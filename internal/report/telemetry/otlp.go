@@ -127,11 +127,19 @@ func (e *Exporter) metrics(now time.Time) object {
 
 // send posts a request. Again reports whether it may be taken another time.
 func (e *Exporter) send(ctx context.Context, t *Target, body []byte) (again bool, err error) {
+	_, again, err = t.post(ctx, e.o.Transport, e.o.Version, body)
+	return again, err
+}
+
+// maxReply bounds what is read of a reply. The rest is read so that the connection can be used again.
+const maxReply = 64 << 10
+
+func (t *Target) post(ctx context.Context, by http.RoundTripper, version string, body []byte) (reply []byte, again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.URL, bytes.NewReader(body))
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	for name, value := range t.Headers {
 		req.Header.Set(name, value)
@@ -141,19 +149,57 @@ func (e *Exporter) send(ctx context.Context, t *Target, body []byte) (again bool
 		req.SetBasicAuth(u.Username(), password)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", defaultService+"/"+e.o.Version)
-	resp, err := e.o.Transport.RoundTrip(req) // without going elsewhere: the headers are for this address
+	req.Header.Set("User-Agent", defaultService+"/"+version)
+	resp, err := by.RoundTrip(req) // without going elsewhere: the headers are for this address
 	if err != nil {
-		return true, err
+		return nil, true, err
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection can be used again
+	reply, _ = io.ReadAll(io.LimitReader(resp.Body, maxReply))
 	_ = resp.Body.Close()
 	switch code := resp.StatusCode; {
 	case code >= 200 && code < 300:
-		return false, nil
+		return reply, false, nil
 	case code == http.StatusTooManyRequests, code >= 502 && code <= 504:
-		return true, fmt.Errorf("the server answered %d", code)
+		return nil, true, fmt.Errorf("the server answered %d", code)
 	default:
-		return false, fmt.Errorf("the server answered %d", code)
+		return nil, false, fmt.Errorf("the server answered %d", code)
 	}
+}
+
+// Log is one record of a log.
+type Log struct {
+	Time       time.Time
+	Body       string
+	Attributes []Attribute
+}
+
+// SendLogs posts records, which a collector accepts as a whole or not at all.
+func SendLogs(ctx context.Context, by http.RoundTripper, t Target, resource []Attribute, version string, logs []Log) error {
+	const info = 9 // a number of the protocol
+	var records []object
+	for _, l := range logs {
+		records = append(records, object{
+			"timeUnixNano": nanos(l.Time), "severityNumber": info, "body": wireValue(l.Body), "attributes": l.Attributes,
+		})
+	}
+	body, err := json.Marshal(object{"resourceLogs": []object{{
+		"resource":  object{"attributes": resource},
+		"scopeLogs": []object{{"scope": object{"name": defaultService, "version": version}, "logRecords": records}},
+	}}})
+	if err != nil {
+		return err
+	}
+	reply, _, err := t.post(ctx, by, version, body)
+	var partial struct {
+		Success struct {
+			Rejected json.Number `json:"rejectedLogRecords"`
+		} `json:"partialSuccess"`
+	}
+	if err != nil || json.Unmarshal(reply, &partial) != nil {
+		return err
+	}
+	if n := partial.Success.Rejected; n != "" && n != "0" {
+		return fmt.Errorf("the server rejected %s of %d records", n, len(logs))
+	}
+	return nil
 }

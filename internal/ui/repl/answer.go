@@ -95,7 +95,7 @@ func read(words term.Words, q uip.Request, line string) (uip.Response, bool) {
 	if option := chosen(q, line); option != "" {
 		return uip.Response{Option: option}, true
 	}
-	if misnumbered(q, line) {
+	if misnumbered(q, line) && !ownNumber(q, line) {
 		return uip.Response{}, false
 	}
 	if on := q.Display.Metadata; on[uip.OnYes]+on[uip.OnNo]+on[uip.OnWords] != "" {
@@ -143,6 +143,14 @@ func cutFold(text, prefix string) (rest string, found bool) {
 func misnumbered(q uip.Request, line string) bool {
 	numbers := strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" ,，、", c) })
 	return strings.Trim(line, "0123456789 ,，、") == "" && slices.ContainsFunc(numbers, func(n string) bool { return chosen(q, n) == "" })
+}
+
+// ownNumber reports whether a number is an answer of the person's own to a question of the model:
+// it has more digits than the number of any option.
+func ownNumber(q uip.Request, line string) bool {
+	on := q.Display.Metadata
+	return strings.Trim(line, "0123456789") == "" && len(line) > len(strconv.Itoa(len(q.Options))) &&
+		q.Author != event.ActorRecovery && on[uip.OnYes]+on[uip.OnNo]+on[uip.OnWords] == ""
 }
 
 // hasWords reports whether a line that was typed at a question and not sent says more than

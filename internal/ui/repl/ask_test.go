@@ -164,6 +164,8 @@ func TestAnswers(t *testing.T) {
 		{"words where they are a new prompt", "yes and more", uip.Request{ID: "q", Kind: uip.Select, Options: choice.Options, Display: uip.Display{Metadata: map[string]string{uip.OnEnter: "1"}}}, uip.Response{Input: "yes and more"}, true},
 		{"words that choose nothing", "think of the tests", wait, uip.Response{}, false},
 		{"a number that is no option", "3", choice, uip.Response{}, false},
+		{"a number longer than those of the options", "8080", choice, uip.Response{Input: "8080"}, true},
+		{"a long number that the plan does not have", "8080", plan, uip.Response{}, false},
 		{"numbers", "1 2", choice, uip.Response{Input: "1 2"}, true},
 		{"numbers of which one is no option", "1, 3", choice, uip.Response{}, false},
 		{"a number and words", "3 of them", choice, uip.Response{Input: "3 of them"}, true},

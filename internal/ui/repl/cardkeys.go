@@ -199,3 +199,12 @@ func asksWhy(q uip.Request, line string) bool {
 	line = strings.TrimSpace(line)
 	return (line == "?" || line == "？") && q.Purpose == uip.ConfirmRiskyAction && q.Kind != uip.Select
 }
+
+// showOmitted prints the last text of which a part was not shown.
+func (r *REPL) showOmitted() error {
+	text := r.render.Omitted()
+	if text == "" {
+		return r.remark(dim, r.Words.T("no output was omitted so far"))
+	}
+	return r.Say(strings.TrimRight(text, "\n"))
+}

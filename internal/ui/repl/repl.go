@@ -93,6 +93,8 @@ type Options struct {
 	// Direct, which may be nil, sets that the commands that the person types behind ! run
 	// unasked, in the person's own settings.
 	Direct func() error
+	// ThoughtLine has what the model thinks be one line.
+	ThoughtLine bool
 	// Vim has the keys of the draft be those of vim.
 	Vim bool
 	// Bound are the keys of the person's own, each with the key whose work it does.
@@ -216,7 +218,7 @@ func New(o Options) *REPL {
 	}
 	r.wrote.screen, r.wrote.ready = o.Screen, make(chan struct{}, 1)
 	r.render = term.New(term.Options{
-		Stream: r.wrote.stream, Width: r.width, Palette: o.Palette, Words: o.Words, Live: r.status, Now: o.Now, ASCII: o.ASCII, Room: r.room, Height: r.height,
+		Stream: r.wrote.stream, Width: r.width, Palette: o.Palette, Words: o.Words, Live: r.status, Now: o.Now, ASCII: o.ASCII, ThoughtLine: o.ThoughtLine, Room: r.room, Height: r.height,
 	})
 	for _, line := range []*lineedit.Editor{&r.editor, &r.answer} {
 		line.Vim = o.Vim

@@ -107,6 +107,9 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		r.swapStash()
 		return nil
 	}
+	if k == lineedit.WithCtrl('o') && r.open == nil {
+		return r.showOmitted()
+	}
 	if k == lineedit.WithCtrl('v') && r.open == nil && r.Clipboard != nil {
 		r.copyIn(ctx)
 		return nil

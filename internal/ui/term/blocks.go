@@ -29,7 +29,7 @@ func (r *Renderer) bounded(text string, width int) {
 	}}
 	defer w.End()
 	box.write(strings.TrimRight(cleaned(text), "\n"))
-	box.end(r.leftOut)
+	r.omit(box.end(r.leftOut))
 }
 
 // prose draws what was written in Markdown, for so many columns.
@@ -44,7 +44,7 @@ func (r *Renderer) boundedProse(text string) {
 	md := r.prose(r.width())
 	box := outputBox{ascii: r.o.ASCII, put: func(_ ink.Look, text string) { md.Write(text) }}
 	box.write(strings.TrimRight(cleaned(text), "\n"))
-	box.end(r.leftOut)
+	r.omit(box.end(r.leftOut))
 	md.End()
 }
 
@@ -74,15 +74,6 @@ func cells(of []display.Cell, say func(string) string, ascii bool) (row []ink.Ce
 		row = append(row, ink.Cell{{Text: dots(ascii, oneLine(c.Text, 0))}})
 	}
 	return row
-}
-
-var diffInk = map[byte]ink.Role{0: ink.Dim, '+': ink.Good, '-': ink.Bad, ' ': ink.Plain}
-
-// drawDiff puts a unified diff, cleaned, with each line in its colour.
-func drawDiff(unified string, put ink.Put) {
-	for sign, line := range display.DiffLines(unified) {
-		put(ink.Look{Role: diffInk[sign]}, line)
-	}
 }
 
 // Text is blocks of the program's own as lines of so many columns.

@@ -24,8 +24,9 @@ type outputBox struct {
 	clean pieces
 	ascii bool // the terminal shows no more
 
-	part  string // the beginning of a line whose rest has not come
-	lines int    // that are complete
+	whole strings.Builder // all of it, up to a length
+	part  string          // the beginning of a line whose rest has not come
+	lines int             // that are complete
 	// skipped are lines that were printed after those and that did not come.
 	skipped int
 	column  int      // bytes of the line that is not
@@ -41,6 +42,7 @@ func (b *outputBox) empty() bool { return b.lines == 0 && b.column == 0 && b.par
 func (b *outputBox) skip() {
 	if b.skipped > 0 {
 		b.lines, b.skipped, b.tail = b.lines+b.skipped, 0, nil
+		b.keep(mark(b.ascii, "…", "...") + "\n")
 	}
 }
 
@@ -60,6 +62,15 @@ func (b *outputBox) write(text string) {
 	}
 }
 
+// maxWhole is how many bytes of a text are kept to be shown whole later.
+const maxWhole = 4 << 20
+
+func (b *outputBox) keep(text string) {
+	if b.whole.Len()+len(text) <= maxWhole {
+		b.whole.WriteString(text)
+	}
+}
+
 // flush shows what there is of the line.
 func (b *outputBox) flush() {
 	line := b.part
@@ -68,6 +79,7 @@ func (b *outputBox) flush() {
 	if text == "" {
 		return
 	}
+	b.keep(text)
 	shown := b.fit(text)
 	b.column += len(text)
 	if b.lines < headLines {
@@ -102,6 +114,7 @@ func (b *outputBox) emit(r ink.Role, text string) {
 }
 
 func (b *outputBox) newline() {
+	b.keep("\n")
 	if b.lines < headLines {
 		if b.column == 0 {
 			b.emit(ink.Plain, "")
@@ -115,10 +128,11 @@ func (b *outputBox) newline() {
 	b.column, b.last = 0, ""
 }
 
-// end puts the last lines, after a word on those left out.
-func (b *outputBox) end(leftOut func(lines int) string) {
+// end puts the last lines, after a word on those left out. Where there are such it returns the
+// whole text.
+func (b *outputBox) end(leftOut func(lines int) string) (whole string) {
 	if b.put == nil {
-		return
+		return ""
 	}
 	b.write(b.clean.rest())
 	b.flush()
@@ -127,11 +141,12 @@ func (b *outputBox) end(leftOut func(lines int) string) {
 	}
 	if left := b.lines - headLines - len(b.tail); left > 0 {
 		b.emit(ink.Dim, leftOut(left))
-		b.owed = true
+		b.owed, whole = true, b.whole.String()
 	}
 	for _, line := range b.tail {
 		b.emit(ink.Plain, line)
 		b.owed = true
 	}
 	b.tail = nil
+	return whole
 }

@@ -2,6 +2,7 @@ package term
 
 import (
 	"strings"
+	"time"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
@@ -19,9 +20,10 @@ type reply struct {
 
 // passage is one part of a reply: what it thinks, or what it answers.
 type passage struct {
-	came  bool   // some of it arrived, even if there was nothing to see in it
-	shown bool   // its title was put
-	skip  string // what is left out before the rest of it: something came between
+	came  bool      // some of it arrived, even if there was nothing to see in it
+	shown bool      // its title was put
+	since time.Time // it began, where only a line tells of it
+	skip  string    // what is left out before the rest of it: something came between
 	clean pieces
 	md    markdown.Stream // of the answer
 	plain flow            // of the thinking
@@ -47,7 +49,14 @@ func (r *Renderer) open(task string) *reply {
 func (r *Renderer) think(task, text string) {
 	r.endText()
 	p := &r.open(task).thought
+	if r.o.ThoughtLine && !p.came && r.o.Now != nil {
+		p.since = r.o.Now()
+	}
 	p.came, r.reply.mused = true, true
+	if r.o.ThoughtLine {
+		r.status.set(r.t("thinking"))
+		return
+	}
 	p.plain.wrap.Put = func(l ink.Look, text string) { r.show(p, thinking, "[THINKING]", l, text) }
 	p.plain.width = r.width()
 	for line := range strings.SplitAfterSeq(p.clean.next(text), "\n") {
@@ -170,7 +179,14 @@ func (r *Renderer) show(p *passage, s section, title string, l ink.Look, text st
 
 func (r *Renderer) endThought() (shown bool) {
 	p := &r.reply.thought
-	if p.came {
+	if p.came && r.o.ThoughtLine {
+		r.enter(thinking)
+		if took := r.thoughtFor(p); took >= time.Second {
+			r.page.say(ink.Dim, r.t("thought for %s", lasted(took.Truncate(time.Second))))
+		} else {
+			r.page.say(ink.Dim, r.t("thought"))
+		}
+	} else if p.came {
 		p.plain.write(p.clean.rest())
 		p.plain.wrap.End()
 		r.page.fresh()
@@ -178,6 +194,14 @@ func (r *Renderer) endThought() (shown bool) {
 	shown = p.shown
 	*p = passage{}
 	return shown
+}
+
+// thoughtFor is how long the model thought, 0 if nobody knows.
+func (r *Renderer) thoughtFor(p *passage) time.Duration {
+	if p.since.IsZero() {
+		return 0
+	}
+	return r.o.Now().Sub(p.since)
 }
 
 func (r *Renderer) endText() (shown bool) {

@@ -156,7 +156,7 @@ func TestOutputThatIsNotPassedOn(t *testing.T) {
 	emit(t, r, event.ToolProgress{CallID: "c", Lines: 2000})
 	emit(t, r, event.ToolOutput{CallID: "c", Text: strings.Repeat("last\n", 10)})
 	emit(t, r, event.ToolFinished{CallID: "c", Tool: "bash"})
-	if want := "first\n… 2015 lines omitted\n" + strings.Repeat("last\n", 5); !strings.Contains(text, want) {
+	if want := "first\n… 2015 lines omitted · Ctrl+O: all of it\n" + strings.Repeat("last\n", 5); !strings.Contains(text, want) {
 		t.Errorf("got %q", text)
 	}
 }

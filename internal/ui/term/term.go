@@ -43,6 +43,8 @@ type Options struct {
 	// AtOnce says that what a person asks for is put in the middle of a paragraph: there is
 	// nothing that could show it until that ends.
 	AtOnce bool
+	// ThoughtLine has what the model thinks be one line, which says how long it thought.
+	ThoughtLine bool
 	// Room is how many lines that wait for the end of a paragraph can be seen meanwhile;
 	// nil: any number. Where there are more the paragraph is broken.
 	Room func() int
@@ -62,6 +64,7 @@ type Renderer struct {
 	aside   string    // what they draw
 	tears   time.Time // when that is put, whatever it tears; zero: it is not
 	above   int       // lines put since a table began to arrive
+	omitted string    // the last text of which a part was not shown
 	newest  string    // what the last of them does
 	preview preview   // of the table that is arriving
 	reply   reply

@@ -205,10 +205,28 @@ func (r *Renderer) lines(n int) string {
 }
 
 func (r *Renderer) leftOut(lines int) string {
+	text := r.t("… %d lines omitted", lines)
 	if lines == 1 {
-		return r.t("… 1 line omitted")
+		text = r.t("… 1 line omitted")
 	}
-	return r.t("… %d lines omitted", lines)
+	if r.o.Live != nil {
+		text += mark(r.o.ASCII, " · ", r.t("; ")) + r.t("Ctrl+O: all of it")
+	}
+	return text
+}
+
+// omit keeps a text of which a part was not shown.
+func (r *Renderer) omit(whole string) {
+	if whole != "" {
+		r.omitted = whole
+	}
+}
+
+// Omitted is the last text of which a part was not shown, as a whole.
+func (r *Renderer) Omitted() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.omitted
 }
 
 // finish shows how c ended.
@@ -223,7 +241,7 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 		c.asks = false // nobody was asked
 		r.begin(c)
 	}
-	c.output.end(r.leftOut)
+	r.omit(c.output.end(r.leftOut))
 	named := r.last != c
 	switch {
 	case len(c.output.kept) > 0: // what it printed stands between its name and its end, as always
@@ -296,6 +314,7 @@ func (r *Renderer) diff(unified string, made bool) {
 		drawDiff(unified, r.page.put)
 		return
 	}
+	r.omit(unified)
 	n := 0
 	for sign, line := range display.DiffLines(unified) {
 		switch {

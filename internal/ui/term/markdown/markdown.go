@@ -9,8 +9,8 @@
 // struck text, the ticks of code, the brackets of links (whose address follows
 // in parentheses) and the backslash of an escape; a character that is written by
 // its name, such as &lt;, is shown. Everything else stays as it
-// was typed: heading signs, bullets, quote signs, fences. Tables are drawn in
-// columns. Blank lines at both ends are dropped, and several in prose become
+// was typed: heading signs, bullets, quote signs. Fences of code that has
+// colours become blank lines. Tables are drawn in columns. Blank lines at both ends are dropped, and several in prose become
 // one. Lines of words are broken between words where they are wider than the
 // terminal, and go on below the words of an item; code is not.
 package markdown
@@ -41,11 +41,12 @@ type Stream struct {
 	ends  int  // line ends owed
 	wrote bool // something was put
 
-	fence fence
-	code  bool // the line before was code that is set in
-	item  int  // the column where the words of the item begin that lines may belong to
-	table table
-	wrap  ink.Wrap // of a line of words
+	fence  fence
+	code   bool // the line before was code that is set in
+	hidden bool // the line is a fence, which is not put
+	item   int  // the column where the words of the item begin that lines may belong to
+	table  table
+	wrap   ink.Wrap // of a line of words
 }
 
 // Limits of what is held back, in bytes.
@@ -67,7 +68,11 @@ func (s *Stream) Write(text string) {
 		s.advance(whole)
 		if whole {
 			s.wrap.End()
-			s.ends++
+			if s.hidden { // a blank line stands for it
+				s.hidden, s.ends = false, max(s.ends, 2)
+			} else {
+				s.ends++
+			}
 			if !s.fence.open() {
 				s.ends = min(s.ends, 2)
 			}
@@ -106,7 +111,7 @@ func (s *Stream) advance(whole bool) {
 			s.rest(ink.Look{})
 		case !whole:
 		case s.fence.closedBy(s.line[margin:]):
-			s.rest(ink.Look{Role: ink.Dim})
+			s.fenced()
 			s.fence = fence{}
 		default:
 			s.put(ink.Look{Role: ink.Dim}, s.line[:margin])
@@ -149,9 +154,9 @@ func (s *Stream) advance(whole bool) {
 			quotes := strings.Count(s.line[:n], ">")
 			text := strings.TrimSpace(s.line[n:])
 			sign := text[:run(text)]
-			s.rest(ink.Look{Role: ink.Dim})
 			lang := strings.TrimSpace(text[len(sign):])
 			s.fence = fence{sign: sign, quotes: quotes, diff: lang == "diff" || lang == "patch", syntax: syntax.For(lang)}
+			s.fenced()
 		case heading:
 			s.look.Bold = true
 			s.start(n, s.look, whole)
@@ -161,6 +166,16 @@ func (s *Stream) advance(whole bool) {
 			s.start(n, s.look, whole)
 		}
 	}
+}
+
+// fenced puts the fence that the line is, or hides it where colours tell code from words.
+func (s *Stream) fenced() {
+	coloured := !s.Source && !s.Spoken && (s.fence.diff || s.fence.syntax.Known())
+	if !coloured || s.fence.quotes > 0 {
+		s.rest(ink.Look{Role: ink.Dim})
+		return
+	}
+	s.line, s.hidden = "", true
 }
 
 // Anew has the line that is arriving go on in one of its own: something stands below what

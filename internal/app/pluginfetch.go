@@ -1,0 +1,274 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"coder/internal/authored/plugin"
+	"coder/internal/core/jsonx"
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/patch"
+	"coder/internal/host/repofile"
+	"coder/internal/host/worktree"
+)
+
+// fetchedPlugins is the folder of plugins that came from an address. It is not ours alone: what
+// plugins run must see it.
+func (a *App) fetchedPlugins() string {
+	if dir := a.Env.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "coder", "plugins")
+	}
+	if home := a.Env.Getenv("HOME"); home != "" {
+		return filepath.Join(home, ".local", "share", "coder", "plugins")
+	}
+	return ""
+}
+
+var (
+	ownerRepo   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w.-]+/[\w.-]+$`) })
+	marketNamed = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([\w.-]+)@([\w.-]+)$`) })
+)
+
+// originOf reads owner/repo[@ref] or a URL[@ref]; ok is false for a path.
+func originOf(text string) (o plugin.Origin, ok bool) {
+	at := strings.LastIndexByte(text, '@')
+	if name := text[:max(at, 0)]; at > 0 && (ownerRepo().MatchString(name) || strings.Contains(name, "://") && strings.LastIndexByte(name, '/') > strings.Index(name, "://")+2) {
+		text, o.Ref = name, text[at+1:]
+	}
+	switch {
+	case strings.Contains(text, "://"), strings.HasPrefix(text, "git@"):
+		o.Source = text
+	case ownerRepo().MatchString(text) && !strings.HasPrefix(text, "."):
+		o.Source = "https://github.com/" + text + ".git"
+	}
+	return o, o.Source != ""
+}
+
+// FindPlugin is the folder of a plugin that is named by a path, an address, or NAME@MARKETPLACE.
+// What is not here is fetched, at one commit.
+func (a *App) FindPlugin(ctx context.Context, text string) (dir string, o plugin.Origin, err error) {
+	dir = text
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(a.Env.Dir, dir)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		return dir, o, nil
+	}
+	if m := marketNamed().FindStringSubmatch(text); m != nil {
+		return a.fromMarket(ctx, m[1], m[2])
+	}
+	o, ok := originOf(text)
+	if !ok {
+		return dir, o, nil // which the book says is missing
+	}
+	dir, err = a.fetchPlugin(ctx, &o)
+	return dir, o, err
+}
+
+// fetchPlugin clones what an origin names, and notes the commit. Nothing in it runs.
+func (a *App) fetchPlugin(ctx context.Context, o *plugin.Origin) (dir string, err error) {
+	base := a.fetchedPlugins()
+	if base == "" {
+		return "", inputf("no folder for plugins: set HOME")
+	}
+	if err := os.MkdirAll(base, 0o700); err != nil {
+		return "", err
+	}
+	release, err := atomicfile.Lock(base)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	clone := filepath.Join(base, ".new")
+	defer os.RemoveAll(clone)
+	if err := os.RemoveAll(clone); err != nil { // what a killed process left
+		return "", err
+	}
+	if _, o.Commit, err = worktree.Clone(ctx, clone, o.Source, o.Ref, "plugin", a.Door()); err != nil {
+		return "", inputf("%v", err)
+	}
+	if err := os.RemoveAll(filepath.Join(clone, ".git")); err != nil { // all that is left is pinned
+		return "", err
+	}
+	dir = filepath.Join(base, shortHash(o.Source)[:8]+"-"+o.Commit[:min(12, len(o.Commit))])
+	if err := errors.Join(os.RemoveAll(dir), os.Rename(clone, dir)); err != nil { // one that is there may have been changed
+		return "", err
+	}
+	return inFolder(dir, o.Sub)
+}
+
+// RefetchPlugin fetches a plugin from where it came, as that is now.
+func (a *App) RefetchPlugin(ctx context.Context, from plugin.Origin) (dir string, o plugin.Origin, err error) {
+	o = from
+	dir, err = a.fetchPlugin(ctx, &o)
+	return dir, o, err
+}
+
+// inFolder is a folder inside another, which it does not lead out of.
+func inFolder(dir, sub string) (string, error) {
+	if sub == "" {
+		return dir, nil
+	}
+	if !filepath.IsLocal(sub) {
+		return "", inputf("%q leads outside the folder", sub)
+	}
+	if _, err := repofile.Below(dir).Stat(sub); err != nil {
+		return "", inputf("%s: %s", sub, repofile.Why(err))
+	}
+	return filepath.Join(dir, sub), nil
+}
+
+// Dropped removes the folder of a plugin that was fetched, unless another plugin is in it.
+func (a *App) Dropped(o plugin.Origin, dir string) error {
+	base := a.fetchedPlugins()
+	rel, err := filepath.Rel(base, dir)
+	if o.Source == "" || err != nil || !filepath.IsLocal(rel) || rel == "." {
+		return nil
+	}
+	top, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+	added, err := a.PluginBook().Load()
+	markets, bad := a.Markets()
+	if err = errors.Join(err, bad); err != nil {
+		return err
+	}
+	used := slices.ContainsFunc(added, func(p plugin.Added) bool { return strings.HasPrefix(p.Dir+"/", filepath.Join(base, top)+"/") })
+	for _, m := range markets {
+		used = used || strings.HasPrefix(m.Dir+"/", filepath.Join(base, top)+"/")
+	}
+	if used {
+		return nil
+	}
+	return os.RemoveAll(filepath.Join(base, top))
+}
+
+// Market is a marketplace: a repository that lists plugins.
+type Market struct {
+	plugin.Origin
+	Dir string `json:"dir"`
+}
+
+const marketsFile = "marketplaces.json"
+
+// Markets are the marketplaces that the person added, by name.
+func (a *App) Markets() (map[string]Market, error) {
+	all := make(map[string]Market)
+	text, err := repofile.Own(filepath.Join(a.Home, marketsFile), maxNamedFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	return all, err
+}
+
+// AddMarket adds a marketplace from an address or a path, or fetches it anew.
+func (a *App) AddMarket(ctx context.Context, text string) (name string, offers []plugin.Offer, err error) {
+	dir, o, err := a.FindPlugin(ctx, text)
+	if err != nil {
+		return "", nil, err
+	}
+	if name, offers, err = plugin.ReadMarket(dir); err != nil {
+		return "", nil, inputf("%v", err)
+	}
+	all, err := a.Markets()
+	if err != nil {
+		return "", nil, err
+	}
+	was := all[name]
+	all[name] = Market{o, dir}
+	if err := errors.Join(os.MkdirAll(a.Home, 0o700), atomicfile.Write(filepath.Join(a.Home, marketsFile), jsonx.Must(all), 0o600)); err != nil {
+		return "", nil, err
+	}
+	if was.Dir != dir {
+		err = a.Dropped(was.Origin, was.Dir)
+	}
+	return name, offers, err
+}
+
+// Offers are what the marketplaces list, as NAME@MARKETPLACE. A marketplace that cannot be read
+// is a problem.
+func (a *App) Offers() (offers []plugin.Offer, problems []string) {
+	all, err := a.Markets()
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		_, list, err := plugin.ReadMarket(all[name].Dir)
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("%s: %v", name, err))
+		}
+		for _, o := range list {
+			o.Name += "@" + name
+			offers = append(offers, o)
+		}
+	}
+	return offers, problems
+}
+
+// fromMarket finds a plugin that a marketplace lists.
+func (a *App) fromMarket(ctx context.Context, name, market string) (dir string, o plugin.Origin, err error) {
+	all, err := a.Markets()
+	m, ok := all[market]
+	if err != nil || !ok {
+		return "", o, cmp.Or(err, inputf("unknown marketplace %q; coder plugin marketplace list shows them", market))
+	}
+	_, offers, err := plugin.ReadMarket(m.Dir)
+	i := slices.IndexFunc(offers, func(o plugin.Offer) bool { return o.Name == name })
+	switch {
+	case err != nil:
+		return "", o, inputf("%v", err)
+	case i < 0:
+		return "", o, inputf("the marketplace %s has no plugin %q; coder plugin marketplace search finds them", market, name)
+	case offers[i].Unsupported != "":
+		return "", o, inputf("%s comes from %s, which coder cannot fetch", name, offers[i].Unsupported)
+	}
+	switch o = offers[i].From; {
+	case o.Source != "":
+		if found, ok := originOf(o.Source); ok {
+			o.Source = found.Source
+		}
+		dir, err = a.fetchPlugin(ctx, &o)
+	default:
+		o.Source, o.Ref, o.Commit = m.Source, m.Ref, m.Commit
+		dir, err = inFolder(m.Dir, o.Sub)
+	}
+	return dir, o, err
+}
+
+// maxUpdateDiff bounds what is shown of an update.
+const maxUpdateDiff = 64 << 10
+
+// FolderDiff is the difference between what two folders of a plugin hold.
+func FolderDiff(old, now string) string {
+	names := make(map[string]bool)
+	for _, dir := range []string{old, now} {
+		_ = fs.WalkDir(repofile.Below(dir), ".", func(name string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				names[name] = true
+			}
+			return nil // what cannot be read is refused when the plugin is
+		})
+	}
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		was, _ := repofile.Below(old).Read(name, maxUpdateDiff)
+		is, _ := repofile.Below(now).Read(name, maxUpdateDiff)
+		text, _, _ := patch.Unified(name, was, is)
+		if b.WriteString(text); b.Len() > maxUpdateDiff {
+			return b.String()[:maxUpdateDiff] + "\n[cut]\n"
+		}
+	}
+	return b.String()
+}
