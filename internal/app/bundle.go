@@ -11,12 +11,12 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"slices"
 
 	"coder/internal/core/event"
 	"coder/internal/core/secret"
 	"coder/internal/host/repofile"
 	"coder/internal/host/workspace"
+	"coder/internal/record/past"
 	"coder/internal/record/session"
 	"coder/internal/report/asof"
 	"coder/internal/report/bundle"
@@ -38,19 +38,19 @@ func (a *App) Bundle(ctx context.Context, w io.Writer, id string) (left int, err
 
 // bundle is Bundle up to a record; zero stands for the last.
 func (a *App) bundle(ctx context.Context, w io.Writer, id string, at uint64) (left int, err error) {
-	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
+	now, err := a.openPast(0)
 	if err != nil {
-		return 0, inputf("open the workspace: %v", err)
+		return 0, err
 	}
-	defer ws.Close()
-	p := packing{ctx: ctx, kept: a.kept(ws), contents: make(map[string][]byte), known: make(map[string]string)}
+	defer now.Workspace.Close()
+	p := packing{ctx: ctx, kept: now.Now, contents: make(map[string][]byte), known: make(map[string]string)}
 	b := bundle.Bundle{Manifest: bundle.Manifest{Session: id, Root: a.Root, Home: a.Env.Getenv("HOME"), Made: a.Env.Now()}, Contents: p.contents, Output: a.output(id)}
 	for r, err := range asof.Until(a.Store().Logs.Read(ctx, id, 0), at) {
 		if err != nil {
 			return 0, err
 		}
 		mask := a.keys.conceals(a)
-		r.Event = maskNames(p.packed(event.Masked(r.Event, mask)), mask.Text)
+		r.Event = maskNames(event.WithStates(event.Masked(r.Event, mask), p.state), mask.Text)
 		b.Records = append(b.Records, r)
 	}
 	if len(b.Records) == 0 {
@@ -62,61 +62,20 @@ func (a *App) bundle(ctx context.Context, w io.Writer, id string, at uint64) (le
 // packing takes along what files held.
 type packing struct {
 	ctx      context.Context
-	kept     contents
+	kept     past.Contents
 	contents map[string][]byte
 	known    map[string]string // the name of what a state held, by the name it has here
 	size     int64
 	left     int // files that hold keys
 }
 
-// packed is an event whose states of files are named as another machine knows
-// them.
-func (p *packing) packed(e event.Event) event.Event {
-	switch e := e.(type) {
-	case event.ToolCallRequested:
-		before := make([]event.FileState, len(e.Before))
-		for i, s := range e.Before {
-			before[i] = p.state(s)
-		}
-		if e.Before != nil {
-			e.Before = before
-		}
-		return e
-	case event.ToolCallCompleted:
-		changes := make([]event.FileChange, len(e.Changes))
-		for i, c := range e.Changes {
-			changes[i] = event.FileChange{Before: p.state(c.Before), After: p.state(c.After), Doubt: c.Doubt}
-		}
-		if e.Changes != nil {
-			e.Changes = changes
-		}
-		return e
-	}
-	return e
-}
-
 // maskNames is an event without keys in the names of files. On record here they are as
 // they are, for what is brought back must be what was there.
 func maskNames(e event.Event, mask func(string) string) event.Event {
-	state := func(s event.FileState) event.FileState {
+	return event.WithStates(e, func(s event.FileState) event.FileState {
 		s.Path, s.Link = mask(s.Path), mask(s.Link)
 		return s
-	}
-	switch e := e.(type) {
-	case event.ToolCallRequested:
-		e.Before = slices.Clone(e.Before)
-		for i, s := range e.Before {
-			e.Before[i] = state(s)
-		}
-		return e
-	case event.ToolCallCompleted:
-		e.Changes = slices.Clone(e.Changes)
-		for i, c := range e.Changes {
-			e.Changes[i] = event.FileChange{Before: state(c.Before), After: state(c.After), Doubt: c.Doubt}
-		}
-		return e
-	}
-	return e
+	})
 }
 
 // state takes along what a file held, as far as it was kept and is no secret.

@@ -10,7 +10,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,8 +19,8 @@ import (
 	"coder/internal/host/workspace"
 	"coder/internal/host/worktree"
 	"coder/internal/policy/mode"
+	"coder/internal/record/past"
 	"coder/internal/record/seal"
-	"coder/internal/report/asof"
 )
 
 // Forked is a session that began at a record of another one, in a folder of its own.
@@ -57,16 +56,16 @@ func (a *App) ForkAt(ctx context.Context, id string, at uint64, as string) (f Fo
 	if _, err := a.Store().Known(ctx, id); err != nil {
 		return f, err
 	}
-	past, err := a.pastOf(ctx, id, at)
+	then, err := a.pastOf(ctx, id, at)
 	if err != nil {
 		return f, err
 	}
-	defer past.ws.Close()
+	defer then.kept.Workspace.Close()
 	f.Entry = worktree.Entry{
-		From: a.Root, Source: id, At: past.Seq, Session: cmp.Or(as, NewSessionID(a.Env.Now())), Made: a.Env.Now().UTC(),
+		From: a.Root, Source: id, At: then.Seq, Session: cmp.Or(as, NewSessionID(a.Env.Now())), Made: a.Env.Now().UTC(),
 	}
-	f.Within, f.Outside = past.Within, past.Outside()
-	if err := a.placeFork(ctx, &f.Entry, past.when); err != nil {
+	f.Within, f.Outside = then.Within, then.Outside()
+	if err := a.placeFork(ctx, &f.Entry, then.when); err != nil {
 		return f, err
 	}
 	if err := book.Put(f.Entry); err != nil {
@@ -78,10 +77,10 @@ func (a *App) ForkAt(ctx context.Context, id string, at uint64, as string) (f Fo
 			err = errors.Join(err, gone)
 		}
 	}()
-	if err := a.fillFork(ctx, &f, past); err != nil {
+	if err := a.fillFork(ctx, &f, then); err != nil {
 		return f, err
 	}
-	if err := a.beginFork(ctx, &f, past); err != nil {
+	if err := a.beginFork(ctx, &f, then); err != nil {
 		return f, err
 	}
 	if f.Print, err = worktree.Print(f.Dir); err != nil {
@@ -92,28 +91,25 @@ func (a *App) ForkAt(ctx context.Context, id string, at uint64, as string) (f Fo
 
 // moment is what a session and its files were at one of its records.
 type moment struct {
-	asof.World
-	ws           *workspace.Workspace
-	kept         contents
+	past.Moment
+	kept         *past.Store
 	when         time.Time // of the record
 	mode, preset string    // as far as this user's program put them on record
-	now          map[string]bool
 }
 
 // pastOf reads what the record tells of a session at one of its records, zero being
 // the last.
 func (a *App) pastOf(ctx context.Context, id string, at uint64) (p *moment, err error) {
-	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
+	kept, err := a.openPast(maxForked)
 	if err != nil {
-		return nil, inputf("open the workspace: %v", err)
+		return nil, err
 	}
-	ws.UseGitSettings(a.gitSettings())
 	defer func() {
 		if err != nil {
-			ws.Close()
+			kept.Workspace.Close()
 		}
 	}()
-	p = &moment{ws: ws, kept: a.kept(ws), now: make(map[string]bool)}
+	p = &moment{kept: kept}
 	s := a.Store()
 	notary, doubted := seal.New(s.Key(), s.root, id), s.doubt(id) != ""
 	last := uint64(0)
@@ -133,17 +129,25 @@ func (a *App) pastOf(ctx context.Context, id string, at uint64) (p *moment, err 
 	if last == 0 {
 		return nil, inputf("session %s has only a session file: its logs, which hold its files, are missing", id)
 	}
-	p.World, err = asof.Trace(ctx, s.Logs.Read(ctx, id, 0), cmp.Or(at, last), p.kept)
-	if beyond := (*asof.RangeError)(nil); errors.As(err, &beyond) {
-		return nil, inputf("session %s has %d records", id, beyond.Records)
-	}
-	if err != nil {
-		return nil, inputf("session %s: %v", id, err)
+	if p.Moment, err = momentAt(ctx, id, s.Logs.Read(ctx, id, 0), cmp.Or(at, last), p.kept); err != nil {
+		return nil, err
 	}
 	if why := s.unreadOf(id); why != "" && !p.Whole {
 		return nil, inputf("%s, so the files of that time are unknown", why)
 	}
 	return p, nil
+}
+
+// momentAt is what records tell of a session's files at one of them.
+func momentAt(ctx context.Context, id string, records iter.Seq2[event.Record, error], at uint64, kept past.Kept) (past.Moment, error) {
+	m, err := past.At(ctx, records, at, kept)
+	if beyond := (*past.RangeError)(nil); errors.As(err, &beyond) {
+		return m, inputf("session %s has %d records", id, beyond.Records)
+	}
+	if err != nil {
+		return m, inputf("session %s: %v", id, err)
+	}
+	return m, nil
 }
 
 // placeFork finds the folder for a fork, and where git is one for its branch.
@@ -184,6 +188,10 @@ func (a *App) placeFork(ctx context.Context, e *worktree.Entry, when time.Time) 
 
 // fillFork makes the folder of a fork and puts the files of then into it.
 func (a *App) fillFork(ctx context.Context, f *Forked, p *moment) error {
+	files, err := a.forkFiles(ctx, f.Source, p)
+	if err != nil {
+		return err
+	}
 	var spared []string
 	if f.Repo != "" {
 		t, err := worktree.Open(ctx, f.Repo, a.Door())
@@ -203,17 +211,21 @@ func (a *App) fillFork(ctx context.Context, f *Forked, p *moment) error {
 	if err := os.MkdirAll(f.Work, 0o755); err != nil {
 		return err
 	}
-	files, err := a.forkFiles(ctx, f, p)
+	into, err := worktree.OpenFolder(f.Work, func(ctx context.Context, s event.FileState) ([]byte, error) {
+		return p.kept.Content(ctx, s, maxForked)
+	})
 	if err != nil {
 		return err
 	}
-	f.Lost, err = worktree.Fill(ctx, f.Work, files, func(ctx context.Context, s event.FileState) ([]byte, error) {
-		if p.now[s.Path] {
-			text, _, err := p.ws.ReadFile(s.Path, maxForked)
-			return text, err
-		}
-		return p.kept.Content(ctx, s, maxForked)
-	}, spared...)
+	defer into.Close()
+	if f.Repo != "" {
+		err = into.Clear(files, spared...)
+	} else { // git has those that are tracked
+		err = a.copyAuthored(f.Work)
+	}
+	if err == nil {
+		f.Lost, err = into.Fill(ctx, files)
+	}
 	if err != nil {
 		return fmt.Errorf("restore the files of record %d: %w", p.Seq, err)
 	}
@@ -222,99 +234,35 @@ func (a *App) fillFork(ctx context.Context, f *Forked, p *moment) error {
 
 // forkFiles are all files of then. Those that no record tells of are as they are
 // now, without what other sessions did since.
-func (a *App) forkFiles(ctx context.Context, f *Forked, p *moment) (worktree.Files, error) {
+func (a *App) forkFiles(ctx context.Context, id string, p *moment) (worktree.Files, error) {
 	files := make(worktree.Files)
-	if !p.Whole {
-		if err := a.addNow(ctx, p, ".", files); err != nil {
-			return nil, err
-		}
-		if err := a.withoutLater(ctx, f.Source, p, files); err != nil {
-			return nil, err
+	addNow := func(from string) {
+		ignored := func(e workspace.Entry) bool { return e.Ignored || repofile.CheckLayout(e.Path, "") != nil }
+		for s := range p.kept.Present(ctx, from, ignored) {
+			files[s.Path] = s
 		}
 	}
-	if f.Repo == "" { // git has those that are tracked
-		if err := a.addOwn(ctx, p, files); err != nil {
+	if !p.Whole {
+		addNow(".")
+		if err := a.withoutLater(ctx, id, p, files); err != nil {
 			return nil, err
 		}
 	}
 	for name, s := range p.Files {
-		if filepath.IsAbs(name) {
-			continue
-		}
-		delete(p.now, name)
-		if files[name] = s; s.Hash == "" && !s.Lost {
-			delete(files, name)
+		if !filepath.IsAbs(name) {
+			files[name] = s
 		}
 	}
 	for _, name := range p.Unsure {
-		if err := a.addNow(ctx, p, name, files); err != nil {
+		s, err := p.kept.Current(name)
+		if err != nil {
 			return nil, err
+		}
+		if files[name] = s; s.Hash == "dir" {
+			addNow(name)
 		}
 	}
 	return files, ctx.Err()
-}
-
-// addNow adds files as they are now, but for those that are ignored.
-func (a *App) addNow(ctx context.Context, p *moment, from string, files worktree.Files) error {
-	if _, err := p.ws.Lstat(from); err != nil {
-		delete(files, from)
-		return nil
-	}
-	for e := range p.ws.Walk(ctx, from, 0) {
-		if e.Err != nil || e.Ignored || e.Path == "." || repofile.CheckLayout(e.Path, "") != nil {
-			continue
-		}
-		p.addFile(e.Path, files)
-	}
-	return ctx.Err()
-}
-
-// addFile adds a file as it is now.
-func (p *moment) addFile(name string, files worktree.Files) {
-	info, err := p.ws.Lstat(name)
-	if err != nil {
-		return
-	}
-	s := event.FileState{Path: name, Mode: uint32(info.Mode().Perm())}
-	switch {
-	case info.IsDir():
-		s.Hash = "dir"
-	case info.Mode()&fs.ModeSymlink != 0:
-		s.Hash, s.Mode = "link", 0
-		if s.Link, err = p.ws.Readlink(name); err != nil {
-			return
-		}
-	case info.Mode().IsRegular():
-		s.Hash, s.Size = "now", info.Size()
-		p.now[name] = true
-	default:
-		return
-	}
-	files[name] = s
-}
-
-// addOwn adds what people wrote for coder in the project.
-func (a *App) addOwn(ctx context.Context, p *moment, files worktree.Files) error {
-	entries, _, err := p.ws.ReadDir(".coder", 1000)
-	if err != nil {
-		return nil // there is none
-	}
-	for _, e := range entries {
-		if slices.Contains(dataFolders, e.Name()) || e.Name() == "tmp" || e.Name() == ".gitignore" {
-			continue
-		}
-		name := ".coder/" + e.Name()
-		err := fs.WalkDir(repofile.Below(a.Root), name, func(name string, d fs.DirEntry, err error) error {
-			if err == nil {
-				p.addFile(name, files)
-			}
-			return ctx.Err()
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // withoutLater takes out of files as they are now what other sessions did to them
@@ -334,37 +282,17 @@ func (a *App) withoutLater(ctx context.Context, id string, p *moment, files work
 			if !ok || !r.Time.After(p.when) {
 				continue
 			}
-			for c := range p.each(ctx, e.Changes) {
+			all, _ := past.Expand(ctx, p.kept, e.Changes) // what was not kept is missed when it is needed
+			for _, c := range all {
 				name := c.Before.Path
-				if at, known := first[name]; filepath.IsAbs(name) || known && at.Before(r.Time) {
-					continue
-				}
-				first[name] = r.Time
-				delete(p.now, name)
-				if files[name] = c.Before; c.Before.Hash == "" && !c.Before.Lost {
-					delete(files, name)
+				at, known := first[name]
+				if !filepath.IsAbs(name) && !strings.HasPrefix(c.Before.Hash, "tree:") && !(known && at.Before(r.Time)) {
+					first[name], files[name] = r.Time, c.Before
 				}
 			}
 		}
 	}
 	return ctx.Err()
-}
-
-// each yields changes one by one, also those that were recorded together.
-func (p *moment) each(ctx context.Context, changes []event.FileChange) iter.Seq[event.FileChange] {
-	return func(yield func(event.FileChange) bool) {
-		for _, c := range changes {
-			list := []event.FileChange{c}
-			if strings.HasPrefix(c.Before.Hash, "tree:") {
-				list, _ = p.kept.Expand(ctx, c) // what was not kept is missed when it is needed
-			}
-			for _, one := range list {
-				if !yield(one) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // beginFork writes the session into the folder of a fork, up to the record, and ends

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,8 +14,11 @@ import (
 	"coder/internal/agent/rerun"
 	"coder/internal/core/event"
 	"coder/internal/core/secret"
-	"coder/internal/host/workspace"
+	"coder/internal/host/program"
+	"coder/internal/host/worktree"
 	"coder/internal/policy/trust"
+	"coder/internal/record/golden"
+	"coder/internal/record/past"
 )
 
 // GoldenDir is where the golden sessions of the workspace are.
@@ -51,12 +53,6 @@ func (a *App) Goldens() (names []string) {
 	return names
 }
 
-// Bounds of what the files of a golden session may be.
-const (
-	maxGoldenFiles = 2000
-	maxGoldenBytes = 32 << 20
-)
-
 // SavedGolden is the result of saving a golden session.
 type SavedGolden struct {
 	*rerun.Report
@@ -73,32 +69,32 @@ func (a *App) SaveGolden(
 	if _, err := os.Lstat(dir); err == nil {
 		return nil, inputf("%s already exists; choose another name, or remove it first", dir)
 	}
-	ws, err := workspace.Open(a.Root)
+	then, err := a.openPast(0)
 	if err != nil {
-		return nil, inputf("open the workspace: %v", err)
+		return nil, err
 	}
-	defer ws.Close()
+	defer then.Workspace.Close()
 	mask := secret.Conceal(a.Report.Secrets(a.Env.Environ))
 	for i, r := range records {
 		records[i].Event = event.Masked(r.Event, mask)
 	}
 	take := rerun.New(id, a.recordedRoot(ctx, id), records)
-	kept := &maskedPast{past: &past{contents: a.kept(ws), app: a}, mask: mask}
-	world, state, err := a.worldOf(ctx, take, take, kept, kept.past)
+	kept := &maskedPast{then, mask}
+	world, state, err := a.worldOf(ctx, take, take, kept, then)
 	if err != nil {
 		return nil, err
 	}
-	left, err := withoutSecrets(world)
+	left, err := golden.WithoutSecrets(world)
 	if err != nil {
 		return nil, inputf("session %s: %v", id, err)
 	}
-	g := rerun.Golden{
+	g := golden.Golden{
 		Session: id, Root: "/workspace/" + filepath.Base(a.Root), Platform: platform(),
 		Version: Version, Made: a.Env.Now(), Trusted: a.Trusted == trust.Trusted,
 		Except: except.Records, Ignore: except.Ignore,
 	}
-	if notesOf(state).Repository {
-		more, err := a.packRepository(ctx, &g, state)
+	if past.NotesOf(state).Repository {
+		more, err := a.takeRepository(ctx, &g, state)
 		if err != nil {
 			return nil, inputf("session %s: %v", id, err)
 		}
@@ -111,42 +107,45 @@ func (a *App) SaveGolden(
 	return &SavedGolden{report, left, false}, learnt.Write(dir)
 }
 
+// takeRepository gives a golden session the repository that it began in.
+func (a *App) takeRepository(ctx context.Context, g *golden.Golden, state []byte) (left []string, err error) {
+	ask := func(key string) string {
+		out, _ := a.Door().Query(a.Root).Command(ctx, "config", "--get", key).Output()
+		return strings.TrimSpace(string(out))
+	}
+	g.Name, g.Address = ask("user.name"), ask("user.email")
+	stage, err := a.stage()
+	if err != nil {
+		return nil, err
+	}
+	defer worktree.RemoveAll(stage)
+	return g.Take(ctx, state, a.Root, stage, a.bareDoor(stage))
+}
+
+// bareDoor starts git in a folder of a copy, with no settings but those of the copy.
+func (a *App) bareDoor(dir string) program.Door {
+	env := append(a.ChildEnv(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+	return a.door.With(append(env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)))
+}
+
 // maskedPast is what files held, without keys.
 type maskedPast struct {
-	*past
+	*past.Store
 	mask *secret.Concealer
 }
 
 func (p *maskedPast) Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error) {
-	data, err := p.past.Content(ctx, s, limit)
+	data, err := p.Store.Content(ctx, s, limit)
 	if err != nil || bytes.IndexByte(data, 0) >= 0 {
 		return data, err
 	}
 	return []byte(p.mask.Text(string(data))), nil
 }
 
-// withoutSecrets leaves files out that are known to hold secrets, and tells
-// which. The error says that there are too many others.
-func withoutSecrets(world *rerun.World) (left []string, err error) {
-	size := int64(0)
-	for name, s := range world.Start {
-		if secret.Is(name) && s.Hash != "" {
-			left = append(left, name)
-			delete(world.Start, name)
-		}
-		size += s.Size
-	}
-	slices.Sort(left)
-	if len(world.Start) > maxGoldenFiles || size > maxGoldenBytes {
-		return nil, fmt.Errorf("it started with %d files of %d bytes; a golden session allows %d of %d: record it in a smaller folder", len(world.Start), size, maxGoldenFiles, maxGoldenBytes)
-	}
-	return left, nil
-}
-
 // RunGolden runs a golden session. With update what happens now is what is
 // expected from now on.
 func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Report, error) {
-	g, err := rerun.ReadGolden(dir)
+	g, err := golden.Read(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, inputf("no golden session in %s", dir)
 	}
@@ -154,7 +153,7 @@ func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Re
 		return nil, inputf("cannot read the golden session in %s: %v", dir, err)
 	}
 	take := rerun.New(g.Session, g.Root, g.Records)
-	report, learnt, err := a.runBare(ctx, take, rerun.NewWorld(g.Start, g.Later), rerun.Kept{Dir: dir}, *g, update)
+	report, learnt, err := a.runBare(ctx, take, past.NewWorld(g.Start, g.Later), golden.Kept{Dir: dir}, *g, update)
 	if err != nil || learnt == nil {
 		return report, err
 	}
@@ -164,13 +163,13 @@ func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Re
 // runBare runs a take again with the settings of the command line and the
 // project, as a stranger to this machine.
 func (a *App) runBare(
-	ctx context.Context, take *rerun.Take, world *rerun.World, kept rerun.Contents, g rerun.Golden, learn bool,
-) (*rerun.Report, *rerun.Golden, error) {
+	ctx context.Context, take *rerun.Take, world *past.World, kept past.Contents, g golden.Golden, learn bool,
+) (*rerun.Report, *golden.Golden, error) {
 	home, err := a.stage()
 	if err != nil {
 		return nil, nil, err
 	}
-	defer removeAll(home)
+	defer worktree.RemoveAll(home)
 	env, o := a.Env, a.Options
 	bare := slices.DeleteFunc(slices.Clone(env.Environ), func(kv string) bool { return strings.HasPrefix(kv, "CODER_") })
 	env.Environ = append(slices.Clip(bare), "CODER_HOME="+home)
@@ -193,7 +192,7 @@ func (a *App) runBare(
 		within: outer(g.Within),
 		was:    map[string]string{g.Platform: "<platform>"}, is: hosts(),
 		furnish: func(ctx context.Context, root string) error {
-			return errors.Join(a.copyAuthored(root), b.unpackRepository(ctx, g, root))
+			return errors.Join(a.copyAuthored(root, "golden"), g.Unpack(ctx, root, b.bareDoor(g.Top(root))))
 		},
 	}
 	s.is[platform()] = "<platform>"

@@ -2,8 +2,6 @@ package app
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io/fs"
 	"iter"
@@ -13,6 +11,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/workspace"
+	"coder/internal/record/past"
 	"coder/internal/record/seal"
 	"coder/internal/record/session"
 	"coder/internal/record/undo"
@@ -132,30 +131,25 @@ func (s *Store) read(ctx context.Context, id string, wants func(line []byte) boo
 	return s.logs.ReadWhere(ctx, id, 0, wants, logs...)
 }
 
+// Log reads all records of a session that has some.
+func (s *Store) Log(ctx context.Context, id string) (records []event.Record, err error) {
+	for r, err := range s.Logs.Read(ctx, id, 0) {
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, r)
+	}
+	if len(records) == 0 {
+		return nil, inputf("session %s has no readable log; see coder audit verify %[1]s", id)
+	}
+	return records, nil
+}
+
 // kept is what the undo store and git have of files.
-func (a *App) kept(ws *workspace.Workspace) contents { return a.keptIn(a.Store(), ws) }
+func (a *App) kept(ws *workspace.Workspace) past.Now { return a.keptIn(a.Store(), ws) }
 
-func (a *App) keptIn(s *Store, ws *workspace.Workspace) contents {
-	return contents{undo.New(ws, s.contents(), undo.Options{Door: a.Door(), Now: a.Env.Now}), ws}
-}
-
-// contents are those that were kept, and those of files that are still as they
-// were.
-type contents struct {
-	*undo.Keeper
-	ws *workspace.Workspace
-}
-
-func (c contents) Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error) {
-	text, err := c.Keeper.Content(ctx, s, limit)
-	if err == nil || s.Lost {
-		return text, err
-	}
-	now, _, missing := c.ws.ReadFile(s.Path, limit)
-	if sum := sha256.Sum256(now); missing == nil && hex.EncodeToString(sum[:]) == s.Hash {
-		return now, nil
-	}
-	return nil, err
+func (a *App) keptIn(s *Store, ws *workspace.Workspace) past.Now {
+	return past.Now{Keeper: undo.New(ws, s.contents(), undo.Options{Door: a.Door(), Now: a.Env.Now}), Workspace: ws}
 }
 
 // AsOf is a session as it was at one of its records.
@@ -169,12 +163,12 @@ type AsOf struct {
 // hands these and the contents of files to do. It holds no more of the records than
 // that takes.
 func (a *App) AsOf(ctx context.Context, id string, at []uint64, do func([]AsOf, provenance.Contents) error) error {
-	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
+	now, err := a.openPast(0)
 	if err != nil {
-		return inputf("open the workspace: %v", err)
+		return err
 	}
-	defer ws.Close()
-	kept := a.kept(ws)
+	defer now.Workspace.Close()
+	kept := now.Now
 	var states []AsOf
 	for _, seq := range at {
 		s := AsOf{Conversation: new(conversation.Conversation)}

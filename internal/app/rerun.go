@@ -12,9 +12,9 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/host/workspace"
 	"coder/internal/policy/rule"
-	"coder/internal/record/gitstate"
+	"coder/internal/record/golden"
+	"coder/internal/record/past"
 	"coder/internal/record/seal"
-	"coder/internal/record/undo"
 	"coder/internal/report/telemetry"
 )
 
@@ -28,59 +28,28 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 	if err != nil {
 		return nil, err
 	}
-	ws, err := workspace.Open(a.Root)
+	then, err := a.openPast(0)
 	if err != nil {
-		return nil, inputf("open the workspace: %v", err)
+		return nil, err
 	}
-	defer ws.Close()
-	past := &past{contents: a.kept(ws), app: a}
-	world, state, err := a.worldOf(ctx, whole, take, past, past)
+	defer then.Workspace.Close()
+	world, state, err := a.worldOf(ctx, whole, take, then, then)
 	if err != nil {
 		return nil, err
 	}
 	was, is := hosts(), hosts()
 	report, _, err := a.again(ctx, staging{
-		was: was, is: is, take: take, world: world, kept: past, there: ws, within: a.within(), hidden: []string{a.Home},
+		was: was, is: is, take: take, world: world, kept: then, there: then.Workspace, within: a.within(), hidden: []string{a.Home},
 		furnish: func(ctx context.Context, root string) error {
-			return a.copySettings(ctx, state, root, func(there, here string) {
+			return errors.Join(a.copyAuthored(root), a.copyRepository(ctx, state, root, func(there, here string) {
 				was[there], is[here] = "<repository>", "<repository>"
-			})
+			}))
 		},
 	})
-	if err == nil && report.Difference != nil && report.Difference.Worldly() && len(take.Requests()) > 0 {
+	if err == nil && report.Difference != nil && report.Difference.Worldly() && len(take.Requests) > 0 {
 		report.Missing = a.missing(id, world, state)
 	}
 	return report, err
-}
-
-// worldOf is what a session began with: its files, and the state of its repository, nil if
-// that was not saved by this user's program on this machine.
-func (a *App) worldOf(
-	ctx context.Context, whole, take *rerun.Take, files rerun.Files, past *past,
-) (*rerun.World, []byte, error) {
-	r, name := take.Repository()
-	if _, err := past.State(name); errors.Is(err, undo.ErrDamaged) {
-		return nil, nil, inputf("session %s: its initial files cannot be read: %v", take.ID, err)
-	}
-	world, err := rerun.Trace(ctx, whole, take, files) // what comes later may tell what was before
-	if err == nil && !world.Whole && len(take.Requests()) > 0 {
-		err = a.completeStart(ctx, take, world, past)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	if name == "" || !seal.New(a.Store().Key(), a.Root, take.ID).Vouches(r) {
-		return world, nil, nil
-	}
-	if past.state, err = past.State(name); err != nil {
-		return world, nil, nil
-	}
-	for _, f := range notesOf(past.state).Ignored {
-		if _, known := world.Start[f.Path]; !known {
-			world.Start[f.Path] = f
-		}
-	}
-	return world, past.state, nil
 }
 
 // hosts is what stands for the name of this machine.
@@ -95,25 +64,11 @@ func hosts() map[string]string {
 // leastHost is how long the name of a machine is at least, for it to be told from a word.
 const leastHost = 4
 
-// missing is why a rerun may have lacked something that the session began with, "" if
-// nothing says that something was lacking.
-func (a *App) missing(id string, world *rerun.World, state []byte) string {
-	switch _, repository := gitstate.Find(a.Root); {
-	case !world.Whole && a.Store().copied(id):
-		return "it was imported, and an imported session has only the files that it changed"
-	case !world.Whole && world.Tree != "":
-		return "the undo store no longer has the state of all files"
-	case repository && state == nil:
-		return "the state of the git repository was not saved, or no longer exists"
-	}
-	return ""
-}
-
 // withSettingsOf is the program with the settings file that a session was run
 // with, if that was this user's own doing and none is named now.
 func (a *App) withSettingsOf(id string, take *rerun.Take) (*App, error) {
-	begun, run := take.FirstRun()
-	if run.Config == "" || a.Options.ConfigFile != "" || !seal.New(a.Store().Key(), a.Root, id).Vouches(begun) {
+	run := take.Flags
+	if run.Config == "" || a.Options.ConfigFile != "" || !seal.New(a.Store().Key(), a.Root, id).Vouches(take.First) {
 		return a, nil
 	}
 	o := a.Options
@@ -136,15 +91,15 @@ func (a *App) recordedRoot(ctx context.Context, id string) string {
 // staging is what a take is run again with.
 type staging struct {
 	take    *rerun.Take
-	world   *rerun.World
-	kept    rerun.Contents
+	world   *past.World
+	kept    past.Contents
 	within  string                                       // where the workspace lies in its repository
 	furnish func(ctx context.Context, root string) error // puts more into the copy than its files
 	there   *workspace.Workspace                         // where the files of then may be still; nil if nowhere
 	hidden  []string                                     // folders that commands do not see
 	was, is map[string]string                            // what stands for words of the record, and of the rerun
 	except  rerun.Exceptions
-	learn   *rerun.Golden // becomes what the rerun comes to; nil to compare only
+	learn   *golden.Golden // becomes what the rerun comes to; nil to compare only
 }
 
 // maxAgain is how often a take is run again where it differs: a number made by chance may
@@ -154,7 +109,7 @@ const maxAgain = 3
 // again runs a take again. Where it does not come to the same it is run more often: what
 // differs between two runs in the same world may differ from the record. What is to be learnt
 // is learnt unless the rerun takes another course.
-func (a *App) again(ctx context.Context, s staging) (report *rerun.Report, learnt *rerun.Golden, err error) {
+func (a *App) again(ctx context.Context, s staging) (report *rerun.Report, learnt *golden.Golden, err error) {
 	var runs []*rerun.Follower
 	var after []func()
 	defer func() {
@@ -198,13 +153,13 @@ func (a *App) another(ctx context.Context, s staging, f *rerun.Follower, root, h
 	b.elsewhere = slices.Concat(a.elsewhere, []string{a.Root, a.Project})
 	b.Root, b.Project, b.Home, b.Trust.Path = root, root, home, filepath.Join(home, "trust.json")
 	b.mcpServers, b.mcpLeft, b.telemetry = nil, nil, telemetry.Settings{}
-	b.Play, b.Recorded = f, &Recorded{Follower: f, calls: s.take.Requests(), hidden: s.hidden}
+	b.Play, b.Recorded = f, &Recorded{Follower: f, calls: s.take.Requests, hidden: s.hidden}
 	if ws, err := workspace.Open(a.Root); err == nil { // else there is nothing to hide
 		b.Recorded.secrets, _ = a.protect(ws).hidden(ctx)
 		ws.Close()
 	}
-	if model := s.take.Model(); model != "" {
-		b.chosen.Store(&model)
+	if s.take.Model != "" {
+		b.chosen.Store(&s.take.Model)
 	}
 	c := &b.Config
 	c.Safety.Sandbox, c.Safety.Network = "require", nil

@@ -2,15 +2,13 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 
 	"coder/internal/core/event"
-	"coder/internal/host/workspace"
+	"coder/internal/record/past"
 	"coder/internal/record/seal"
 	"coder/internal/record/undo"
-	"coder/internal/report/asof"
 )
 
 // restore brings the files of a session back to one of its records.
@@ -19,7 +17,7 @@ func (a *App) restore(kit *toolkit, id string) func(context.Context, uint64, und
 		if kit.files == nil {
 			return undo.Plan{}, undo.ErrNotKept
 		}
-		goals, err := a.goals(ctx, contents{kit.files.get(), kit.project.ws}, id, at)
+		goals, err := a.goals(ctx, past.Now{Keeper: kit.files.get(), Workspace: kit.project.ws}, id, at)
 		if err != nil {
 			return undo.Plan{}, err
 		}
@@ -33,14 +31,12 @@ func (a *App) PlanRestore(ctx context.Context, id string, at uint64, force bool)
 	if _, err := a.Store().Known(ctx, id); err != nil {
 		return undo.Plan{}, err
 	}
-	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
+	kept, err := a.openPast(0)
 	if err != nil {
-		return undo.Plan{}, inputf("open the workspace: %v", err)
+		return undo.Plan{}, err
 	}
-	defer ws.Close()
-	ws.UseGitSettings(a.gitSettings())
-	kept := a.kept(ws)
-	goals, err := a.goals(ctx, kept, id, at)
+	defer kept.Workspace.Close()
+	goals, err := a.goals(ctx, kept.Now, id, at)
 	if err != nil {
 		return undo.Plan{}, err
 	}
@@ -48,19 +44,16 @@ func (a *App) PlanRestore(ctx context.Context, id string, at uint64, force bool)
 }
 
 // goals are what the files were at a record that calls changed after it.
-func (a *App) goals(ctx context.Context, kept contents, id string, at uint64) ([]undo.Goal, error) {
-	world, err := asof.Trace(ctx, a.Store().sealed(ctx, id, at), at, kept)
-	if beyond := (*asof.RangeError)(nil); errors.As(err, &beyond) {
-		return nil, inputf("session %s has %d records", id, beyond.Records)
-	}
+func (a *App) goals(ctx context.Context, kept past.Kept, id string, at uint64) ([]undo.Goal, error) {
+	then, err := momentAt(ctx, id, a.Store().sealed(ctx, id, at), at, kept)
 	if err != nil {
-		return nil, inputf("session %s: %v", id, err)
+		return nil, err
 	}
 	if why := a.Store().unreadOf(id); why != "" {
 		return nil, inputf("%s, so files are not restored", why)
 	}
-	goals := make([]undo.Goal, len(world.Later))
-	for i, l := range world.Later {
+	goals := make([]undo.Goal, len(then.Later))
+	for i, l := range then.Later {
 		goals[i] = undo.Goal{To: l.To, Known: &l.Known}
 	}
 	return goals, nil

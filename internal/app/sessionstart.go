@@ -2,19 +2,16 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
 	"os"
-	"path"
-	"path/filepath"
 	"slices"
 	"sync"
 
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
-	"coder/internal/host/repofile"
 	"coder/internal/model/provider"
 	"coder/internal/record/gitstate"
+	"coder/internal/record/past"
 	"coder/internal/record/undo"
 )
 
@@ -111,7 +108,7 @@ func (s *sessionStart) begin(ctx context.Context, readOnly bool) (name string) {
 	name = undo.StartName(NewID("start"))
 	s.work.Go(func() {
 		err := s.kit.files.get().Start(context.WithoutCancel(ctx), name, !readOnly, func(ignored []event.FileState, committed func() map[string]bool) ([]byte, error) {
-			return r.SaveBeyond(committed, jsonx.Must(startNotes{found, s.app.seenByGit(), ignored, configsOf(r)}))
+			return r.SaveBeyond(committed, jsonx.Must(past.Notes{Repository: found, Seen: s.app.seenByGit(), Ignored: ignored, Configs: past.Configs(r)}))
 		})
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -119,41 +116,6 @@ func (s *sessionStart) begin(ctx context.Context, readOnly bool) (name string) {
 		close(s.saved)
 	})
 	return name
-}
-
-// startNotes are what is noted beside the state of a repository.
-type startNotes struct {
-	Repository bool              `json:"repository"` // there was one
-	Seen       []string          `json:"seen"`       // names in the data folder that git does not ignore
-	Ignored    []event.FileState `json:"ignored"`    // files that it ignores
-	// Configs are those of the repository, by name. They count for this user alone: git runs
-	// what they name.
-	Configs map[string][]byte `json:"configs,omitempty"`
-}
-
-// configsOf are the configurations of a repository, and what else tells git how to treat files.
-func configsOf(r gitstate.Repository) map[string][]byte {
-	all := make(map[string][]byte)
-	if r.Common == "" {
-		return all
-	}
-	for _, name := range []string{"config", "config.worktree", "info/attributes", "info/sparse-checkout"} {
-		if text, err := repofile.Own(filepath.Join(r.Common, filepath.FromSlash(name)), maxGitConfig); err == nil {
-			all[name] = text
-		}
-	}
-	return all
-}
-
-// maxGitConfig is how long a configuration may be that is saved.
-const maxGitConfig = 1 << 20
-
-// notesOf reads them; there are none of a state that was not saved.
-func notesOf(state []byte) (n startNotes) {
-	if text, err := gitstate.Notes(state); err == nil {
-		_ = json.Unmarshal(text, &n) // of a damaged state it will be said
-	}
-	return n
 }
 
 // seenByGit are the names in the data folder that git does not ignore.
@@ -165,15 +127,4 @@ func (a *App) seenByGit() (names []string) {
 		}
 	}
 	return names
-}
-
-// hideData are the patterns by which git in a copy overlooks the data folder at a place
-// in the repository, but for the names that it saw when a session began.
-func hideData(at string, seen []string) []string {
-	data := "/" + path.Join(filepath.ToSlash(at), ".coder") + "/"
-	patterns := []string{data + "*"}
-	for _, name := range seen {
-		patterns = append(patterns, "!"+data+name)
-	}
-	return patterns
 }

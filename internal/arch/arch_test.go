@@ -35,6 +35,7 @@ var plan = []struct {
 	{"core/display", "jsonx lazy"},
 	{"core/uip", "display jsonx"},
 	{"core/event", "chat display jsonx uip"},
+	{"core/paths", "jsonx"},
 	{"core/task", "event uip"},
 	{"core/lists", ""},
 	{"core/secret", "jsonx lists"},
@@ -123,6 +124,8 @@ var plan = []struct {
 	{"record/undo/gitindex", ""},
 	{"record/gitstate", "gitindex repofile"},
 	{"record/undo", "blob clip disk event gitindex gitstate program repofile secret tool workspace"},
+	{"record/past", "event git gitstate program repofile secret undo workspace worktree"},
+	{"record/golden", "atomicfile event gitstate jsonx past program repofile secret worktree"},
 	{"record/store/mem", "event session"},
 	{"record/store/jsonl", "atomicfile audit authkey disk event jsonx repofile session"},
 	{"record/store/failover", "event session"},
@@ -141,13 +144,14 @@ var plan = []struct {
 	{"agent/hooks", "bash chat clip dialect event jsonx nearest tool toolrun uip"},
 	{"agent/orchestrator", "chat clock clip compact complexity conversation display event frontmatter hooks jsonx mention mode nearest prompt provider rulefile secret skills tool toolrun uip usercommand verify"},
 	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator sanitize seal session task timeline tool toolrun uip undo"},
-	{"agent/rerun", "atomicfile chat compact event lazy mode orchestrator patch provider repofile secret supervisor tool uip undo"},
+	{"agent/alike", "compact lazy patch"},
+	{"agent/rerun", "alike chat compact event golden lazy mode orchestrator past paths provider secret supervisor tool uip"},
 
 	// what is read of a session
 	{"report/telemetry", "chat event"},
 	{"report/provenance", "chat event jsonx patch uip"},
 	{"report/asof", "event provenance uip"},
-	{"report/bundle", "audit event jsonx"},
+	{"report/bundle", "audit event jsonx paths"},
 	{"report/fulltext", "chat display event jsonx uip"},
 	{"report/export", "chat display event frontmatter lazy sanitize secret session uip"},
 	{"report/transcript", "clip"},
@@ -175,9 +179,9 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config conversation display event frontmatter fulltext git ledger mcp mode notes orchestrator patch prompt provenance sanitize session skills tool trust undo"},
-	{"app", "anthropic asof atomicfile audit authkey bang bash bundle catalogue chat codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex gitstate hooks hosts inbox jsonl jsonx judge keychain ledger lsp mcp mem memory meter mode nearest notes openai orchestrator patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule rulefile sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls toml tool toolrun transcript transport trust typed uip undo update usage usercommand verify web workspace worktree"},
+	{"app", "anthropic asof atomicfile audit authkey bang bash bundle catalogue chat codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex gitstate golden hooks hosts inbox jsonl jsonx judge keychain ledger lsp mcp mem memory meter mode nearest notes openai orchestrator past patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule rulefile sandbox sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor task telemetry textcalls toml tool toolrun transcript transport trust typed uip undo update usage usercommand verify web workspace worktree"},
 	{"serve", "app drive event inbox orchestrator sanitize supervisor uip"},
-	{"cli", "acp app asof atomicfile audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain plugin policy program provenance provider repl repofile rerun review rule sanitize scripted serve session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo usage verify worktree"},
+	{"cli", "acp alike app asof atomicfile audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain plugin policy program provenance provider repl repofile rerun review rule sanitize scripted serve session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo usage verify worktree"},
 
 	// beyond one machine: the second program, coder-fleet, in a module of its own
 	{"fleet/jetstore", "event jsonx session"},
@@ -389,9 +393,9 @@ var mayOpen = map[string]string{
 	"host/workspace/dir_linux.go":     "directories of the workspace, without links, in one call",
 	"app/sessions.go":                 "lists the folders of sessions, which is never waited for",
 	"app/golden.go":                   "lists its own folders and reads the name of a branch, which is never waited for",
-	"agent/rerun/golden.go":           "writes into a folder that it has just made",
-	"app/rerunstage.go":               "writes into a folder that it has just made, and reads by way of repofile",
-	"app/goldenrepo.go":               "writes the configuration of a repository that it has just made",
+	"record/golden/golden.go":         "writes into a folder that it has just made",
+	"host/worktree/stage.go":          "lists and removes its own folders; writes into one that it has just made, and reads by way of repofile",
+	"record/past/repository.go":       "writes the configuration of a repository that it has just made",
 	"app/sessionstart.go":             "lists its own folder, which is never waited for",
 	"record/gitstate/gitstate.go":     "lists the folders of git, which is never waited for; writes into those of a copy",
 	"app/startfiles.go":               "lists its own folders and those of git, which is never waited for; writes into a folder that it has just made",
@@ -516,7 +520,7 @@ var temporary = map[string]string{
 	"host/authkey/authkey.go":       "in our home, swept at the start",
 	"host/atomicfile/atomicfile.go": "beside what is ours, or in a folder of ours: swept at the start",
 	"cli/editor.go":                 "in our home, swept at the start",
-	"app/rerunstage.go":             "removed at the end, else swept by the next rerun",
+	"host/worktree/stage.go":        "removed at the end, else swept by the next rerun",
 	"cli/demo.go":                   "the person is told where it is, and it stays",
 }
 

@@ -11,7 +11,6 @@ import (
 	"coder/internal/agent/rerun"
 	"coder/internal/app"
 	"coder/internal/core/display"
-	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/atomicfile"
 )
@@ -49,15 +48,9 @@ func (inv *invocation) saveGolden(ctx context.Context, a *app.App, session, name
 	if err != nil {
 		return err
 	}
-	var records []event.Record
-	for r, err := range a.Store().Logs.Read(ctx, id, 0) {
-		if err != nil {
-			return err
-		}
-		records = append(records, r)
-	}
-	if len(records) == 0 {
-		return inputf("session %s has no readable log; see coder audit verify %[1]s", id)
+	records, err := a.Store().Log(ctx, id)
+	if err != nil {
+		return err
 	}
 	if a.Store().Damage(ctx, id) != "" {
 		return inputf("session %s was not saved: its record was changed; see coder audit verify %[1]s", id)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/agent/alike"
 	"coder/internal/agent/rerun"
 	"coder/internal/app"
 	"coder/internal/core/chat"
@@ -34,12 +35,9 @@ func (inv *invocation) runReplay(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	var records []event.Record
-	for r, err := range a.Store().Logs.Read(ctx, id, 0) {
-		if err != nil {
-			return err
-		}
-		records = append(records, r)
+	records, err := a.Store().Log(ctx, id)
+	if err != nil {
+		return err
 	}
 	damage := a.Store().Damage(ctx, id)
 	if _, err := a.Store().Verify(id); err != nil && len(a.Store().Unread()) == 0 {
@@ -47,8 +45,6 @@ func (inv *invocation) runReplay(ctx context.Context, a *app.App) error {
 	}
 	n := cmp.Or(fl.until, len(records))
 	switch {
-	case len(records) == 0:
-		return inputf("session %s has no readable log; see coder audit verify %[1]s", id)
 	case n > len(records):
 		return inputf("session %s has %d records", id, len(records))
 	case fl.verify && damage != "" && fl.until == 0:
@@ -135,7 +131,7 @@ func (inv *invocation) shortDifference(text string) string {
 // normalised lists what may differ.
 func (inv *invocation) normalised() string {
 	var list []string
-	for _, name := range rerun.Normalisations {
+	for _, name := range alike.Names {
 		list = append(list, inv.words.T(name))
 	}
 	if inv.words.Lang() == i18n.Chinese {

@@ -106,10 +106,10 @@ func TestEveryFieldOfTheTable(t *testing.T) {
 			case rule.Why != notTold && len(list) > 0:
 				t.Errorf("%s %s is compared", record, field)
 			}
-			if list := leaves(record, field+"2"); list[field+"2"].text == "" || list[field+"2"].older {
+			if list := leaves(record, field+"2"); list[field+"2"].name == "" || list[field+"2"].older {
 				t.Errorf("%s %s2 is not compared", record, field)
 			}
-			if list := leaves(other, field); other != "" && list[field].text == "" {
+			if list := leaves(other, field); other != "" && list[field].name == "" {
 				t.Errorf("%s of %s is not compared", field, other)
 			}
 		}

@@ -10,9 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/agent/alike"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/lazy"
+	"coder/internal/record/past"
 	"coder/internal/tool"
 )
 
@@ -133,13 +135,13 @@ func align(take *Take, rerun []made) (pairs []pair) {
 // what differs between them may differ from the record.
 func (f *Follower) Compare(except Exceptions, again ...*Follower) *Report {
 	c := newComparison(f.take, f.was, f.is, except)
-	c.later = f.world.later
+	c.later = f.copy.Later
 	for _, other := range again {
 		c.add(align(f.take, other.made))
 	}
 	return &Report{
-		Session: f.take.ID, Steps: len(f.take.replies()), Records: len(f.made),
-		Difference: c.first(align(f.take, f.made)), Unsure: f.world.Unsure,
+		Session: f.take.ID, Steps: len(f.take.replies), Records: len(f.made),
+		Difference: c.first(align(f.take, f.made)), Unsure: f.copy.Unsure,
 	}
 }
 
@@ -159,7 +161,7 @@ func newComparison(take *Take, was, is Side, except Exceptions) *comparison {
 	reading := func(side Side) *reader { return &reader{side, except, make(map[event.FileState]string)} }
 	c := &comparison{take: take, was: reading(was), is: reading(is), except: except}
 	c.calls = make(map[string]event.ToolCallRequested)
-	for _, e := range take.Requests() {
+	for _, e := range take.Requests {
 		c.calls[e.CallID], c.jobs = e, c.jobs || background(e)
 	}
 	return c
@@ -220,8 +222,9 @@ func (c *comparison) differing(p pair) *Difference {
 	for _, path := range slices.Sorted(maps.Keys(both)) {
 		x, before := then[path]
 		y, after := now[path]
-		explains := func(other map[string]leaf) bool { return x.explained(y, other[path]) }
-		if !before && y.older || x.same(y) || c.excused(p.was, path, x, y) || slices.ContainsFunc(again, explains) {
+		explains := func(other map[string]leaf) bool { return alike.Explains(x.text(), y.text(), other[path].text()) }
+		same := x.name == y.name || alike.Texts(x.text(), y.text())
+		if !before && y.older || same || c.excused(p.was, path, x, y) || slices.ContainsFunc(again, explains) {
 			continue
 		}
 		filesOnly = filesOnly && both[path].file
@@ -247,25 +250,13 @@ var kinds = map[string]string{
 
 // kind says in a word what differs.
 func kind(e event.Event, filesOnly bool) string {
-	if _, ok := reply(e); ok {
+	if _, ok := event.Reply(e); ok {
 		return ofReply
 	}
 	if filesOnly {
 		return ofFiles
 	}
 	return cmp.Or(kinds[nameOf(e)], ofCourse)
-}
-
-// same reports whether two leaves say the same but for what may differ.
-func (l leaf) same(as leaf) bool {
-	return l.text == as.text || alike(l.text, as.text) || l.holds != nil && as.holds != nil && alike(l.held(), as.held())
-}
-
-// explained reports whether l differs from is no more than is and again do, which were
-// made in the same world.
-func (l leaf) explained(is, again leaf) bool {
-	return fits(l.text, common(is.text, again.text)) ||
-		l.holds != nil && is.holds != nil && again.holds != nil && fits(l.held(), common(is.held(), again.held()))
 }
 
 // processIDs are the ways in which a command names processes by their numbers.
@@ -302,7 +293,7 @@ func (c *comparison) excused(r event.Record, path string, was, is leaf) bool {
 	if job && slices.Contains(ofJobs, path[strings.LastIndexByte(path, '.')+1:]) {
 		return true // it ends when it ends
 	}
-	without := func(l leaf) string { return numbers().ReplaceAllString(l.text, "<pid>") }
+	without := func(l leaf) string { return numbers().ReplaceAllString(l.name, "<pid>") }
 	return ok && processIDs().Match(call.Input) && without(was) == without(is)
 }
 
@@ -328,12 +319,12 @@ func (c *comparison) noticed(side *reader, path string, change leaf) (same, othe
 		}
 		switch e := made.(type) {
 		case event.ToolCallRequested:
-			if kept, ok := side.side.Kept.(Files); ok && e.Tree != "" {
+			if kept, ok := side.side.Kept.(past.Kept); ok && e.Tree != "" {
 				all, _ := kept.Files(ctx, e.Tree)
 				found = append(found, all...)
 			}
 		case event.ToolCallCompleted:
-			changes, _ := expand(ctx, side.side.Kept, e.Changes)
+			changes, _ := past.Expand(ctx, side.side.Kept, e.Changes)
 			for _, one := range changes {
 				found = append(found, one.After)
 			}
@@ -341,8 +332,8 @@ func (c *comparison) noticed(side *reader, path string, change leaf) (same, othe
 	}
 	for _, s := range found {
 		if side.change(s.Path) == path {
-			alike := side.state(s).held() == change.held()
-			same, other = same || alike, other || !alike
+			equal := side.state(s).text() == change.text()
+			same, other = same || equal, other || !equal
 		}
 	}
 	return same, other

@@ -13,9 +13,13 @@ import (
 	"strings"
 	"sync"
 
+	"coder/internal/agent/alike"
 	"coder/internal/agent/supervisor"
 	"coder/internal/core/event"
+	"coder/internal/core/paths"
+	"coder/internal/core/secret"
 	"coder/internal/core/uip"
+	"coder/internal/record/past"
 	"coder/internal/tool"
 )
 
@@ -88,23 +92,17 @@ func mayDiffer(record, path string) string {
 
 // Side is one of the two that are compared: the session as it was, or its rerun.
 type Side struct {
-	Paths map[string]string // what stands for a path in texts that are compared
-	Kept  Contents          // nil if there is nothing to look up
-}
-
-// Contents is what was kept of files.
-type Contents interface {
-	Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error)
-	Expand(ctx context.Context, c event.FileChange) ([]event.FileChange, error)
+	Paths paths.Map     // what stands for a path in texts that are compared
+	Kept  past.Contents // nil if there is nothing to look up
 }
 
 // leaf is a field of a record that holds no other fields, or a file that it names.
 type leaf struct {
-	text   string
+	name   string        // what it says, or of a file what its content is called, and its mode
+	held   func() string // of a file: its mode and what it held, "" if that cannot be compared
 	file   bool
-	older  bool                  // records of earlier versions do not have it
-	holds  func() (string, bool) // of a file: what it held, if that can be compared
-	change bool                  // of what a call did
+	older  bool // records of earlier versions do not have it
+	change bool // of what a call did
 }
 
 // reader reads the leaves of records on one side.
@@ -144,7 +142,7 @@ func (r *reader) leaves(e event.Event) map[string]leaf {
 	}
 	data, err := json.Marshal(e)
 	if err != nil {
-		list["event"] = leaf{text: err.Error()}
+		list["event"] = leaf{name: err.Error()}
 		return list
 	}
 	r.walk(list, name, "", "", decoded(string(data)))
@@ -195,9 +193,9 @@ func (r *reader) walk(list map[string]leaf, record, path, shown string, value an
 			r.walk(list, record, path, shown, inner)
 			return
 		}
-		list[shown] = leaf{text: r.text(v), older: why != ""}
+		list[shown] = leaf{name: r.text(v), older: why != ""}
 	default:
-		list[shown] = leaf{text: fmt.Sprint(v), older: why != ""}
+		list[shown] = leaf{name: fmt.Sprint(v), older: why != ""}
 	}
 }
 
@@ -216,18 +214,18 @@ func inOneOrder(result any) any {
 
 // text is a text without what may differ everywhere.
 func (r *reader) text(text string) string {
-	return r.except.without(normal(withoutKeys().Text(r.side.swap(text))))
+	return r.except.without(alike.Masked(secret.Shapes().Text(r.side.Paths.Text(text))))
 }
 
 func (r *reader) states(list map[string]leaf, what string, states []event.FileState) {
 	for _, s := range states {
-		list[what+withoutKeys().Text(r.side.swap(s.Path))] = r.state(s)
+		list[what+past.Name(r.side.Paths.Text(s.Path))] = r.state(s)
 	}
 }
 
 // changes are what a call did to files, one by one.
 func (r *reader) changes(list map[string]leaf, changes []event.FileChange) {
-	each, _ := expand(context.Background(), r.side.Kept, changes) // what was not kept is compared as it is
+	each, _ := past.Expand(context.Background(), r.side.Kept, changes) // what was not kept is compared as it is
 	for _, c := range each {
 		name := cmp.Or(c.After.Path, c.Before.Path)
 		if c.Before.Hash == "dir" && c.After.Hash == "dir" || cache(name) {
@@ -240,7 +238,9 @@ func (r *reader) changes(list map[string]leaf, changes []event.FileChange) {
 }
 
 // change is the path of what a call did to a file.
-func (r *reader) change(name string) string { return "files " + withoutKeys().Text(r.side.swap(name)) }
+func (r *reader) change(name string) string {
+	return "files " + past.Name(r.side.Paths.Text(name))
+}
 
 // cache reports whether a file is one that a program writes for itself, with times in it.
 func cache(name string) bool {
@@ -252,52 +252,52 @@ func cache(name string) bool {
 func (r *reader) state(s event.FileState) leaf {
 	switch {
 	case s.Lost:
-		return leaf{file: true, text: "(not kept)"}
+		return leaf{file: true, name: "(not kept)"}
 	case s.Hash == "":
-		return leaf{file: true, text: "(none)"}
+		return leaf{file: true, name: "(none)"}
 	case s.Link != "":
-		return leaf{file: true, text: r.text("link to " + s.Link)}
+		return leaf{file: true, name: r.text("link to " + s.Link)}
 	case s.Hash == "dir":
-		return leaf{file: true, text: "folder"}
+		return leaf{file: true, name: "folder"}
 	}
-	holds := func() (string, bool) { return r.content(s) }
-	return leaf{file: true, text: fmt.Sprintf("%s %04o", s.Hash, s.Mode), holds: holds}
+	return leaf{file: true, name: fmt.Sprintf("%s %04o", s.Hash, s.Mode), held: func() string { return r.content(s) }}
 }
+
+// maxRead is how long a file may be that is compared at all.
+const maxRead = 256 << 20
 
 // maxCompared is how long a file may be of which parts may differ.
 const maxCompared = 1 << 20
 
-// content is what a file held, if it can be compared, with its mode.
-func (r *reader) content(s event.FileState) (string, bool) {
+// content is what a file held, after its mode, "" if it cannot be compared.
+func (r *reader) content(s event.FileState) string {
 	if text, known := r.kept[s]; known || r.side.Kept == nil {
-		return text, known
+		return text
 	}
-	data, err := r.side.Kept.Content(context.Background(), s, maxFile)
+	data, err := r.side.Kept.Content(context.Background(), s, maxRead)
 	if err != nil {
-		return "", false
+		return ""
 	}
-	text := hash(data)
+	text := past.Sum(data)
 	if len(data) <= maxCompared && !bytes.ContainsRune(data, 0) {
 		text = r.text(string(data))
 	}
 	r.kept[s] = fmt.Sprintf("%04o\n%s", s.Mode, text)
-	return r.kept[s], true
+	return r.kept[s]
 }
 
-// held is what a file held, else what the leaf says.
-func (l leaf) held() string {
-	if l.holds != nil {
-		if text, ok := l.holds(); ok {
-			return text
-		}
+// text is what a leaf says, or of a file what it held.
+func (l leaf) text() string {
+	if l.held == nil {
+		return l.name
 	}
-	return l.text
+	return cmp.Or(l.held(), l.name)
 }
 
 // String is a leaf as people read it: a text of several lines on lines of its own.
 func (l leaf) String() string {
-	text := l.held()
-	if l.holds != nil && text != l.text {
+	text := l.text()
+	if text != l.name {
 		_, text, _ = strings.Cut(text, "\n")
 	}
 	if text = strings.TrimRight(text, "\n"); strings.Contains(text, "\n") {

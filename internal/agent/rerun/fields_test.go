@@ -1,8 +1,8 @@
 package rerun
 
 import (
+	"encoding/json"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -105,7 +105,7 @@ func TestLeavesOfARecord(t *testing.T) {
 	}
 	got := make(map[string]string)
 	for path, l := range r.leaves(e) {
-		got[path] = l.text
+		got[path] = l.name
 		if l.file != strings.Contains(path, " ") || l.change != strings.HasPrefix(path, "files ") {
 			t.Errorf("%s is a file: %v, a change: %v", path, l.file, l.change)
 		}
@@ -122,6 +122,8 @@ func TestFilesAreComparedByWhatTheyHold(t *testing.T) {
 		return event.ToolCallCompleted{Tool: "x", Output: []byte(`{}`), Changes: []event.FileChange{{After: s}}}
 	}
 	kept := keeper{contents: map[string]string{"1": "made 2026-11-16 06:24\n", "2": "made 2027-01-02 09:00\n", "3": "unmade\nhere", "4": "bin\x00 2026-11-16", "5": "bin\x00 2027-01-02"}}
+	gitName := "git:" + strings.Repeat("a", 39) // whose ids are masked in texts
+	kept.contents[gitName+"1"], kept.contents[gitName+"2"] = "one", "two"
 	side := Side{Kept: kept}
 	none := keeper{}
 	for name, tt := range map[string]struct {
@@ -136,6 +138,7 @@ func TestFilesAreComparedByWhatTheyHold(t *testing.T) {
 		"the same":         {file("a", "9"), file("a", "9"), none, true},
 		"not kept":         {file("a", "1"), file("a", "2"), none, false},
 		"gone":             {file("a", "1"), event.FileState{Path: "a"}, kept, false},
+		"named by git":     {file("a", gitName+"1"), file("a", gitName+"2"), kept, false},
 	} {
 		d := differs(left(tt.was), left(tt.is), Side{Kept: tt.kept}, Side{Kept: tt.kept})
 		if (d == "") != tt.same || d != "" && !strings.HasPrefix(d, ofFiles) {
@@ -238,33 +241,29 @@ func TestHowFarAnInterruptedCallGotIsChance(t *testing.T) {
 	}
 }
 
-// TestACommonTextHasGaps wherever two texts differ, and others fit it or do not.
-func TestACommonTextHasGaps(t *testing.T) {
-	for _, tt := range []struct {
-		a, b      string
-		fit, miss []string
-	}{
-		{"n 5\n", "n 17\n", []string{"n 3\n", "n abc\n"}, []string{"m 3\n", "n 3\nmore\n", "n"}},
-		{"same\n", "same\n", nil, []string{"same\n", "other\n"}},
-		{"a\nx\nb\n", "a\nb\n", []string{"a\nb\n", "a\ny\nz\nb\n"}, []string{"a\nx\n", "x\na\nb\n"}},
-		{"", "a\n", []string{"", "b"}, nil},
-		{"x=1 y=1\n", "x=2 y=1\n", []string{"x=9 y=1\n"}, []string{"x=9 y=2\n", "y=1\n"}},
-		{"one\n1\n", "one\n2\n", []string{"one\n3\n"}, []string{"two\n3\n"}},
-	} {
-		text := common(tt.a, tt.b)
-		for _, fit := range append(slices.Clone(tt.fit), tt.fit...) {
-			if !fits(fit, text) {
-				t.Errorf("%q does not fit %q", fit, text)
-			}
+// What a pattern finds comes the newest first, and a copy's files are not as old: the
+// order is not compared, what was found is. A commit is made at another time, so its
+// name is another, even if both look like numbers.
+func TestTheOrderOfTimesMayDiffer(t *testing.T) {
+	same := func(tool, a, b string) bool {
+		c := newComparison(New("s", "/ws", nil), Side{}, Side{}, Exceptions{})
+		done := func(output string) event.Record {
+			return event.Record{Event: event.ToolCallCompleted{Tool: tool, Output: json.RawMessage(output)}}
 		}
-		for _, miss := range tt.miss {
-			if fits(miss, text) {
-				t.Errorf("%q fits %q", miss, text)
-			}
-		}
+		return c.differing(pair{done(a), done(b)}) == nil
 	}
-	long := strings.Repeat("x\n", 9000)
-	if text := common(long, long+"y\n"); !fits(long+"z\n", text) || fits("z\n"+long, text) {
-		t.Error("in a long text more than what varied may differ")
+	one, two := `{"matches":["a","b"],"count":2}`, `{"matches":["b","a"],"count":2}`
+	if !same("glob", one, two) {
+		t.Error("the order of a glob is compared")
+	}
+	if same("glob", one, `{"matches":["a","c"],"count":2}`) || same("grep", one, two) {
+		t.Error("what was found is not compared, or the order of a tool that has one")
+	}
+	one, two = `{"commit":"5256490","files":1}`, `{"commit":"2673219","files":1}`
+	if !same("git_commit", one, two) {
+		t.Error("the name of a commit is compared")
+	}
+	if same("git_commit", one, `{"commit":"5256490","files":2}`) {
+		t.Error("what was committed is not compared")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/policy/mode"
+	"coder/internal/record/past"
 	"coder/internal/tool"
 )
 
@@ -29,7 +30,7 @@ var (
 type Follower struct {
 	take    *Take
 	was, is Side
-	world   *World
+	copy    *past.Copy
 	clock   atomic.Value              // of time.Time
 	mu      sync.Mutex                // guards the fields below
 	left    map[string][]event.Record // what the process under way has still to make, by stream
@@ -47,13 +48,13 @@ type Follower struct {
 	window  int                       // that the server told of; 0 if it did not yet
 }
 
-// Follow begins to follow a rerun of take, in the copy that world was laid out in.
-func Follow(take *Take, was, is Side, world *World) *Follower {
+// Follow begins to follow a rerun of take, in a copy of the files that it began with.
+func Follow(take *Take, was, is Side, copy *past.Copy) *Follower {
 	f := &Follower{
-		take: take, was: was, is: is, world: world, mode: mode.Build, asked: make(map[string]made),
+		take: take, was: was, is: is, copy: copy, mode: mode.Build, asked: make(map[string]made),
 		cancel: func() {}, change: func(string) {},
 	}
-	f.clock.Store(take.Start())
+	f.clock.Store(take.Begun)
 	f.begin(0)
 	return f
 }
@@ -75,7 +76,7 @@ func (f *Follower) tick() {
 }
 
 // LookUp says where the contents of the rerun's files are looked up.
-func (f *Follower) LookUp(kept Contents) { f.is.Kept = kept }
+func (f *Follower) LookUp(kept past.Contents) { f.is.Kept = kept }
 
 // Parted reports whether the rerun took another course than the record, which ended it.
 func (f *Follower) Parted() bool { return f.parted }
@@ -182,7 +183,7 @@ func (f *Follower) add(ctx context.Context, r event.Record) error {
 	if run := runOf(was.Event); run != nil && stream == main {
 		f.run = *run
 	}
-	if err := f.world.apply(ctx, was.Seq); err != nil {
+	if err := f.copy.Apply(ctx, was.Seq); err != nil {
 		return fmt.Errorf("repeat others' file changes after record %d: %w", was.Seq, err)
 	}
 	f.intervene(stream, was)

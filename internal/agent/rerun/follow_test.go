@@ -17,7 +17,7 @@ import (
 // interrupted is not the session's doing.
 func TestAnInterruptIsNoDifference(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
-	f := Follow(New("s", "/ws", nil), Side{}, Side{}, NewWorld(nil, nil))
+	f := Follow(New("s", "/ws", nil), Side{}, Side{}, nowhere)
 	err := f.Again(ctx, func(ctx context.Context, _ bool) (*supervisor.Session, error) {
 		interrupt()
 		f.parted = true
@@ -29,7 +29,7 @@ func TestAnInterruptIsNoDifference(t *testing.T) {
 }
 
 func TestARerunThatCannotBeOpenedIsAnError(t *testing.T) {
-	f := Follow(New("s", "/ws", numbered(created("t"))), Side{}, Side{}, NewWorld(nil, nil))
+	f := Follow(New("s", "/ws", numbered(created("t"))), Side{}, Side{}, nowhere)
 	broken := errors.New("no such model")
 	err := f.Again(t.Context(), func(context.Context, bool) (*supervisor.Session, error) { return nil, broken })
 	if !errors.Is(err, broken) || f.Parted() {
@@ -218,7 +218,7 @@ func TestWhatAnotherProgramWroteForACommand(t *testing.T) {
 	task := of("t", event.ActorUser, event.TaskCreated{TaskID: "t", Intent: "/mcp__a__b now"})
 	told := of("t", "", event.MessageAdded{Message: chat.Say(chat.User, "by the program")})
 	r := follow(t, New("s", "/ws", numbered(task, told, said("t", "in /ws do this"))), keeper{}, nil)
-	if text, ok := r.Written("MCP__a__b"); !ok || text != "in "+r.world.root()+" do this" {
+	if text, ok := r.Written("MCP__a__b"); !ok || text != "in "+r.copy.Dir()+" do this" {
 		t.Errorf("it wrote %q, %v", text, ok)
 	}
 	if text, ok := r.Written("mcp__a__c"); ok {
@@ -247,7 +247,7 @@ func TestWhatMakesASessionGoOn(t *testing.T) {
 		"another task":                 {[]event.Record{created("u"), given}, false, false},
 		"nothing":                      {nil, false, false},
 	} {
-		f := Follow(New("s", "/ws", nil), Side{}, Side{}, NewWorld(nil, nil))
+		f := Follow(New("s", "/ws", nil), Side{}, Side{}, nowhere)
 		f.left[main] = tt.records
 		if f.takenUp() != tt.takenUp || f.abandoned() != tt.abandons {
 			t.Errorf("%s: taken up %v, abandoned %v", name, f.takenUp(), f.abandoned())
@@ -279,7 +279,7 @@ func TestWhatThePersonSaid(t *testing.T) {
 		"one that changes nothing":    {[]event.Record{requested("", "undo_1", "undo", `{}`), local("/cost")}, 1, "", false, 0},
 		"nothing is on record":        {[]event.Record{requested("", "undo_1", "undo", `{}`), created("t")}, 1, "", false, 0},
 	} {
-		f := Follow(New("s", "/ws", numbered(tt.records...)).Until(tt.cut), Side{}, Side{}, NewWorld(nil, nil))
+		f := Follow(New("s", "/ws", numbered(tt.records...)).Until(tt.cut), Side{}, Side{}, nowhere)
 		got, ok := f.said()
 		if ok != (tt.text != "") || ok && got.Text() != tt.text || got.AsWritten != tt.written || len(got.Pictures) != tt.pictures {
 			t.Errorf("%s: %q, %v, as written %v, %d pictures", name, got.Text(), ok, got.AsWritten, len(got.Pictures))
@@ -288,7 +288,7 @@ func TestWhatThePersonSaid(t *testing.T) {
 }
 
 func TestASessionThatNobodyBeganIsUnfit(t *testing.T) {
-	f := Follow(New("s", "/ws", numbered(replied("t", "x"))), Side{}, Side{}, NewWorld(nil, nil))
+	f := Follow(New("s", "/ws", numbered(replied("t", "x"))), Side{}, Side{}, nowhere)
 	r, _ := f.next(main)
 	_, err := f.input(r, false)
 	if unfit, ok := errors.AsType[*UnfitError](err); !ok || unfit.Record != 1 {

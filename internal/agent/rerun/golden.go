@@ -4,84 +4,28 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
-	"os"
-	"path"
-	"path/filepath"
 	"slices"
-	"strings"
-	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/paths"
 	"coder/internal/core/secret"
-	"coder/internal/host/atomicfile"
-	"coder/internal/host/repofile"
-)
-
-// Golden is a session that is kept to be run again: a folder with what the model
-// said, the files it began with, and what is expected to come of it.
-type Golden struct {
-	Form     int       `json:"form"` // of the folder
-	Session  string    `json:"session"`
-	Root     string    `json:"root"` // stands for the workspace
-	Platform string    `json:"platform"`
-	Version  string    `json:"version"`
-	Made     time.Time `json:"made"`
-	Branch   string    `json:"branch,omitempty"` // of form 1: it has no history
-	// Within is where the workspace lies in its repository, if it was in one: the folder has
-	// the repository's state and its objects.
-	Within      string `json:"within,omitempty"`
-	State, Pack []byte `json:"-"`
-	// Name and Address are those of the author of commits.
-	Name    string `json:"name,omitempty"`
-	Address string `json:"address,omitempty"`
-	// Trusted says that the rules and the hooks of the project's own settings were in
-	// force.
-	Trusted bool     `json:"trusted,omitempty"`
-	Except  []uint64 `json:"except,omitempty"` // records that are not compared
-	Ignore  []string `json:"ignore,omitempty"` // patterns of lines that are not
-	// Start are the files, and Later what others did to them, by the record after
-	// which.
-	Start []event.FileState            `json:"start"`
-	Later map[uint64][]event.FileState `json:"later,omitempty"`
-	// Count is how many records there are; 0 if an earlier version saved it.
-	Count int `json:"records,omitempty"`
-
-	Records  []event.Record    `json:"-"`
-	contents map[string][]byte // what others left later, and calls that were not made again, by hash
-	files    map[string][]byte // what the files of the start hold, by path
-}
-
-// goldenForm is the form of folders that is written and read.
-const goldenForm = 2
-
-// The parts of a folder.
-const (
-	manifest  = "golden.json"
-	model     = "model.jsonl"    // what the model said
-	expected  = "expected.jsonl" // everything else
-	files     = "files"
-	stateFile = "repository.tar"
-	packFile  = "objects.pack"
-	leftLater = "contents"
+	"coder/internal/record/golden"
+	"coder/internal/record/past"
 )
 
 // Golden is what the rerun came to, with nothing in it of where it was run.
-func (f *Follower) Golden(ctx context.Context, g Golden) (*Golden, error) {
+func (f *Follower) Golden(ctx context.Context, g golden.Golden) (*golden.Golden, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	g.Form, g.files, g.Later = goldenForm, make(map[string][]byte), make(map[uint64][]event.FileState)
-	g.Records, g.Start, g.Except = nil, nil, slices.Clone(g.Except)
-	for _, name := range slices.Sorted(maps.Keys(f.world.Start)) {
-		s, data, err := f.world.named(ctx, f.world.Start[name])
+	g.Form, g.Files, g.Later = golden.Form, make(map[string][]byte), make(map[uint64][]event.FileState)
+	g.Records, g.Start, g.Contents, g.Except = nil, nil, make(map[string][]byte), slices.Clone(g.Except)
+	for _, name := range slices.Sorted(maps.Keys(f.copy.Start)) {
+		s, data, err := f.named(ctx, f.copy.Start[name])
 		if err != nil {
 			return nil, err
 		}
-		g.Start, g.files[s.Path] = append(g.Start, s), data
+		g.Start, g.Files[s.Path] = append(g.Start, s), data
 	}
 	became := make(map[uint64]uint64, len(f.made)) // the records of the rerun, by those of the take
 	for _, p := range align(f.take, f.made) {
@@ -91,11 +35,14 @@ func (f *Follower) Golden(ctx context.Context, g Golden) (*Golden, error) {
 		}
 		g.Records, became[p.was.Seq] = append(g.Records, r), p.is.Seq
 	}
-	for seq, list := range f.world.later {
+	for seq, list := range f.copy.Later {
 		for _, s := range list {
-			s, _, err := f.world.named(ctx, s)
+			s, data, err := f.named(ctx, s)
 			if err != nil {
 				return nil, err
+			}
+			if past.IsFile(s) {
+				g.Contents[s.Hash] = data
 			}
 			g.Later[became[seq]] = append(g.Later[became[seq]], s)
 		}
@@ -103,210 +50,65 @@ func (f *Follower) Golden(ctx context.Context, g Golden) (*Golden, error) {
 	for i, seq := range g.Except {
 		g.Except[i] = cmp.Or(became[seq], seq)
 	}
-	g.contents = f.world.used
 	return &g, nil
 }
 
 // named is a file that is named by what it held, and that.
-func (w *World) named(ctx context.Context, s event.FileState) (event.FileState, []byte, error) {
-	if !isFile(s) {
+func (f *Follower) named(ctx context.Context, s event.FileState) (event.FileState, []byte, error) {
+	if !past.IsFile(s) {
 		return s, nil, nil
 	}
-	data, err := w.content(ctx, s)
-	s.Hash, s.Size = hash(data), int64(len(data))
+	data, err := f.copy.Content(ctx, s)
+	s.Hash, s.Size = past.Sum(data), int64(len(data))
 	return s, data, err
 }
 
 // portable is a record that does not tell where it was made, and names contents by what
 // they are. The golden session has those that calls left, to be compared.
-func (f *Follower) portable(ctx context.Context, r event.Record, g *Golden) (event.Record, error) {
+func (f *Follower) portable(ctx context.Context, r event.Record, g *golden.Golden) (event.Record, error) {
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
-		e.Tree, e.Repository, e.Confined, e.Before = "", "", "", slices.Clone(e.Before)
+		e.Tree, e.Repository, e.Confined = "", "", ""
 		r.Event = e
 	case event.ToolCallCompleted:
-		e.Changes, _ = expand(ctx, f.is.Kept, e.Changes)
-		for i, c := range e.Changes {
-			e.Changes[i] = event.FileChange{Before: f.outcome(ctx, c.Before, g), After: f.outcome(ctx, c.After, g)}
+		e.Changes, _ = past.Expand(ctx, f.is.Kept, e.Changes)
+		e.DurationMs = 0
+		limit := int64(maxCompared)
+		if asked, ok := f.asked[e.CallID].Event.(event.ToolCallRequested); ok && (outside(asked) || interrupted(e)) { // it is not made again
+			limit = maxRead
 		}
-		e.DurationMs, e.Saw = 0, slices.Clone(e.Saw)
-		r.Event = e
+		r.Event = event.WithStates(e, func(s event.FileState) event.FileState { return f.outcome(ctx, s, limit, g) })
 	}
 	r.Seal = ""
 	line, err := event.Encode(r)
 	if err != nil {
 		return r, err
 	}
-	text := f.moved(string(line), g)
-	for from, to := range f.is.Paths {
-		if from != f.world.root() {
-			text = swap(text, from, to)
-		}
-	}
-	again, _, err := event.Decode([]byte(text), event.LogOf(r.Event))
+	at := make(paths.Map)
+	maps.Copy(at, f.is.Paths)
+	maps.Copy(at, f.moved(g))
+	again, _, err := event.Decode([]byte(at.Text(string(line))), event.LogOf(r.Event))
 	return again, err
 }
 
-// moved is a text with the path that stands for the workspace in a golden session.
-func (f *Follower) moved(text string, g *Golden) string {
-	return swap(swap(text, f.world.root(), g.Root), f.take.Root, g.Root)
+// moved puts the path that stands for the workspace in a golden session in place of others.
+func (f *Follower) moved(g *golden.Golden) paths.Map {
+	return paths.Map{f.copy.Dir(): g.Root, f.take.Root: g.Root}
 }
 
 // outcome takes in what a call left in a file, if that can be compared.
-func (f *Follower) outcome(ctx context.Context, s event.FileState, g *Golden) event.FileState {
-	if !isFile(s) || s.Lost || secret.Is(s.Path) {
+func (f *Follower) outcome(ctx context.Context, s event.FileState, limit int64, g *golden.Golden) event.FileState {
+	if !past.IsFile(s) || s.Lost || secret.Is(s.Path) {
 		return s
 	}
-	data, err := f.is.Kept.Content(ctx, s, maxCompared)
+	data, err := f.is.Kept.Content(ctx, s, limit)
 	if err != nil {
 		return s
 	}
-	data = []byte(withoutKeys().Text(f.moved(string(data), g)))
-	if !bytes.Equal(g.files[s.Path], data) { // else it is there by its path
-		f.world.use(data)
+	data = []byte(secret.Shapes().Text(f.moved(g).Text(string(data))))
+	if !bytes.Equal(g.Files[s.Path], data) { // else it is there by its path
+		g.Contents[past.Sum(data)] = data
 	}
-	s.Hash, s.Size = hash(data), int64(len(data))
+	s.Hash, s.Size = past.Sum(data), int64(len(data))
 	return s
-}
-
-// Write writes the folder, which must not be there yet.
-func (g *Golden) Write(dir string) error {
-	err := os.MkdirAll(filepath.Dir(dir), 0o755)
-	if err == nil {
-		err = os.Mkdir(dir, 0o755)
-	}
-	for _, s := range g.Start {
-		if isFile(s) && err == nil {
-			err = write(g.files[s.Path], dir, files, filepath.FromSlash(s.Path))
-		}
-	}
-	if g.State != nil && err == nil {
-		err = errors.Join(write(g.State, dir, stateFile), write(g.Pack, dir, packFile))
-	}
-	if err != nil {
-		return err
-	}
-	return g.WriteExpected(dir)
-}
-
-// write writes a file of the folder.
-func write(data []byte, name ...string) error {
-	file := filepath.Join(name...)
-	return errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, data, 0o644))
-}
-
-// WriteExpected writes what is expected, and what the model says.
-func (g *Golden) WriteExpected(dir string) error {
-	for name, data := range g.contents {
-		if err := write(data, dir, leftLater, name); err != nil {
-			return err
-		}
-	}
-	var said, rest bytes.Buffer
-	for _, r := range g.Records {
-		line, err := event.Encode(r)
-		if err != nil {
-			return err
-		}
-		to := &rest
-		if _, ok := reply(r.Event); ok {
-			to = &said
-		}
-		to.Write(append(line, '\n'))
-	}
-	g.Count = len(g.Records)
-	about, err := json.MarshalIndent(g, "", "  ")
-	if err != nil {
-		return err
-	}
-	return errors.Join(
-		atomicfile.Write(filepath.Join(dir, model), said.Bytes(), 0o644),
-		atomicfile.Write(filepath.Join(dir, expected), rest.Bytes(), 0o644),
-		atomicfile.Write(filepath.Join(dir, manifest), append(about, '\n'), 0o644),
-	)
-}
-
-// maxGolden bounds each file of a folder that is read.
-const maxGolden = 256 << 20
-
-// ReadGolden reads a folder.
-func ReadGolden(dir string) (*Golden, error) {
-	in, err := repofile.Below(dir), error(nil)
-	read := func(name string) (text []byte) {
-		if err != nil {
-			return nil
-		}
-		if text, err = in.Read(name, maxGolden); err != nil && name != manifest {
-			err = fmt.Errorf("%s: %v", name, err) // the folder is there, but for this
-		}
-		return text
-	}
-	var g Golden
-	if text := read(manifest); err == nil {
-		if bad := json.Unmarshal(text, &g); bad != nil {
-			return nil, fmt.Errorf("%s: %w", manifest, bad)
-		}
-	}
-	switch {
-	case err != nil:
-		return nil, err
-	case g.Form == 1 && g.Branch != "":
-		return nil, fmt.Errorf("%s: saved by an earlier version, without its repository history: save it again", manifest)
-	case g.Form < 1 || g.Form > goldenForm || g.Root == "" || g.Session == "":
-		return nil, fmt.Errorf("%s: not a golden session of format %d", manifest, goldenForm)
-	case g.Within != "" && (!filepath.IsLocal(g.Within) || path.Clean(g.Within) != g.Within):
-		return nil, fmt.Errorf("%s: the workspace is not in a repository", manifest)
-	case g.Within != "":
-		g.State, g.Pack = read(stateFile), read(packFile)
-	}
-	for _, name := range []string{model, expected} {
-		n := 0
-		for line := range bytes.Lines(read(name)) {
-			n++
-			r, bad := decode(line)
-			if bad != nil {
-				return nil, fmt.Errorf("%s:%d: %w", name, n, bad)
-			}
-			g.Records = append(g.Records, r)
-		}
-	}
-	slices.SortFunc(g.Records, func(a, b event.Record) int { return cmp.Compare(a.Seq, b.Seq) })
-	if n := len(g.Records); err == nil && (n == 0 || g.Count > 0 && g.Count != n) {
-		err = fmt.Errorf("%s and %s are not as they were saved: restore them, or save the session again", model, expected)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &g, nil
-}
-
-// decode reads a record of any log.
-func decode(line []byte) (r event.Record, err error) {
-	r, _, err = event.Decode(bytes.TrimRight(line, "\n"), event.Conversation)
-	if u, ok := r.Event.(event.Unknown); ok && err == nil {
-		err = fmt.Errorf("unknown kind of record: %s", u.Type)
-	}
-	return r, err
-}
-
-// Kept is what the folder has of files.
-type Kept struct{ Dir string }
-
-// Content is what a file held.
-func (k Kept) Content(_ context.Context, s event.FileState, limit int64) ([]byte, error) {
-	in := repofile.Below(k.Dir)
-	for _, name := range []string{path.Join(leftLater, s.Hash), path.Join(files, s.Path)} {
-		if !fs.ValidPath(name) || strings.ContainsRune(s.Hash, '/') {
-			continue
-		}
-		if data, err := in.Read(name, limit); err == nil && hash(data) == s.Hash {
-			return data, nil
-		}
-	}
-	return nil, fmt.Errorf("%s in %s has changed: %w", s.Path, filepath.Base(k.Dir), fs.ErrNotExist)
-}
-
-// Expand has nothing to expand: changes are kept one by one.
-func (k Kept) Expand(_ context.Context, c event.FileChange) ([]event.FileChange, error) {
-	return []event.FileChange{c}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"coder/internal/agent/compact"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/paths"
 	"coder/internal/model/provider"
 	"coder/internal/tool"
 )
@@ -48,7 +49,7 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 		f.cancel()
 		return ctx.Err()
 	}
-	said, replied := reply(r.Event)
+	said, replied := event.Reply(r.Event)
 	summarises := req.System == compact.SummarySystem
 	switch e := r.Event.(type) {
 	case event.ContextReplaced:
@@ -104,7 +105,7 @@ func (f *Follower) streamFor(callID string) string {
 }
 
 // here is a text of the record with the paths of the rerun.
-func (f *Follower) here(text string) string { return swap(text, f.take.Root, f.world.root()) }
+func (f *Follower) here(text string) string { return paths.Map{f.take.Root: f.copy.Dir()}.Text(text) }
 
 // deltas are a reply as it arrives, but for its end.
 func (f *Follower) deltas(e event.MessageAdded) (list []provider.Delta) {

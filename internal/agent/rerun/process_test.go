@@ -108,20 +108,20 @@ func TestWhatATakeSaysOfItself(t *testing.T) {
 	repository.Event = asked
 	first := of("t", "", event.TaskCreated{TaskID: "t", Run: &event.Run{Window: 9, Config: "c.json"}})
 	take := New("s", "/ws", numbered(first, replied("t", "x"), repository, replied("t", "y"), replied("u", "z")))
-	if r, name := take.Repository(); name != "state" || r.Seq != 3 {
+	if r, name := take.Stated, take.State; name != "state" || r.Seq != 3 {
 		t.Errorf("the repository is %q of record %d", name, r.Seq)
 	}
-	if r, run := take.FirstRun(); r.Seq != 1 || run != (event.Run{Config: "c.json"}) {
+	if r, run := take.First, take.Flags; r.Seq != 1 || run != (event.Run{Config: "c.json"}) {
 		t.Errorf("the first run is %+v of record %d", run, r.Seq)
 	}
-	if take.step(1) != 0 || take.step(2) != 1 || take.step(3) != 1 || take.step(9) != 3 || take.Model() != "m" || !take.Start().Equal(began) {
-		t.Errorf("steps %d %d %d, model %s, start %v", take.step(1), take.step(2), take.step(9), take.Model(), take.Start())
+	if take.step(1) != 0 || take.step(2) != 1 || take.step(3) != 1 || take.step(9) != 3 || take.Model != "m" || !take.Begun.Equal(began) {
+		t.Errorf("steps %d %d %d, model %s, start %v", take.step(1), take.step(2), take.step(9), take.Model, take.Begun)
 	}
-	if take.MaxSteps(1) != 2 || take.MaxSteps(50) != 50 || len(take.Requests()) != 1 {
-		t.Errorf("at most %d and %d steps, %d calls", take.MaxSteps(1), take.MaxSteps(50), len(take.Requests()))
+	if take.MaxSteps(1) != 2 || take.MaxSteps(50) != 50 || len(take.Requests) != 1 {
+		t.Errorf("at most %d and %d steps, %d calls", take.MaxSteps(1), take.MaxSteps(50), len(take.Requests))
 	}
 	none := New("s", "/ws", nil)
-	if _, name := none.Repository(); name != "" || none.Model() != "" || !none.Start().IsZero() {
+	if none.State != "" || none.Model != "" || !none.Begun.IsZero() {
 		t.Error("an empty session has a repository, a model or a start")
 	}
 }

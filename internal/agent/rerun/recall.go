@@ -82,7 +82,7 @@ func (f *Follower) Recall(ctx context.Context, callID string) (res tool.Result, 
 	case interrupted(done):
 		f.cancel()
 		err := f.wait(ctx)
-		return tool.Result{Value: done.Output}, true, errors.Join(f.world.put(context.WithoutCancel(ctx), done.Changes), err)
+		return tool.Result{Value: done.Output}, true, errors.Join(f.copy.Put(context.WithoutCancel(ctx), done.Changes), err)
 	case !outside(asked):
 		return res, false, nil
 	}
@@ -90,7 +90,7 @@ func (f *Follower) Recall(ctx context.Context, callID string) (res tool.Result, 
 	for _, s := range done.Saw {
 		res.Saw[s.Path] = s.Hash
 	}
-	return res, true, f.world.put(ctx, done.Changes)
+	return res, true, f.copy.Put(ctx, done.Changes)
 }
 
 // handedOn reports whether there is more on record of a subtask that works for a

@@ -2,6 +2,7 @@ package rerun
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -35,7 +36,7 @@ func TestTheModelSaysWhatIsOnRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, list, err := r.stream(t.Context(), provider.Request{})
-	root := r.world.root()
+	root := r.copy.Dir()
 	if err != nil || text != "see "+root+"/a" || len(list) != 4 {
 		t.Fatalf("it says %q in %d parts: %v", text, len(list), err)
 	}
@@ -81,7 +82,7 @@ func TestASummaryIsThatOfTheRecord(t *testing.T) {
 	summed := event.ContextReplaced{Messages: []chat.Message{compact.Message("the story of /ws", compact.Keep{}, 4000)}, Window: 77}
 	summary := provider.Request{System: compact.SummarySystem}
 	r := follow(t, New("s", "/ws", numbered(of("t", "", summed))), keeper{}, nil)
-	if text, _, err := r.stream(t.Context(), summary); text != "the story of "+r.world.root() || err != nil {
+	if text, _, err := r.stream(t.Context(), summary); text != "the story of "+r.copy.Dir() || err != nil {
 		t.Errorf("the summary is %q: %v", text, err)
 	}
 	_, _, err := r.stream(t.Context(), provider.Request{})
@@ -232,13 +233,13 @@ func TestACallIsPlannedByItsIdAndElseByItsTool(t *testing.T) {
 func TestToolsOfOtherProgramsAreAlwaysLetPass(t *testing.T) {
 	for name, pass := range map[string]bool{"mcp__a__b": true, "bash": false} {
 		call := event.ToolCallRequested{CallID: "c", Tool: name, Verdict: event.Allowed, DecidedBy: event.ActorPolicy}
-		f := Follow(New("s", "/ws", numbered(of("t", "", call))), Side{}, Side{}, NewWorld(nil, nil))
+		f := Follow(New("s", "/ws", numbered(of("t", "", call))), Side{}, Side{}, nowhere)
 		if f.LetPass("c", name, true) != pass || f.LetPass("new", name, true) != pass || f.LetPass("new", "other", true) || OfOthers(name) != pass {
 			t.Errorf("%s is let pass: %v, by its tool %v", name, f.LetPass("c", name, true), f.LetPass("new", name, true))
 		}
 		for _, asked := range []event.ToolCallRequested{{Verdict: event.Denied, DecidedBy: event.ActorPolicy}, {Verdict: event.Allowed, DecidedBy: event.ActorUser}} {
 			asked.CallID, asked.Tool, asked.Unasked = "c", name, event.RisksUnasked
-			f := Follow(New("s", "/ws", numbered(of("t", "", asked))), Side{}, Side{}, NewWorld(nil, nil))
+			f := Follow(New("s", "/ws", numbered(of("t", "", asked))), Side{}, Side{}, nowhere)
 			if f.LetPass("c", name, false) {
 				t.Errorf("%s is let pass though it was %s by %s", name, asked.Verdict, asked.DecidedBy)
 			}
@@ -289,10 +290,30 @@ func TestWhatThePersonSaidInBetweenIsSaidAgain(t *testing.T) {
 			got += w.Text()
 		}
 		if tt.want != "" {
-			tt.want += r.world.root()
+			tt.want += r.copy.Dir()
 		}
 		if got != tt.want {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestCallsThatAreNotMadeAgain: what left the bounds of this machine is known by
+// its effects and by what it asked for.
+func TestCallsThatAreNotMadeAgain(t *testing.T) {
+	for _, tt := range []struct {
+		call event.ToolCallRequested
+		want bool
+	}{
+		{event.ToolCallRequested{Tool: "fetch", Effects: []event.Effect{{Kind: event.EffectNet, Target: "https://x.org"}}}, true},
+		{event.ToolCallRequested{Tool: "mcp__a__b", Effects: []event.Effect{{Target: "mcp__a__b"}}}, true},
+		{event.ToolCallRequested{Tool: "lsp_hover", Effects: []event.Effect{{Kind: event.EffectRead, Target: "a.go"}}}, true},
+		{event.ToolCallRequested{Tool: "bash", Input: json.RawMessage(`{"command":"x","unconfined":true}`), Effects: []event.Effect{{Kind: event.EffectExec, Target: "x"}}}, true},
+		{event.ToolCallRequested{Tool: "bash", Input: json.RawMessage(`{"command":"x","unconfined":false}`), Effects: []event.Effect{{Kind: event.EffectExec, Target: "x"}}}, false},
+		{event.ToolCallRequested{Tool: "read", Effects: []event.Effect{{Kind: event.EffectRead, Target: "a"}}}, false},
+	} {
+		if got := outside(tt.call); got != tt.want {
+			t.Errorf("%s %s: %v", tt.call.Tool, tt.call.Input, got)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/record/past"
 	"coder/internal/record/store/mem"
 )
 
@@ -55,8 +56,8 @@ type keeper struct {
 	trees    map[string][]event.FileState
 }
 
-func (k keeper) Content(_ context.Context, s event.FileState, _ int64) ([]byte, error) {
-	if text, ok := k.contents[s.Hash]; ok {
+func (k keeper) Content(_ context.Context, s event.FileState, limit int64) ([]byte, error) {
+	if text, ok := k.contents[s.Hash]; ok && s.Size <= limit {
 		return []byte(text), nil
 	}
 	return nil, errors.New("not kept")
@@ -84,6 +85,9 @@ func file(name, hash string) event.FileState {
 	return event.FileState{Path: name, Hash: hash, Mode: 0o644}
 }
 
+// nowhere is a copy without files.
+var nowhere = &past.Copy{World: past.NewWorld(nil, nil)}
+
 // rig is a rerun that is made by hand, record by record.
 type rig struct {
 	*Follower
@@ -98,17 +102,13 @@ type rig struct {
 func follow(t *testing.T, take *Take, kept keeper, later map[uint64][]event.FileState, start ...event.FileState) *rig {
 	t.Helper()
 	r := &rig{t: t, dir: t.TempDir()}
-	copy, err := os.OpenRoot(r.dir)
+	copy, err := past.NewWorld(start, later).LayOut(t.Context(), r.dir, kept)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = copy.Close() })
-	world, err := NewWorld(start, later).LayOut(t.Context(), copy, kept)
-	if err != nil {
-		t.Fatal(err)
-	}
 	side := Side{Kept: kept}
-	r.Follower = Follow(take, side, side, world)
+	r.Follower = Follow(take, side, side, copy)
 	r.Follower.cancel = func() { r.ended = true }
 	records := &mem.Store{}
 	if _, err := records.Claim(t.Context(), "s"); err != nil {

@@ -11,15 +11,17 @@ package rerun
 
 import (
 	"cmp"
+	"context"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"coder/internal/agent/supervisor"
-	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/policy/mode"
+	"coder/internal/record/past"
 )
 
 // Take is a session on record that can be run again.
@@ -28,6 +30,17 @@ type Take struct {
 	Root    string // the workspace, where it was then
 	Records []event.Record
 
+	Begun    time.Time                 // the time of the first record
+	First    event.Record              // begins the first turn
+	Flags    event.Run                 // of that
+	Stated   event.Record              // names the state of the repository in which the session began
+	State    string                    // that name
+	Model    string                    // replied first
+	Requests []event.ToolCallRequested // the calls
+
+	replies   []uint64                    // the model's, by their records
+	steps     map[string]int              // how many there are, by the task
+	limit     int                         // of steps, that a turn ran into
 	streams   map[string][]event.Record   // the records that are compared
 	processes []map[string][]event.Record // the same, as each process made them
 	cut       bool                        // the last one ended without closing the books, as those before it did
@@ -48,12 +61,13 @@ func (t *Take) Until(n int) *Take {
 // New reads a session, oldest record first.
 func New(id, root string, records []event.Record) *Take {
 	now := make(map[string][]event.Record)
-	t := &Take{ID: id, Root: root, Records: records, streams: make(map[string][]event.Record)}
+	t := &Take{ID: id, Root: root, Records: records, streams: make(map[string][]event.Record), steps: make(map[string]int)}
 	t.processes = append(t.processes, now)
 	streams, p := namer{}, process{}
 	for _, r := range records {
 		stream := streams.of(r)
 		t.cut = isOpen(t.cut, stream, r.Event)
+		t.note(r, stream)
 		if skipped(r.Event) {
 			continue
 		}
@@ -71,6 +85,54 @@ func New(id, root string, records []event.Record) *Take {
 		t.streams[stream] = append(t.streams[stream], r)
 	}
 	return t
+}
+
+// note takes down what is asked of a take.
+func (t *Take) note(r event.Record, stream string) {
+	if t.Begun.IsZero() {
+		t.Begun = r.Time
+	}
+	switch e := r.Event.(type) {
+	case event.TaskCreated:
+		if stream == main && t.First.Event == nil {
+			t.First, t.Flags = r, flags(e.Run)
+		}
+	case event.TaskFailed:
+		t.limit = cmp.Or(t.limit, e.Steps)
+	case event.ToolCallRequested:
+		if t.Requests = append(t.Requests, e); t.State == "" {
+			t.Stated, t.State = r, e.Repository
+		}
+	case event.MessageAdded:
+		if _, ok := event.Reply(e); ok {
+			t.Model, t.replies = cmp.Or(t.Model, e.Model), append(t.replies, r.Seq)
+			t.steps[r.Task]++
+		}
+	}
+}
+
+// step is how many replies there were by a record.
+func (t *Take) step(seq uint64) int {
+	n, found := slices.BinarySearch(t.replies, seq)
+	if found {
+		n++
+	}
+	return n
+}
+
+// MaxSteps is the limit that a turn ran into, or one that all turns keep to if it
+// is more than usual.
+func (t *Take) MaxSteps(usual int) int {
+	return cmp.Or(t.limit, slices.Max(append(slices.Collect(maps.Values(t.steps)), usual)))
+}
+
+// Trace finds out from the whole record what the files of a take of its beginning were.
+func Trace(ctx context.Context, whole, take *Take, kept past.Kept) (*past.World, error) {
+	end := uint64(0)
+	if n := len(take.Records); n > 0 {
+		end = take.Records[n-1].Seq
+	}
+	return past.Trace(ctx, whole.Records, end, kept, skipped)
 }
 
 // isOpen reports whether the session is in a turn after an event, if it was before.
@@ -208,87 +270,4 @@ func each[E event.Event](records []event.Record) iter.Seq2[event.Record, E] {
 			}
 		}
 	}
-}
-
-// FirstRun is the first turn's record of what it was run with.
-func (t *Take) FirstRun() (event.Record, event.Run) {
-	for r, e := range each[event.TaskCreated](t.streams[main]) {
-		return r, flags(e.Run)
-	}
-	return event.Record{}, event.Run{}
-}
-
-// Start is when the session began.
-func (t *Take) Start() time.Time {
-	if len(t.Records) == 0 {
-		return time.Time{}
-	}
-	return t.Records[0].Time
-}
-
-// reply is what a model said, if that is what an event is.
-func reply(e event.Event) (event.MessageAdded, bool) {
-	m, ok := e.(event.MessageAdded)
-	return m, ok && m.Message.Role == chat.Assistant && m.Model != ""
-}
-
-// replies are those on record.
-func (t *Take) replies() (all []event.Record) {
-	for r, e := range each[event.MessageAdded](t.Records) {
-		if _, ok := reply(e); ok {
-			all = append(all, r)
-		}
-	}
-	return all
-}
-
-// step is how many replies there were by a record.
-func (t *Take) step(seq uint64) (n int) {
-	for _, r := range t.replies() {
-		if r.Seq <= seq {
-			n++
-		}
-	}
-	return n
-}
-
-// Model is the model that replied first, or "".
-func (t *Take) Model() string {
-	for _, r := range t.replies() {
-		return r.Event.(event.MessageAdded).Model
-	}
-	return ""
-}
-
-// MaxSteps is the limit that a turn ran into, or one that all turns keep to if it
-// is more than usual.
-func (t *Take) MaxSteps(usual int) int {
-	steps, limit := make(map[string]int), 0
-	for _, r := range t.replies() {
-		steps[r.Task]++
-		usual = max(usual, steps[r.Task])
-	}
-	for _, e := range each[event.TaskFailed](t.Records) {
-		limit = cmp.Or(e.Steps, limit)
-	}
-	return cmp.Or(limit, usual)
-}
-
-// Requests are the calls on record.
-func (t *Take) Requests() (all []event.ToolCallRequested) {
-	for _, e := range each[event.ToolCallRequested](t.Records) {
-		all = append(all, e)
-	}
-	return all
-}
-
-// Repository is the record that names the state of the repository in which the session
-// began, and that name.
-func (t *Take) Repository() (event.Record, string) {
-	for r, e := range each[event.ToolCallRequested](t.Records) {
-		if e.Repository != "" {
-			return r, e.Repository
-		}
-	}
-	return event.Record{}, ""
 }

@@ -3,6 +3,7 @@ package event
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 
 	"coder/internal/core/chat"
 )
@@ -203,3 +204,22 @@ var (
 	callType      = reflect.TypeFor[chat.ToolCall]()
 	resultType    = reflect.TypeFor[chat.ToolResult]()
 )
+
+// WithStates is e with what f makes of each state of a file that a call found first, or changed.
+func WithStates(e Event, f func(FileState) FileState) Event {
+	switch e := e.(type) {
+	case ToolCallRequested:
+		e.Before = slices.Clone(e.Before)
+		for i, s := range e.Before {
+			e.Before[i] = f(s)
+		}
+		return e
+	case ToolCallCompleted:
+		e.Changes = slices.Clone(e.Changes)
+		for i, c := range e.Changes {
+			e.Changes[i] = FileChange{Before: f(c.Before), After: f(c.After), Doubt: c.Doubt}
+		}
+		return e
+	}
+	return e
+}

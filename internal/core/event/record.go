@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"time"
 
+	"coder/internal/core/chat"
 	"coder/internal/core/jsonx"
 )
 
@@ -304,4 +305,10 @@ func decodePayload(l line, log Log) (Event, bool) {
 		return nil, false
 	}
 	return Unknown{Log: log, Type: l.Type, Version: l.Version, Payload: bytes.Clone(l.Payload)}, true
+}
+
+// Reply is what a model said, if that is what an event is.
+func Reply(e Event) (MessageAdded, bool) {
+	m, ok := e.(MessageAdded)
+	return m, ok && m.Message.Role == chat.Assistant && m.Model != ""
 }

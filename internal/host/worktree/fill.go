@@ -26,57 +26,31 @@ type Files map[string]event.FileState
 // Source knows what files held.
 type Source func(context.Context, event.FileState) ([]byte, error)
 
-// Fill makes a folder that coder has just made hold these files and no others,
-// byte for byte, with their modes and links. It leaves alone what git keeps of its
-// own there. It returns the files whose contents nobody has any more.
-// Those in spared stay as they are.
-func Fill(ctx context.Context, dir string, files Files, content Source, spared ...string) (lost []string, err error) {
+// Folder is a folder that coder made, and that it lays the files of a project out in. What git
+// keeps of its own there stays.
+type Folder struct {
+	*os.Root
+	Content Source
+}
+
+// OpenFolder opens a folder that coder made.
+func OpenFolder(dir string, content Source) (Folder, error) {
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	f := filling{root: root, files: files, content: content, spared: spared}
-	for name, s := range files {
-		if err := repofile.CheckLayout(name, s.Link); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	if err := f.clear(); err != nil {
-		return nil, err
-	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		switch err := f.put(ctx, name, files[name]); {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case errors.Is(err, errLost):
-			lost = append(lost, name)
-		case err != nil:
-			return nil, err
-		}
-	}
-	return lost, f.closeDirs()
+	return Folder{root, content}, err
 }
 
-// filling is a folder that is being filled.
-type filling struct {
-	root    *os.Root
-	files   Files
-	content Source
-	spared  []string
-}
-
-var errLost = errors.New("its content was not saved")
+// ErrLost is the error of a content that nobody has any more.
+var ErrLost = errors.New("it was not saved")
 
 const (
 	ownerAll = 0o700
 	usual    = 0o755
 )
 
-// clear removes what a checkout put there and does not belong there.
-func (f *filling) clear() error {
+// Clear removes what a checkout put there and is not among the files, nor spared.
+func (f Folder) Clear(files Files, spared ...string) error {
 	var dirs []string
-	err := fs.WalkDir(f.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(f.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -90,17 +64,49 @@ func (f *filling) clear() error {
 			dirs = append(dirs, name)
 			return nil
 		}
-		if s, ok := f.files[name]; ok && s.Hash != "" && s.Hash != dirHash || !ok && slices.Contains(f.spared, name) {
+		if s, ok := files[name]; ok && s.Hash != "" && s.Hash != dirHash || !ok && slices.Contains(spared, name) {
 			return nil
 		}
-		return f.root.Remove(name)
+		return f.Remove(name)
 	})
 	for _, dir := range slices.Backward(dirs) {
-		if f.files[dir].Hash != dirHash {
-			_ = f.root.Remove(dir) // one that is needed is not empty
+		if files[dir].Hash != dirHash {
+			_ = f.Remove(dir) // one that is needed is not empty
 		}
 	}
 	return err
+}
+
+// Fill lays files out byte for byte, with their modes and links, and returns those whose
+// contents nobody has any more. Where git would take one for a part of a repository, none is
+// laid out.
+func (f Folder) Fill(ctx context.Context, files Files) (lost []string, err error) {
+	for name, s := range files {
+		if err := Check(name, s); err != nil {
+			return nil, err
+		}
+	}
+	names := slices.Sorted(maps.Keys(files))
+	for _, name := range names {
+		s := files[name]
+		if s.Hash == dirHash && s.Mode != 0 {
+			s.Mode |= ownerAll // until it is full
+		}
+		switch err := f.Put(ctx, name, s); {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, ErrLost):
+			lost = append(lost, name)
+		case err != nil:
+			return nil, err
+		}
+	}
+	for _, name := range slices.Backward(names) { // the deepest first
+		if s := files[name]; s.Hash == dirHash && s.Mode != 0 && s.Mode&ownerAll != ownerAll {
+			err = cmp.Or(err, f.Chmod(name, fs.FileMode(s.Mode)))
+		}
+	}
+	return lost, err
 }
 
 // The hashes that name no content; see the package undo.
@@ -109,48 +115,66 @@ const (
 	linkHash = "link"
 )
 
-func (f *filling) put(ctx context.Context, name string, s event.FileState) error {
+// Check refuses what git would take for a part of a repository.
+func Check(name string, s event.FileState) error {
 	if s.Hash == "" && !s.Lost {
 		return nil
 	}
-	if err := f.root.MkdirAll(path.Dir(name), usual); err != nil {
+	if err := repofile.CheckLayout(name, s.Link); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// Put makes what stands at a name what s says.
+func (f Folder) Put(ctx context.Context, name string, s event.FileState) error {
+	if err := Check(name, s); err != nil {
 		return err
 	}
-	switch {
-	case s.Hash == dirHash:
-		if err := f.root.MkdirAll(name, usual); err != nil {
-			return err
-		}
-		return f.root.Chmod(name, fs.FileMode(cmp.Or(s.Mode, usual))|ownerAll)
-	case s.Hash == linkHash || s.Link != "":
-		if now, err := f.root.Readlink(name); err == nil && now == s.Link {
+	info, err := f.Lstat(name)
+	if s.Hash == "" && !s.Lost {
+		if err != nil || repofile.CheckLayout(name, "") != nil { // what git keeps of its own stays
 			return nil
 		}
-		if err := f.root.RemoveAll(name); err != nil {
+		return f.Remove(name)
+	}
+	if err := f.MkdirAll(path.Dir(name), usual); err != nil {
+		return err
+	}
+	mode := fs.FileMode(s.Mode)
+	switch {
+	case s.Hash == dirHash:
+		if err := f.MkdirAll(name, usual); err != nil || mode == 0 {
 			return err
 		}
-		return f.root.Symlink(s.Link, name)
+		return f.Chmod(name, mode)
+	case s.Hash == linkHash || s.Link != "":
+		return errors.Join(f.RemoveAll(name), f.Symlink(s.Link, name))
+	case mode == 0 && err == nil && info.Mode().IsRegular():
+		mode = info.Mode().Perm()
+	case mode == 0:
+		mode = 0o644
 	}
-	mode := fs.FileMode(cmp.Or(s.Mode, 0o644))
 	if f.holds(name, s) {
-		return f.root.Chmod(name, mode)
+		return f.Chmod(name, mode)
 	}
-	data, err := f.content(ctx, s)
+	data, err := f.Content(ctx, s)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errLost, err)
+		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
-	return f.write(name, data, mode)
+	// what a checkout or a command left may be a link, or read-only
+	return errors.Join(f.RemoveAll(name), f.WriteFile(name, data, 0o600), f.Chmod(name, mode))
 }
 
 // holds reports whether a checkout wrote just the content that git knows by its
 // object id.
-func (f *filling) holds(name string, s event.FileState) bool {
+func (f Folder) holds(name string, s event.FileState) bool {
 	oid, ok := strings.CutPrefix(s.Hash, "git:")
-	info, err := f.root.Lstat(name)
+	info, err := f.Lstat(name)
 	if !ok || err != nil || !info.Mode().IsRegular() || info.Size() != s.Size {
 		return false
 	}
-	file, err := f.root.Open(name)
+	file, err := f.Root.Open(name)
 	if err != nil {
 		return false
 	}
@@ -162,33 +186,6 @@ func (f *filling) holds(name string, s event.FileState) bool {
 	fmt.Fprintf(sum, "blob %d\x00", s.Size)
 	_, err = io.Copy(sum, file)
 	return err == nil && hex.EncodeToString(sum.Sum(nil)) == oid
-}
-
-// write writes a file anew: what a checkout wrote may be a link, or read-only.
-func (f *filling) write(name string, data []byte, mode fs.FileMode) error {
-	if err := f.root.RemoveAll(name); err != nil {
-		return err
-	}
-	file, err := f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(data)
-	return errors.Join(err, file.Chmod(mode), file.Close())
-}
-
-// closeDirs gives folders their modes, the deepest first.
-func (f *filling) closeDirs() error {
-	for _, name := range slices.Backward(slices.Sorted(maps.Keys(f.files))) {
-		s := f.files[name]
-		if s.Hash != dirHash || s.Mode == 0 || s.Mode&ownerAll == ownerAll {
-			continue
-		}
-		if err := f.root.Chmod(name, fs.FileMode(s.Mode)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Free is the first of the names base, base-2, base-3 … under which there is

@@ -54,6 +54,12 @@ func (t *Tree) Git(ctx context.Context, env []string, args ...string) (string, e
 
 // Feed is [Tree.Git] with something on git's standard input.
 func (t *Tree) Feed(ctx context.Context, env []string, in io.Reader, args ...string) (string, error) {
+	out, err := t.Pipe(ctx, env, in, args...)
+	return strings.TrimSuffix(out, "\n"), err
+}
+
+// Pipe is [Tree.Feed] that returns all bytes that git prints.
+func (t *Tree) Pipe(ctx context.Context, env []string, in io.Reader, args ...string) (string, error) {
 	cmd := t.git.Command(ctx, args...)
 	cmd.Env, cmd.Stdin = append(cmd.Env, env...), in
 	return run(ctx, cmd)
@@ -69,7 +75,7 @@ func run(ctx context.Context, cmd *program.Cmd) (string, error) {
 		}
 		return "", err
 	}
-	return strings.TrimSuffix(out.String(), "\n"), nil
+	return out.String(), nil
 }
 
 // CheckRepo makes sure that a repository can be named in a task: no option, no

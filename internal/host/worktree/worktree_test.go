@@ -67,6 +67,20 @@ func (k keeper) content(_ context.Context, s event.FileState) ([]byte, error) {
 	return []byte(text), nil
 }
 
+// fill makes a folder hold these files and no others.
+func fill(t *testing.T, dir string, files worktree.Files, kept keeper, spared ...string) (lost []string, err error) {
+	t.Helper()
+	f, err := worktree.OpenFolder(dir, kept.content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Clear(files, spared...); err != nil {
+		return nil, err
+	}
+	return f.Fill(t.Context(), files)
+}
+
 // What a worktree is filled with is all that is there, byte for byte, with modes and
 // links; what git has already is not asked for.
 func TestAWorktreeIsFilledWithTheFilesOfThen(t *testing.T) {
@@ -94,7 +108,7 @@ func TestAWorktreeIsFilledWithTheFilesOfThen(t *testing.T) {
 		"lost":    {Path: "lost", Hash: "h3"},
 		"absent":  {Path: "absent"},
 	}
-	lost, err := worktree.Fill(t.Context(), into, files, keeper{"h1": "\x00\xff\n", "h2": "in"}.content, spared...)
+	lost, err := fill(t, into, files, keeper{"h1": "\x00\xff\n", "h2": "in"}, spared...)
 	if err != nil || !slices.Equal(lost, []string{"lost"}) {
 		t.Fatalf("fill: lost %q, %v", lost, err)
 	}
@@ -176,7 +190,7 @@ func TestNothingOfTheRepositoryRuns(t *testing.T) {
 		t.Error("a program of the repository ran")
 	}
 	for _, s := range []event.FileState{{Path: "sub/.git/config", Hash: "h"}, {Path: "l", Hash: "link", Link: ".git/hooks"}} {
-		_, err := worktree.Fill(t.Context(), into, worktree.Files{s.Path: s}, keeper{"h": "x"}.content)
+		_, err := fill(t, into, worktree.Files{s.Path: s}, keeper{"h": "x"})
 		if !errors.Is(err, repofile.ErrGit) {
 			t.Errorf("%s: %v", s.Path, err)
 		}
@@ -190,13 +204,13 @@ func TestFilesDoNotLeaveTheFolder(t *testing.T) {
 		"a":       {Path: "a", Hash: "link", Link: out},
 		"a/owned": {Path: "a/owned", Hash: "h"},
 	}
-	if _, err := worktree.Fill(t.Context(), dir, files, keeper{"h": "x"}.content); err == nil {
+	if _, err := fill(t, dir, files, keeper{"h": "x"}); err == nil {
 		t.Error("a file went through a link")
 	}
 	if _, err := os.Lstat(filepath.Join(out, "owned")); err == nil {
 		t.Error("a file was written outside")
 	}
-	if _, err := worktree.Fill(t.Context(), dir, worktree.Files{"../up": {Path: "../up", Hash: "h"}}, keeper{"h": "x"}.content); err == nil {
+	if _, err := fill(t, dir, worktree.Files{"../up": {Path: "../up", Hash: "h"}}, keeper{"h": "x"}); err == nil {
 		t.Error("a file went up")
 	}
 }
@@ -253,5 +267,72 @@ func TestPrintTellsWhatWasChanged(t *testing.T) {
 	write(t, filepath.Join(dir, "b"), "1")
 	if second == first || print() == second {
 		t.Error("a change went unnoticed")
+	}
+}
+
+// A temporary folder is new, and takes the place of those that were left long ago.
+func TestTemporaryFoldersAreSwept(t *testing.T) {
+	dir, now := filepath.Join(t.TempDir(), "cache"), time.Now()
+	for name, age := range map[string]time.Duration{"again-old": 48 * time.Hour, "again-new": time.Hour, "other": 48 * time.Hour} {
+		write(t, filepath.Join(dir, name, "deep/x"), "")
+		if err := errors.Join(os.Chmod(filepath.Join(dir, name, "deep"), 0o500), os.Chtimes(filepath.Join(dir, name), now.Add(-age), now.Add(-age))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made, err := worktree.Temporary(dir, "again-", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, there := range map[string]bool{"again-old": false, "again-new": true, "other": true, filepath.Base(made): true} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); (err == nil) != there {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestATreeIsCopiedWithoutLinks(t *testing.T) {
+	from, to := t.TempDir(), filepath.Join(t.TempDir(), "in", "copy")
+	write(t, filepath.Join(from, "sub/a"), "text")
+	if err := errors.Join(os.Symlink("/etc", filepath.Join(from, "link")), os.Chmod(filepath.Join(from, "sub/a"), 0o755), worktree.CopyTree(from, to)); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(to, "sub/a")); err != nil || info.Mode() != 0o755 || info.Size() != 4 {
+		t.Errorf("the file: %v, %v", info, err)
+	}
+	if _, err := os.Lstat(filepath.Join(to, "link")); err == nil {
+		t.Error("a link was copied")
+	}
+	if err := worktree.CopyTree(filepath.Join(from, "none"), to); err != nil {
+		t.Errorf("what is not there: %v", err)
+	}
+}
+
+// A file that is put later keeps what is not said of it, and git's own stays.
+func TestAFileIsPutInAnothersPlace(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a"), "old")
+	write(t, filepath.Join(dir, ".git/x"), "own")
+	if err := errors.Join(os.Chmod(filepath.Join(dir, "a"), 0o755), os.Symlink("a", filepath.Join(dir, "l"))); err != nil {
+		t.Fatal(err)
+	}
+	f, err := worktree.OpenFolder(dir, keeper{"h": "new"}.content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, s := range []event.FileState{{Path: "a", Hash: "h"}, {Path: "l", Hash: "h", Mode: 0o600}, {Path: ".git/x"}, {Path: "none"}} {
+		if err := f.Put(t.Context(), s.Path, s); err != nil {
+			t.Errorf("%s: %v", s.Path, err)
+		}
+	}
+	for name, mode := range map[string]fs.FileMode{"a": 0o755, "l": 0o600, ".git/x": 0o644} {
+		if info, err := os.Lstat(filepath.Join(dir, name)); err != nil || info.Mode() != mode {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	for _, s := range []event.FileState{{Path: ".git/x", Hash: "h"}, {Path: ".GIT", Hash: "dir"}, {Path: "b/.git/config", Lost: true}} {
+		if err := f.Put(t.Context(), s.Path, s); !errors.Is(err, repofile.ErrGit) {
+			t.Errorf("%s is put: %v", s.Path, err)
+		}
 	}
 }

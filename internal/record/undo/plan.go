@@ -545,12 +545,12 @@ func (k *Keeper) objection(ctx context.Context, now event.FileState, w wish) str
 	return ""
 }
 
-// current describes what stands at a path, or would after the plans before this one.
+// Current describes what stands at a path, or would after the plans before this one.
 func (p *work) current(rel string) (event.FileState, error) {
 	if s, planned := p.made[rel]; planned {
 		return s, nil
 	}
-	return p.k.current(rel)
+	return p.k.Current(rel)
 }
 
 // resolve takes in a file that is as it should be. If it was someone else who

@@ -166,7 +166,7 @@ func Restore(ctx context.Context, k *Keeper, c Call, goals []Goal) (Plan, error)
 	for _, g := range goals {
 		w := wish{to: g.To, expected: g.Known}
 		if g.Known == nil {
-			now, err := k.current(g.To.Path)
+			now, err := k.Current(g.To.Path)
 			if err != nil {
 				return p.plan, fmt.Errorf("plan restore: %w", err)
 			}
@@ -338,7 +338,7 @@ func (p *work) ready(ctx context.Context, s *step) bool {
 		p.fail(s, err)
 		return false
 	}
-	now, err := p.k.current(s.now.Path)
+	now, err := p.k.Current(s.now.Path)
 	if err != nil {
 		p.fail(s, err)
 		return false

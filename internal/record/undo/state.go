@@ -58,8 +58,8 @@ func kindOf(s event.FileState) kind {
 // save describes what stands at rel and keeps its content.
 func (k *Keeper) save(rel string) (event.FileState, error) { return k.describe(rel, k.put) }
 
-// current describes what stands at rel and keeps nothing.
-func (k *Keeper) current(rel string) (event.FileState, error) {
+// Current describes what stands at rel and keeps nothing.
+func (k *Keeper) Current(rel string) (event.FileState, error) {
 	return k.describe(rel, func(_ string, content io.ReadSeeker) (string, error) { return blob.Digest(content) })
 }
 

@@ -258,7 +258,7 @@ func (k *Keeper) Changes(ctx context.Context, kept tool.Kept) ([]event.FileChang
 	defer k.release()
 	var changes []event.FileChange
 	for _, before := range kept.Before {
-		after, err := k.current(before.Path)
+		after, err := k.Current(before.Path)
 		if err != nil {
 			return changes, err
 		}

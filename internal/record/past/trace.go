@@ -1,10 +1,9 @@
-package rerun
+package past
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io/fs"
 	"maps"
 	"path"
@@ -15,17 +14,10 @@ import (
 	"coder/internal/record/undo"
 )
 
-// Files is what is known of files.
-type Files interface {
-	Contents
-	// Files lists all files of a tree that was kept.
-	Files(ctx context.Context, tree string) ([]event.FileState, error)
-}
-
 // trace reads from records what was where.
 type trace struct {
 	*World
-	kept   Files
+	kept   Kept
 	known  map[string]event.FileState
 	listed map[string]bool               // paths that stood in a tree
 	names  map[event.FileState]string    // of contents that git names
@@ -37,17 +29,17 @@ type trace struct {
 	tree   string                        // the last
 }
 
-// Trace finds out from the whole record what the files of a take of its beginning
-// were.
-func Trace(ctx context.Context, whole, take *Take, kept Files) (*World, error) {
+// Trace finds out from all records of a session how its files were at the beginning, and what
+// others did to them before the record numbered end. Records that are skipped have no place.
+func Trace(ctx context.Context, records []event.Record, end uint64, kept Kept, skipped func(event.Event) bool) (*World, error) {
 	w := trace{
 		World: NewWorld(nil, make(map[uint64][]event.FileState)), kept: kept,
 		known: make(map[string]event.FileState), listed: make(map[string]bool), names: make(map[event.FileState]string),
 		before: make(map[string]uint64), turn: make(map[string]string),
 		found: make(map[[2]string]event.FileState), since: make(map[string]uint64),
 	}
-	w.Whole, w.World.kept = false, kept
-	for _, r := range whole.Records {
+	w.Whole = false
+	for _, r := range records {
 		switch e := r.Event.(type) {
 		case event.TaskCreated:
 			w.turn[e.TaskID] = e.ParentID
@@ -63,11 +55,9 @@ func Trace(ctx context.Context, whole, take *Take, kept Files) (*World, error) {
 		}
 	}
 	for name, seq := range w.since { // nothing met it again, so what it held does not matter
-		w.later[seq] = append(w.later[seq], standIn(name))
+		w.Later[seq] = append(w.Later[seq], standIn(name))
 	}
-	maps.DeleteFunc(w.later, func(seq uint64, _ []event.FileState) bool {
-		return len(take.Records) == 0 || seq >= take.Records[len(take.Records)-1].Seq
-	})
+	maps.DeleteFunc(w.Later, func(seq uint64, _ []event.FileState) bool { return seq >= end })
 	return w.World, ctx.Err()
 }
 
@@ -108,7 +98,7 @@ func (w *trace) requested(ctx context.Context, e event.ToolCallRequested) {
 
 // completed takes in what a call found and left.
 func (w *trace) completed(ctx context.Context, e event.ToolCallCompleted, turn string) error {
-	changes, err := expand(ctx, w.kept, e.Changes)
+	changes, err := Expand(ctx, w.kept, e.Changes)
 	if err != nil {
 		return err
 	}
@@ -141,7 +131,7 @@ func (w *trace) was(ctx context.Context, s event.FileState, seq uint64) {
 	delete(w.since, s.Path)
 	switch {
 	case other, !known && !w.listed[s.Path] && w.Whole && s.Hash != "":
-		w.later[seq] = append(w.later[seq], s)
+		w.Later[seq] = append(w.Later[seq], s)
 	case !known:
 		w.Start[s.Path] = s
 	case s.Mode > 0 && w.Start[s.Path] == before: // it says more
@@ -162,7 +152,7 @@ func (w *trace) name(ctx context.Context, s event.FileState) string {
 	if _, ok := w.names[key]; !ok {
 		w.names[key] = s.Hash
 		if data, err := w.kept.Content(ctx, s, maxFile); err == nil {
-			w.names[key] = hash(data)
+			w.names[key] = Sum(data)
 		}
 	}
 	return w.names[key]
@@ -202,21 +192,4 @@ func (w *trace) reverted(ctx context.Context, e event.ToolCallCompleted, seq uin
 			w.was(ctx, before, seq)
 		}
 	}
-}
-
-// expand lists changes one by one, also those that are on record as one. The error says
-// which were not kept; they stay as they are on record.
-func expand(ctx context.Context, kept Contents, changes []event.FileChange) (all []event.FileChange, err error) {
-	for _, c := range changes {
-		list := []event.FileChange{c}
-		if kept != nil {
-			if each, lost := kept.Expand(ctx, c); lost == nil {
-				list = each
-			} else {
-				err = cmp.Or(err, fmt.Errorf("the content of %s was not saved: %w", c.Before.Path, lost))
-			}
-		}
-		all = append(all, list...)
-	}
-	return all, err
 }

@@ -1,4 +1,4 @@
-package rerun
+package past
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,8 +17,8 @@ import (
 // traced is what a session began with and what others did, as lines.
 func traced(t *testing.T, kept keeper, records ...event.Record) (w *World, start, later string) {
 	t.Helper()
-	take := New("s", "/ws", numbered(append(records, created("end"))...))
-	w, err := Trace(t.Context(), take, take, kept)
+	records = append(records, created("end"))
+	w, err := Trace(t.Context(), numbered(records...), uint64(len(records)), kept, never)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,8 +26,8 @@ func traced(t *testing.T, kept keeper, records ...event.Record) (w *World, start
 	for _, name := range slices.Sorted(maps.Keys(w.Start)) {
 		start += lines(w.Start[name])
 	}
-	for _, seq := range slices.Sorted(maps.Keys(w.later)) {
-		list := w.later[seq]
+	for _, seq := range slices.Sorted(maps.Keys(w.Later)) {
+		list := w.Later[seq]
 		slices.SortFunc(list, func(a, b event.FileState) int { return strings.Compare(a.Path, b.Path) })
 		for _, s := range list {
 			later += string(rune('0'+seq)) + ":" + lines(s)
@@ -71,8 +70,8 @@ func TestTheBeginningIsWhatCallsFoundFirst(t *testing.T) {
 		"a state that was not kept":  {[][]event.Record{changing("c", nil, "lost", []event.FileState{a1})}, "a=1", "", false},
 		"changes on record as one":   {[][]event.Record{changing("c", nil, "", nil, change(file("a", "tree:x"), file("a", "tree:y")))}, "a=1 n=", "", false},
 		"a file and then its mode":   {[][]event.Record{changing("c", nil, "", []event.FileState{{Path: "a", Hash: "1"}}), changing("d", nil, "", []event.FileState{a1})}, "a=1", "", false},
-		"the same by another name":   {[][]event.Record{changing("c", nil, "", nil, change(none("a"), file("a", hash([]byte("text"))))), changing("d", nil, "", []event.FileState{file("a", "git:1")})}, "a=", "", false},
-		"other words by another one": {[][]event.Record{changing("c", nil, "", nil, change(none("a"), file("a", hash([]byte("text"))))), changing("d", nil, "", []event.FileState{file("a", "git:2")})}, "a=", "2:a=git:2", false},
+		"the same by another name":   {[][]event.Record{changing("c", nil, "", nil, change(none("a"), file("a", Sum([]byte("text"))))), changing("d", nil, "", []event.FileState{file("a", "git:1")})}, "a=", "", false},
+		"other words by another one": {[][]event.Record{changing("c", nil, "", nil, change(none("a"), file("a", Sum([]byte("text"))))), changing("d", nil, "", []event.FileState{file("a", "git:2")})}, "a=", "2:a=git:2", false},
 	} {
 		kept := keeper{contents: map[string]string{"git:1": "text", "git:2": "other"}, trees: trees, many: many}
 		w, start, later := traced(t, kept, slices.Concat(tt.calls...)...)
@@ -80,8 +79,8 @@ func TestTheBeginningIsWhatCallsFoundFirst(t *testing.T) {
 			t.Errorf("%s: begins with %q (whole %v), others did %q", name, start, w.Whole, later)
 		}
 	}
-	take := New("s", "/ws", numbered(changing("c", nil, "", nil, change(file("a", "tree:gone"), a2))...))
-	if _, err := Trace(t.Context(), take, take, keeper{}); err == nil || !strings.Contains(err.Error(), "the content of a was not saved") {
+	gone := numbered(changing("c", nil, "", nil, change(file("a", "tree:gone"), a2))...)
+	if _, err := Trace(t.Context(), gone, 2, keeper{}, never); err == nil || !strings.Contains(err.Error(), "the content of a was not saved") {
 		t.Errorf("changes that were not kept are %v", err)
 	}
 }
@@ -130,22 +129,20 @@ func TestWhatASubtaskChangedBelongsToItsTurn(t *testing.T) {
 
 func TestWhatHappenedAfterATakeDoesNotMatter(t *testing.T) {
 	records := numbered(slices.Concat(changing("c", nil, "", nil, event.FileChange{Before: file("a", "1"), After: file("a", "2")}), changing("d", nil, "", []event.FileState{file("a", "3")}))...)
-	whole := New("s", "/ws", records)
-	w, err := Trace(t.Context(), whole, whole.Until(2), keeper{})
-	if err != nil || len(w.later) != 0 || w.Start["a"].Hash != "1" {
-		t.Errorf("others did %v: %v", w.later, err)
+	w, err := Trace(t.Context(), records, 2, keeper{}, never)
+	if err != nil || len(w.Later) != 0 || w.Start["a"].Hash != "1" {
+		t.Errorf("others did %v: %v", w.Later, err)
 	}
 }
 
 // layOut lays files out in a new folder.
-func layOut(t *testing.T, kept keeper, start []event.FileState, later ...event.FileState) (*World, error) {
+func layOut(t *testing.T, kept keeper, start []event.FileState, later ...event.FileState) (*Copy, error) {
 	t.Helper()
-	copy, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
+	c, err := NewWorld(start, map[uint64][]event.FileState{1: later}).LayOut(t.Context(), t.TempDir(), kept)
+	if err == nil {
+		t.Cleanup(func() { _ = c.Close() })
 	}
-	t.Cleanup(func() { _ = copy.Close() })
-	return NewWorld(start, map[uint64][]event.FileState{1: later}).LayOut(t.Context(), copy, kept)
+	return c, err
 }
 
 func TestFilesAreLaidOutAsTheyWere(t *testing.T) {
@@ -158,32 +155,29 @@ func TestFilesAreLaidOutAsTheyWere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, mode := range map[string]fs.FileMode{"deep/in/a": 0o644, "run": 0o755, "empty": fs.ModeDir | 0o750, "plain": 0o644} {
-		if info, err := w.copy.Stat(name); err != nil || info.Mode() != mode {
+		if info, err := w.folder.Stat(name); err != nil || info.Mode() != mode {
 			t.Errorf("%s is %v: %v", name, info, err)
 		}
 	}
-	if to, err := w.copy.Readlink("link"); err != nil || to != "run" {
+	if to, err := w.folder.Readlink("link"); err != nil || to != "run" {
 		t.Errorf("the link leads to %s: %v", to, err)
 	}
-	if _, err := w.copy.Lstat("none"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := w.folder.Lstat("none"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("what was not there is: %v", err)
 	}
 	steps := []event.FileState{{Path: "link", Hash: "g"}, {Path: "run", Hash: "g"}, {Path: "deep/in/a"}, {Path: "empty", Hash: "h"}, {Path: "gone/n"}}
 	for _, s := range steps {
-		if err := w.put(t.Context(), []event.FileChange{{After: s}}); err != nil {
+		if err := w.Put(t.Context(), []event.FileChange{{After: s}}); err != nil {
 			t.Errorf("%s: %v", s.Path, err)
 		}
 	}
 	for name, want := range map[string]string{"link": "more", "run": "more", "empty": "text"} {
-		if got, err := w.copy.ReadFile(name); err != nil || string(got) != want {
+		if got, err := w.folder.ReadFile(name); err != nil || string(got) != want {
 			t.Errorf("%s holds %q: %v", name, got, err)
 		}
 	}
-	if info, _ := w.copy.Stat("run"); info.Mode() != 0o755 {
+	if info, _ := w.folder.Stat("run"); info.Mode() != 0o755 {
 		t.Errorf("without a mode on record a file's becomes %v", info.Mode())
-	}
-	if w.used[hash([]byte("more"))] == nil || w.used[hash([]byte("text"))] == nil {
-		t.Error("what calls left that were not made again is not at hand")
 	}
 }
 
@@ -201,7 +195,7 @@ func TestWhatGitWouldObeyIsNotLaidOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.copy.Lstat(".git"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := w.folder.Lstat(".git"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the link of a worktree is overwritten: %v", err)
 	}
 }
@@ -213,10 +207,10 @@ func TestWhatCannotBeHadIsNamed(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	w, err := layOut(t, keeper{}, nil, standIn("x"), standIn("d/"))
-	if err != nil || w.apply(t.Context(), 1) != nil {
+	if err != nil || w.Apply(t.Context(), 1) != nil {
 		t.Fatalf("stand-ins cannot be had: %v", err)
 	}
-	if text, _ := w.copy.ReadFile("x"); string(text) != byOthers {
+	if text, _ := w.folder.ReadFile("x"); string(text) != byOthers {
 		t.Errorf("x holds %q", text)
 	}
 }
@@ -224,12 +218,7 @@ func TestWhatCannotBeHadIsNamed(t *testing.T) {
 func TestLayingOutIsInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	copy, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer copy.Close()
-	if _, err := NewWorld([]event.FileState{file("a", "lost")}, nil).LayOut(ctx, copy, keeper{}); !errors.Is(err, context.Canceled) {
+	if _, err := NewWorld([]event.FileState{file("a", "lost")}, nil).LayOut(ctx, t.TempDir(), keeper{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -253,10 +242,64 @@ func TestAFileIsCalledAsCallsOnRecordCallIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.copy.Lstat(key); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := w.folder.Lstat(key); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the key is a name: %v", err)
 	}
-	if text, err := w.copy.ReadFile(withoutKeys().Text(key)); err != nil || string(text) != "text" {
+	if text, err := w.folder.ReadFile(Name(key)); err != nil || string(text) != "text" {
 		t.Errorf("it holds %q: %v", text, err)
 	}
 }
+
+// keeper has contents by hash, and what stands for many.
+type keeper struct {
+	contents map[string]string
+	many     map[string][]event.FileChange
+	trees    map[string][]event.FileState
+}
+
+func (k keeper) Content(_ context.Context, s event.FileState, _ int64) ([]byte, error) {
+	if text, ok := k.contents[s.Hash]; ok {
+		return []byte(text), nil
+	}
+	return nil, errors.New("not kept")
+}
+
+func (k keeper) Expand(_ context.Context, c event.FileChange) ([]event.FileChange, error) {
+	if list, ok := k.many[c.Before.Hash]; ok {
+		return list, nil
+	}
+	if len(c.Before.Hash) > 5 && c.Before.Hash[:5] == "tree:" {
+		return nil, errors.New("not kept")
+	}
+	return []event.FileChange{c}, nil
+}
+
+func (k keeper) Files(_ context.Context, tree string) ([]event.FileState, error) {
+	if list, ok := k.trees[tree]; ok {
+		return list, nil
+	}
+	return nil, errors.New("not kept")
+}
+
+// file is a file with a content that the keeper has by its first letters.
+func file(name, hash string) event.FileState {
+	return event.FileState{Path: name, Hash: hash, Mode: 0o644}
+}
+
+// numbered are records in order.
+func numbered(rs ...event.Record) []event.Record {
+	for i := range rs {
+		rs[i].Seq = uint64(i + 1)
+	}
+	return rs
+}
+
+func of(task, actor string, e event.Event) event.Record {
+	return event.Record{Task: task, Actor: actor, Event: e}
+}
+
+func created(task string) event.Record {
+	return of(task, event.ActorUser, event.TaskCreated{TaskID: task})
+}
+
+func never(event.Event) bool { return false }

@@ -1,4 +1,4 @@
-package asof
+package past
 
 import (
 	"cmp"
@@ -10,19 +10,11 @@ import (
 	"strings"
 
 	"coder/internal/core/event"
-	"coder/internal/report/provenance"
 )
 
-// Kept knows what files held, and the states of all files that were kept.
-type Kept interface {
-	provenance.Contents
-	// Files lists all files of a tree that was kept.
-	Files(ctx context.Context, tree string) ([]event.FileState, error)
-}
-
-// World is what the record of a whole session tells of the files at one of its
+// Moment is what the record of a whole session tells of the files at one of its
 // records. While a call ran, files count as they were before it.
-type World struct {
+type Moment struct {
 	Seq    uint64
 	Files  map[string]event.FileState // by path; an empty hash says that there was none
 	Whole  bool                       // these are all files that git does not ignore
@@ -48,25 +40,25 @@ type change struct {
 	other         bool // another program made it while the call ran
 }
 
-// Trace reads from all records of a session how its files were at the one numbered
+// At reads from all records of a session how its files were at the one numbered
 // at, which may be zero for the time before the first.
-func Trace(ctx context.Context, records iter.Seq2[event.Record, error], at uint64, kept Kept) (World, error) {
+func At(ctx context.Context, records iter.Seq2[event.Record, error], at uint64, kept Kept) (Moment, error) {
 	t := tracing{kept: kept, at: at, asked: make(map[string]asked)}
 	for r, err := range records {
 		if err == nil {
 			err = t.add(ctx, r)
 		}
 		if err != nil {
-			return World{}, err
+			return Moment{}, err
 		}
 	}
 	if t.last < at {
-		return World{}, &RangeError{Records: t.last}
+		return Moment{}, &RangeError{Records: t.last}
 	}
 	for _, q := range t.asked { // they never came to an end
 		t.cutOff(q, t.last+1)
 	}
-	return t.world(ctx)
+	return t.moment(ctx)
 }
 
 // RangeError reports a record that a session does not have.
@@ -116,28 +108,13 @@ func (t *tracing) add(ctx context.Context, r event.Record) error {
 			t.cutOff(q, r.Seq)
 			return nil
 		}
-		for _, c := range e.Changes {
-			list, err := t.expand(ctx, c)
-			if err != nil {
-				return err
-			}
-			for _, one := range list {
-				t.note(change{q.seq, r.Seq, &one.Before, &one.After, one.Doubt == event.DoubtOther || one.Doubt == event.DoubtBoth})
-			}
+		all, err := Expand(ctx, t.kept, e.Changes)
+		for _, c := range all {
+			t.note(change{q.seq, r.Seq, &c.Before, &c.After, c.Doubt == event.DoubtOther || c.Doubt == event.DoubtBoth})
 		}
+		return err
 	}
 	return nil
-}
-
-func (t *tracing) expand(ctx context.Context, c event.FileChange) ([]event.FileChange, error) {
-	if !strings.HasPrefix(c.Before.Hash, "tree:") && !strings.HasPrefix(c.After.Hash, "tree:") {
-		return []event.FileChange{c}, nil
-	}
-	list, err := t.kept.Expand(ctx, c)
-	if err != nil {
-		return nil, fmt.Errorf("a command's changes were not saved: %w", err)
-	}
-	return list, nil
 }
 
 // cutOff takes in a call that nobody saw the end of, which is on record as done.
@@ -162,8 +139,8 @@ func (t *tracing) note(c change) {
 	t.changes[name] = append(known, c)
 }
 
-func (t *tracing) world(ctx context.Context) (World, error) {
-	w := World{Seq: t.at, Files: make(map[string]event.FileState), Within: t.within}
+func (t *tracing) moment(ctx context.Context) (Moment, error) {
+	w := Moment{Seq: t.at, Files: make(map[string]event.FileState), Within: t.within}
 	if t.tree != "" {
 		list, err := t.kept.Files(ctx, t.tree)
 		if err != nil {
@@ -231,17 +208,17 @@ func (t *tracing) alike(ctx context.Context, a, b event.FileState) bool {
 	if strings.HasPrefix(a.Hash, "git:") == strings.HasPrefix(b.Hash, "git:") || a.Size != b.Size {
 		return false
 	}
-	x, err := t.kept.Content(ctx, a, provenance.MaxFile)
+	x, err := t.kept.Content(ctx, a, maxFile)
 	if err != nil {
 		return false
 	}
-	y, err := t.kept.Content(ctx, b, provenance.MaxFile)
+	y, err := t.kept.Content(ctx, b, maxFile)
 	return err == nil && string(x) == string(y)
 }
 
-// Outside are the files of a world that lie outside of the workspace.
-func (w World) Outside() (names []string) {
-	for name, s := range w.Files {
+// Outside are the files of a moment that lie outside of the workspace.
+func (m Moment) Outside() (names []string) {
+	for name, s := range m.Files {
 		if path.IsAbs(name) && s.Hash != "" {
 			names = append(names, name)
 		}

@@ -1,13 +1,15 @@
-package asof_test
+package past_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"strings"
 	"testing"
 
 	"coder/internal/core/event"
-	"coder/internal/report/asof"
+	"coder/internal/record/past"
 )
 
 // trees are the states of all files that were kept, by name.
@@ -26,7 +28,10 @@ func (k trees) Content(_ context.Context, s event.FileState, _ int64) ([]byte, e
 }
 
 func (k trees) Expand(_ context.Context, c event.FileChange) ([]event.FileChange, error) {
-	if c.Before.Hash != "tree:1" {
+	switch {
+	case !strings.HasPrefix(c.Before.Hash, "tree:"):
+		return []event.FileChange{c}, nil
+	case c.Before.Hash != "tree:1":
 		return nil, errors.New("it was not saved")
 	}
 	return []event.FileChange{{Before: file("wide", ""), After: file("wide", "w")}}, nil
@@ -92,7 +97,7 @@ func testWorld(t *testing.T, doubt event.Doubt) {
 		{10, "wide", "", "w", false}, {12, "wide", "w", "-", false},
 	} {
 		t.Run(fmt.Sprintf("%s at %d", tt.file, tt.at), func(t *testing.T) {
-			w, err := asof.Trace(t.Context(), read(numbered(events)), tt.at, kept)
+			w, err := past.At(t.Context(), read(numbered(events)), tt.at, kept)
 			if err != nil || !w.Whole {
 				t.Fatalf("%+v, %v", w, err)
 			}
@@ -111,27 +116,37 @@ func testWorld(t *testing.T, doubt event.Doubt) {
 		})
 	}
 	for at, tool := range map[uint64]string{2: "", 3: "edit", 9: "edit", 10: ""} {
-		if w, err := asof.Trace(t.Context(), read(numbered(events)), at, kept); err != nil || w.Within != tool {
+		if w, err := past.At(t.Context(), read(numbered(events)), at, kept); err != nil || w.Within != tool {
 			t.Errorf("at %d within %q, %v, want %q", at, w.Within, err, tool)
 		}
 	}
-	if w, _ := asof.Trace(t.Context(), read(numbered(events)), 10, kept); len(w.Unsure) != 1 || w.Unsure[0] != "cut" {
+	if w, _ := past.At(t.Context(), read(numbered(events)), 10, kept); len(w.Unsure) != 1 || w.Unsure[0] != "cut" {
 		t.Errorf("unsure of %q", w.Unsure)
 	}
 }
 
 // What cannot be told is an error, and no guess.
 func TestNoWorldIsGuessed(t *testing.T) {
-	beyond := (*asof.RangeError)(nil)
-	if _, err := asof.Trace(t.Context(), read(numbered([]event.Event{asked("1", "")})), 2, trees{}); !errors.As(err, &beyond) || beyond.Records != 1 {
+	beyond := (*past.RangeError)(nil)
+	if _, err := past.At(t.Context(), read(numbered([]event.Event{asked("1", "")})), 2, trees{}); !errors.As(err, &beyond) || beyond.Records != 1 {
 		t.Errorf("beyond the end: %v", err)
 	}
 	for name, events := range map[string][]event.Event{
 		"a tree that was not kept":   {asked("1", "gone"), done("1")},
 		"a change that was not kept": {asked("1", ""), done("1", event.FileChange{Before: file(".", "tree:9"), After: file(".", "tree:8")})},
 	} {
-		if w, err := asof.Trace(t.Context(), read(numbered(events)), 1, trees{}); err == nil {
+		if w, err := past.At(t.Context(), read(numbered(events)), 1, trees{}); err == nil {
 			t.Errorf("%s: %+v", name, w)
+		}
+	}
+}
+
+func read(records []event.Record) iter.Seq2[event.Record, error] {
+	return func(yield func(event.Record, error) bool) {
+		for _, r := range records {
+			if !yield(r, nil) {
+				return
+			}
 		}
 	}
 }

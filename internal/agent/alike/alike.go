@@ -1,9 +1,8 @@
-package rerun
+// Package alike tells whether two texts of a session and its rerun say the same but for what
+// varies: times, durations, ids, and what differs between two reruns in the same world.
+package alike
 
 import (
-	"cmp"
-	"maps"
-	"slices"
 	"strings"
 
 	"coder/internal/agent/compact"
@@ -11,8 +10,8 @@ import (
 	"coder/internal/host/patch"
 )
 
-// Normalisations are what may differ in any text between a session and its rerun, by name.
-var Normalisations = []string{"time", "durations", "paths", "ids"}
+// Names are what may differ in any text between a session and its rerun.
+var Names = []string{"time", "durations", "paths", "ids"}
 
 const (
 	weekday = `(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*`
@@ -48,8 +47,8 @@ var (
 	runs      = lazy.Regexp(` {2,}`)
 )
 
-// normal is text without what may differ.
-func normal(text string) string {
+// Masked is text without what may differ.
+func Masked(text string) string {
 	text = dates().ReplaceAllString(text, "")
 	text = times().ReplaceAllString(text, "<time>")
 	text = durations().ReplaceAllString(text, "<duration>")
@@ -82,10 +81,10 @@ func folders(line string) string {
 	return p[1] + strings.Join(p[2:], " ")
 }
 
-// alike reports whether two texts are the same but for what may differ. An id may
+// Texts reports whether two texts are the same but for what may differ. An id may
 // happen to look like a number: then it stands for one that does not.
-func alike(a, b string) bool {
-	a, b = normal(a), normal(b)
+func Texts(a, b string) bool {
+	a, b = Masked(a), Masked(b)
 	if a == b || alikeButCut(a, b) {
 		return true
 	}
@@ -134,38 +133,6 @@ var oneline = lazy.Regexp(`(?m)^\d{7} `)
 
 var digits = lazy.Regexp(`<id>|\b\d{7,12}\b`)
 
-// swap puts what stands for paths in their place, the longest first.
-func (s Side) swap(text string) string {
-	longest := func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
-	for _, from := range slices.SortedFunc(maps.Keys(s.Paths), longest) {
-		text = swap(text, from, s.Paths[from])
-	}
-	return text
-}
-
-var longer = lazy.Regexp(`^[a-zA-Z0-9_-]`)
-
-// swap replaces a path where it stands as such.
-func swap(text, from, to string) string {
-	if from == "" || from == "/" || !strings.Contains(text, from) {
-		return text
-	}
-	var b strings.Builder
-	for {
-		before, after, ok := strings.Cut(text, from)
-		b.WriteString(before)
-		if !ok {
-			return b.String()
-		}
-		if longer().MatchString(after) {
-			b.WriteString(from) // another path that begins alike
-		} else {
-			b.WriteString(to)
-		}
-		text = after
-	}
-}
-
 // What stands for that which two texts do not have in common: within a line, and some lines.
 // Neither is a character.
 const (
@@ -207,6 +174,9 @@ func between(a, b []string, gap string) string {
 	}
 	return all.String()
 }
+
+// Explains reports whether a text differs from one rerun's no more than another rerun's does.
+func Explains(was, is, again string) bool { return fits(was, common(is, again)) }
 
 // fits reports whether a text is what others have in common, with anything in the gaps. Where
 // nothing varied no other text fits.

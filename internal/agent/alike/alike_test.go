@@ -1,11 +1,9 @@
-package rerun
+package alike
 
 import (
-	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
-
-	"coder/internal/core/event"
 )
 
 func TestWhatMayDiffer(t *testing.T) {
@@ -30,8 +28,8 @@ func TestWhatMayDiffer(t *testing.T) {
 		"8f14e45f-ceea-467f-a9b1-0123456789ab is its id": "00000000-ceea-467f-a9b1-0123456789ab is its id",
 	}
 	for a, b := range same {
-		if !alike(a, b) {
-			t.Errorf("%q and %q are told apart: %q, %q", a, b, normal(a), normal(b))
+		if !Texts(a, b) {
+			t.Errorf("%q and %q are told apart: %q, %q", a, b, Masked(a), Masked(b))
 		}
 	}
 	for a, b := range map[string]string{
@@ -41,69 +39,8 @@ func TestWhatMayDiffer(t *testing.T) {
 		"drwxr-xr-x 2 a a 40 Nov 16 06:24 x": "drwxr-xr-x 2 a a 40 Nov 16 06:24 y", "total 36": "total 37",
 		"8ef67e7cf7addbb1946c13778f51f8bfa3ee261b1016f6828796dd9fca632fc4": "9ef67e7cf7addbb1946c13778f51f8bfa3ee261b1016f6828796dd9fca632fc4",
 	} {
-		if alike(a, b) {
-			t.Errorf("%q and %q are taken for the same: %q", a, b, normal(a))
-		}
-	}
-}
-
-// What a pattern finds comes the newest first, and a copy's files are not as old: the
-// order is not compared, what was found is. A commit is made at another time, so its
-// name is another, even if both look like numbers.
-func TestTheOrderOfTimesMayDiffer(t *testing.T) {
-	same := func(tool, a, b string) bool {
-		c := newComparison(New("s", "/ws", nil), Side{}, Side{}, Exceptions{})
-		done := func(output string) event.Record {
-			return event.Record{Event: event.ToolCallCompleted{Tool: tool, Output: json.RawMessage(output)}}
-		}
-		return c.differing(pair{done(a), done(b)}) == nil
-	}
-	one, two := `{"matches":["a","b"],"count":2}`, `{"matches":["b","a"],"count":2}`
-	if !same("glob", one, two) {
-		t.Error("the order of a glob is compared")
-	}
-	if same("glob", one, `{"matches":["a","c"],"count":2}`) || same("grep", one, two) {
-		t.Error("what was found is not compared, or the order of a tool that has one")
-	}
-	one, two = `{"commit":"5256490","files":1}`, `{"commit":"2673219","files":1}`
-	if !same("git_commit", one, two) {
-		t.Error("the name of a commit is compared")
-	}
-	if same("git_commit", one, `{"commit":"5256490","files":2}`) {
-		t.Error("what was committed is not compared")
-	}
-}
-
-func TestPathsStandForEachOther(t *testing.T) {
-	for text, want := range map[string]string{
-		"/home/ada/shop":              "<workspace>",
-		"in /home/ada/shop/a.txt now": "in <workspace>/a.txt now",
-		"/home/ada/shop-2/a.txt":      "/home/ada/shop-2/a.txt",
-		`"cd /home/ada/shop && ls"`:   `"cd <workspace> && ls"`,
-		"/home/ada/shop:/home/ada":    "<workspace>:/home/ada",
-	} {
-		if got := swap(text, "/home/ada/shop", "<workspace>"); got != want {
-			t.Errorf("%q becomes %q, want %q", text, got, want)
-		}
-	}
-}
-
-// TestCallsThatAreNotMadeAgain: what left the bounds of this machine is known by
-// its effects and by what it asked for.
-func TestCallsThatAreNotMadeAgain(t *testing.T) {
-	for _, tt := range []struct {
-		call event.ToolCallRequested
-		want bool
-	}{
-		{event.ToolCallRequested{Tool: "fetch", Effects: []event.Effect{{Kind: event.EffectNet, Target: "https://x.org"}}}, true},
-		{event.ToolCallRequested{Tool: "mcp__a__b", Effects: []event.Effect{{Target: "mcp__a__b"}}}, true},
-		{event.ToolCallRequested{Tool: "lsp_hover", Effects: []event.Effect{{Kind: event.EffectRead, Target: "a.go"}}}, true},
-		{event.ToolCallRequested{Tool: "bash", Input: json.RawMessage(`{"command":"x","unconfined":true}`), Effects: []event.Effect{{Kind: event.EffectExec, Target: "x"}}}, true},
-		{event.ToolCallRequested{Tool: "bash", Input: json.RawMessage(`{"command":"x","unconfined":false}`), Effects: []event.Effect{{Kind: event.EffectExec, Target: "x"}}}, false},
-		{event.ToolCallRequested{Tool: "read", Effects: []event.Effect{{Kind: event.EffectRead, Target: "a"}}}, false},
-	} {
-		if got := outside(tt.call); got != tt.want {
-			t.Errorf("%s %s: %v", tt.call.Tool, tt.call.Input, got)
+		if Texts(a, b) {
+			t.Errorf("%q and %q are taken for the same: %q", a, b, Masked(a))
 		}
 	}
 }
@@ -127,8 +64,47 @@ func TestWhereAPartIsLeftOutMayDifferALittle(t *testing.T) {
 		{"nothing left out", "told:\n1\n2\n3\n4\n5\n95\n96\n97\nand then x", false},
 	}
 	for _, tt := range tests {
-		if got := alike(was, tt.is); got != tt.want {
+		if got := Texts(was, tt.is); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
+
+// TestACommonTextHasGaps wherever two texts differ, and others fit it or do not.
+func TestACommonTextHasGaps(t *testing.T) {
+	for _, tt := range []struct {
+		a, b      string
+		fit, miss []string
+	}{
+		{"n 5\n", "n 17\n", []string{"n 3\n", "n abc\n"}, []string{"m 3\n", "n 3\nmore\n", "n"}},
+		{"same\n", "same\n", nil, []string{"same\n", "other\n"}},
+		{"a\nx\nb\n", "a\nb\n", []string{"a\nb\n", "a\ny\nz\nb\n"}, []string{"a\nx\n", "x\na\nb\n"}},
+		{"", "a\n", []string{"", "b"}, nil},
+		{"x=1 y=1\n", "x=2 y=1\n", []string{"x=9 y=1\n"}, []string{"x=9 y=2\n", "y=1\n"}},
+		{"one\n1\n", "one\n2\n", []string{"one\n3\n"}, []string{"two\n3\n"}},
+	} {
+		text := common(tt.a, tt.b)
+		for _, fit := range append(slices.Clone(tt.fit), tt.fit...) {
+			if !fits(fit, text) {
+				t.Errorf("%q does not fit %q", fit, text)
+			}
+		}
+		for _, miss := range tt.miss {
+			if fits(miss, text) {
+				t.Errorf("%q fits %q", miss, text)
+			}
+		}
+	}
+	long := strings.Repeat("x\n", 9000)
+	if text := common(long, long+"y\n"); !fits(long+"z\n", text) || fits("z\n"+long, text) {
+		t.Error("in a long text more than what varied may differ")
+	}
+}
+
+func TestTokensKeepTheWholeLine(t *testing.T) {
+	for _, line := range []string{"", "a b  c\n", "x=1;y_2", "ä€ 12.5\n"} {
+		if got := strings.Join(tokens(line), ""); got != line {
+			t.Errorf("%q becomes %q", line, got)
 		}
 	}
 }

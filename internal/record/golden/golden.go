@@ -1,0 +1,248 @@
+// Package golden keeps sessions that are run again as tests, each in a folder that people can
+// read and put under version control.
+package golden
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"coder/internal/core/event"
+	"coder/internal/core/secret"
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/repofile"
+	"coder/internal/record/past"
+)
+
+// Golden is a session that is kept to be run again: a folder with what the model
+// said, the files it began with, and what is expected to come of it.
+type Golden struct {
+	Form     int       `json:"form"` // of the folder
+	Session  string    `json:"session"`
+	Root     string    `json:"root"` // stands for the workspace
+	Platform string    `json:"platform"`
+	Version  string    `json:"version"`
+	Made     time.Time `json:"made"`
+	Branch   string    `json:"branch,omitempty"` // of form 1: it has no history
+	// Within is where the workspace lies in its repository, if it was in one: the folder has
+	// the repository's state and its objects.
+	Within      string `json:"within,omitempty"`
+	State, Pack []byte `json:"-"`
+	// Name and Address are those of the author of commits.
+	Name    string `json:"name,omitempty"`
+	Address string `json:"address,omitempty"`
+	// Trusted says that the rules and the hooks of the project's own settings were in
+	// force.
+	Trusted bool     `json:"trusted,omitempty"`
+	Except  []uint64 `json:"except,omitempty"` // records that are not compared
+	Ignore  []string `json:"ignore,omitempty"` // patterns of lines that are not
+	// Start are the files, and Later what others did to them, by the record after
+	// which.
+	Start []event.FileState            `json:"start"`
+	Later map[uint64][]event.FileState `json:"later,omitempty"`
+	// Count is how many records there are; 0 if an earlier version saved it.
+	Count int `json:"records,omitempty"`
+
+	Records  []event.Record    `json:"-"`
+	Contents map[string][]byte `json:"-"` // what others left later, and calls that were not made again, by hash
+	Files    map[string][]byte `json:"-"` // what the files of the start hold, by path
+}
+
+// Form is the form of folders that is written and read.
+const Form = 2
+
+// The parts of a folder.
+const (
+	manifest  = "golden.json"
+	model     = "model.jsonl"    // what the model said
+	expected  = "expected.jsonl" // everything else
+	files     = "files"
+	stateFile = "repository.tar"
+	packFile  = "objects.pack"
+	leftLater = "contents"
+)
+
+// Bounds of what the files of a golden session may be.
+const (
+	maxFiles = 2000
+	maxBytes = 32 << 20
+)
+
+// WithoutSecrets leaves files out that are known to hold secrets, and tells
+// which. The error says that there are too many others.
+func WithoutSecrets(world *past.World) (left []string, err error) {
+	size := int64(0)
+	for name, s := range world.Start {
+		if secret.Is(name) && s.Hash != "" {
+			left = append(left, name)
+			delete(world.Start, name)
+		}
+		size += s.Size
+	}
+	for seq, list := range world.Later {
+		world.Later[seq] = slices.DeleteFunc(list, func(s event.FileState) bool {
+			hidden := secret.Is(s.Path) && s.Hash != ""
+			if hidden && !slices.Contains(left, s.Path) {
+				left = append(left, s.Path)
+			}
+			return hidden
+		})
+	}
+	slices.Sort(left)
+	if len(world.Start) > maxFiles || size > maxBytes {
+		return nil, fmt.Errorf("it started with %d files of %d bytes; a golden session allows %d of %d: record it in a smaller folder", len(world.Start), size, maxFiles, maxBytes)
+	}
+	return left, nil
+}
+
+// Write writes the folder, which must not be there yet.
+func (g *Golden) Write(dir string) error {
+	err := os.MkdirAll(filepath.Dir(dir), 0o755)
+	if err == nil {
+		err = os.Mkdir(dir, 0o755)
+	}
+	for _, s := range g.Start {
+		if past.IsFile(s) && err == nil {
+			err = write(g.Files[s.Path], dir, files, filepath.FromSlash(s.Path))
+		}
+	}
+	if g.State != nil && err == nil {
+		err = errors.Join(write(g.State, dir, stateFile), write(g.Pack, dir, packFile))
+	}
+	if err != nil {
+		return err
+	}
+	return g.WriteExpected(dir)
+}
+
+// write writes a file of the folder.
+func write(data []byte, name ...string) error {
+	file := filepath.Join(name...)
+	return errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, data, 0o644))
+}
+
+// WriteExpected writes what is expected, and what the model says.
+func (g *Golden) WriteExpected(dir string) error {
+	for name, data := range g.Contents {
+		if err := write(data, dir, leftLater, name); err != nil {
+			return err
+		}
+	}
+	var said, rest bytes.Buffer
+	for _, r := range g.Records {
+		line, err := event.Encode(r)
+		if err != nil {
+			return err
+		}
+		to := &rest
+		if _, ok := event.Reply(r.Event); ok {
+			to = &said
+		}
+		to.Write(append(line, '\n'))
+	}
+	g.Count = len(g.Records)
+	about, err := json.MarshalIndent(g, "", "  ")
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		atomicfile.Write(filepath.Join(dir, model), said.Bytes(), 0o644),
+		atomicfile.Write(filepath.Join(dir, expected), rest.Bytes(), 0o644),
+		atomicfile.Write(filepath.Join(dir, manifest), append(about, '\n'), 0o644),
+	)
+}
+
+// maxGolden bounds each file of a folder that is read.
+const maxGolden = 256 << 20
+
+// Read reads a folder.
+func Read(dir string) (*Golden, error) {
+	in, err := repofile.Below(dir), error(nil)
+	read := func(name string) (text []byte) {
+		if err != nil {
+			return nil
+		}
+		if text, err = in.Read(name, maxGolden); err != nil && name != manifest {
+			err = fmt.Errorf("%s: %v", name, err) // the folder is there, but for this
+		}
+		return text
+	}
+	var g Golden
+	if text := read(manifest); err == nil {
+		if bad := json.Unmarshal(text, &g); bad != nil {
+			return nil, fmt.Errorf("%s: %w", manifest, bad)
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case g.Form == 1 && g.Branch != "":
+		return nil, fmt.Errorf("%s: saved by an earlier version, without its repository history: save it again", manifest)
+	case g.Form < 1 || g.Form > Form || g.Root == "" || g.Session == "":
+		return nil, fmt.Errorf("%s: not a golden session of format %d", manifest, Form)
+	case g.Within != "" && (!filepath.IsLocal(g.Within) || path.Clean(g.Within) != g.Within):
+		return nil, fmt.Errorf("%s: the workspace is not in a repository", manifest)
+	case g.Within != "":
+		g.State, g.Pack = read(stateFile), read(packFile)
+	}
+	for _, name := range []string{model, expected} {
+		n := 0
+		for line := range bytes.Lines(read(name)) {
+			n++
+			r, bad := decode(line)
+			if bad != nil {
+				return nil, fmt.Errorf("%s:%d: %w", name, n, bad)
+			}
+			g.Records = append(g.Records, r)
+		}
+	}
+	slices.SortFunc(g.Records, func(a, b event.Record) int { return cmp.Compare(a.Seq, b.Seq) })
+	if n := len(g.Records); err == nil && (n == 0 || g.Count > 0 && g.Count != n) {
+		err = fmt.Errorf("%s and %s are not as they were saved: restore them, or save the session again", model, expected)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &g, nil
+}
+
+// decode reads a record of any log.
+func decode(line []byte) (r event.Record, err error) {
+	r, _, err = event.Decode(bytes.TrimRight(line, "\n"), event.Conversation)
+	if u, ok := r.Event.(event.Unknown); ok && err == nil {
+		err = fmt.Errorf("unknown kind of record: %s", u.Type)
+	}
+	return r, err
+}
+
+// Kept is what the folder has of files.
+type Kept struct{ Dir string }
+
+// Content is what a file held.
+func (k Kept) Content(_ context.Context, s event.FileState, limit int64) ([]byte, error) {
+	in := repofile.Below(k.Dir)
+	for _, name := range []string{path.Join(leftLater, s.Hash), path.Join(files, s.Path)} {
+		if !fs.ValidPath(name) || strings.ContainsRune(s.Hash, '/') {
+			continue
+		}
+		if data, err := in.Read(name, limit); err == nil && past.Sum(data) == s.Hash {
+			return data, nil
+		}
+	}
+	return nil, fmt.Errorf("%s in %s has changed: %w", s.Path, filepath.Base(k.Dir), fs.ErrNotExist)
+}
+
+// Expand has nothing to expand: changes are kept one by one.
+func (k Kept) Expand(_ context.Context, c event.FileChange) ([]event.FileChange, error) {
+	return []event.FileChange{c}, nil
+}
