@@ -31,8 +31,8 @@ const (
 	statusBytes = 4 << 10
 )
 
-// Standing is how the session in use is, with so many tokens in its context.
-func (a *App) Standing(ctx context.Context, session string, used int) Standing {
+// Standing returns the state of the session in use, with used tokens in its context, without the branch.
+func (a *App) Standing(session string, used int) Standing {
 	s := Standing{Jobs: len(a.Running())}
 	if limit := a.contextLimit(); limit > 0 {
 		s.Percent = min(used*100/limit, 100)
@@ -46,12 +46,11 @@ func (a *App) Standing(ctx context.Context, session string, used int) Standing {
 			s.Questions++
 		}
 	}
-	s.Branch, s.Dirty = a.branch(ctx)
 	return s
 }
 
-// branch is the branch that is checked out, or the commit, and whether tracked files differ from it.
-func (a *App) branch(ctx context.Context) (name string, dirty bool) {
+// Branch returns the branch that is checked out, or the commit, and whether tracked files differ from it.
+func (a *App) Branch(ctx context.Context) (name string, dirty bool) {
 	if _, ok := gitstate.Find(a.Root); !ok {
 		return "", false
 	}

@@ -31,8 +31,8 @@ func TestTheStandingNamesTheBranch(t *testing.T) {
 	}
 	stands := func(branch string, dirty bool) {
 		t.Helper()
-		if s := a.Standing(t.Context(), "s", 0); s.Branch != branch || s.Dirty != dirty {
-			t.Errorf("%q, dirty %t; want %q, %t", s.Branch, s.Dirty, branch, dirty)
+		if name, changed := a.Branch(t.Context()); name != branch || changed != dirty {
+			t.Errorf("%q, dirty %t; want %q, %t", name, changed, branch, dirty)
 		}
 	}
 	stands("", false)
@@ -44,8 +44,8 @@ func TestTheStandingNamesTheBranch(t *testing.T) {
 	write("two")
 	stands("trunk", true)
 	git("checkout", "-q", "-f", "--detach")
-	if s := a.Standing(t.Context(), "s", 0); len(s.Branch) != 8 || s.Dirty {
-		t.Errorf("detached: %+v", s)
+	if name, dirty := a.Branch(t.Context()); len(name) != 8 || dirty {
+		t.Errorf("detached: %q, dirty %t", name, dirty)
 	}
 }
 

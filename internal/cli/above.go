@@ -10,8 +10,8 @@ import (
 	"coder/internal/core/display"
 )
 
-// above is the line above the prompt: what matters beside the context and the model. It is made
-// beside the terminal's loop, whenever something it may depend on has changed.
+// above is the line above the prompt: what matters beside the context and the model. git and your
+// own command run beside the terminal's loop, whenever something they may depend on has changed.
 type above struct {
 	terminal *terminal
 	ctx      context.Context
@@ -19,8 +19,10 @@ type above struct {
 	wg       sync.WaitGroup
 
 	mu     sync.Mutex // guards the fields below
-	text   string
-	made   string // what text was made for
+	branch string
+	dirty  bool
+	own    string // what your own command printed
+	made   string // what these were made for
 	making bool
 	inputs int // that have ended: each may have changed files
 }
@@ -36,26 +38,26 @@ func (b *above) close() {
 	b.wg.Wait()
 }
 
-// Line is the line as it is known now.
+// Line returns the line as it is known now.
 func (b *above) Line() string {
 	t := b.terminal
 	model, mode := t.status()
-	used := t.session().ContextUsed()
+	session, used := t.session().ID, t.session().ContextUsed()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := fmt.Sprint(model, mode, t.session().ID, used, t.app.Running(), b.inputs)
-	if now == b.made || b.making {
-		return b.text
+	if b.inputs == 0 {
+		used = 0 // an estimate, of a window that may not be known yet
 	}
-	b.made, b.making = now, true
-	session := t.session().ID
-	b.wg.Go(func() {
-		text := b.make(session, mode, used)
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.text, b.making = text, false
-	})
-	return b.text
+	s := t.app.Standing(session, used)
+	if now := fmt.Sprint(model, mode, session, s, b.inputs); now != b.made && !b.making {
+		b.made, b.making = now, true
+		b.wg.Go(func() { b.make(session, mode, s) })
+	}
+	if len(t.app.Config.UI.Statusline) > 0 {
+		return b.own
+	}
+	s.Branch, s.Dirty = b.branch, b.dirty
+	return strings.Join(b.parts(s), t.apart())
 }
 
 // ended notes that an input has ended.
@@ -65,17 +67,19 @@ func (b *above) ended() {
 	b.inputs++
 }
 
-func (b *above) make(session, mode string, used int) string {
-	t, ctx := b.terminal, b.ctx
-	s := t.app.Standing(ctx, session, used)
-	if len(t.app.Config.UI.Statusline) == 0 {
-		return strings.Join(b.parts(s), t.apart())
+// make asks git, and runs your own command where there is one.
+func (b *above) make(session, mode string, s app.Standing) {
+	t, own := b.terminal, ""
+	s.Branch, s.Dirty = t.app.Branch(b.ctx)
+	if len(t.app.Config.UI.Statusline) > 0 {
+		text, err := t.app.StatusLine(b.ctx, session, mode, s)
+		if own = text; err != nil {
+			own = t.inv.words.T("ui.statusline: %s", t.inv.words.Said(message(err)))
+		}
 	}
-	text, err := t.app.StatusLine(ctx, session, mode, s)
-	if err != nil {
-		return t.inv.words.T("ui.statusline: %s", t.inv.words.Said(message(err)))
-	}
-	return text
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.branch, b.dirty, b.own, b.making = s.Branch, s.Dirty, own, false
 }
 
 // leastPercent is how full the window is when the line says so.

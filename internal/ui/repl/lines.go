@@ -143,6 +143,11 @@ func (l *Lines) Run(ctx context.Context, first lineedit.Draft, resume bool) erro
 			draft = lineedit.Folded(same, nil)
 		}
 		line := draft.Text()
+		if !l.Session().Leaves(strings.TrimSpace(line)) {
+			l.asked = false
+		} else if l.asksBefore() {
+			continue
+		}
 		l.keepDraft() // there is none any more, and the session may become another
 		if l.Sent != nil {
 			l.Sent(draft.Saved())
@@ -246,6 +251,10 @@ func (l *Lines) next(ctx context.Context) (lineedit.Draft, error) {
 		switch {
 		case err != nil:
 			return lineedit.Draft{}, err
+		case h.kind == left && l.asksBefore():
+			if err := l.ready(false); err != nil {
+				return lineedit.Draft{}, err
+			}
 		case h.kind == left:
 			return lineedit.Draft{}, errLeave
 		case h.kind == entered && !h.asked:
